@@ -1,0 +1,200 @@
+//! The packet: metadata in one cache line, held in a [`Pool`], referred to by a 32-bit id.
+//!
+//! What only some protocols carry (SACK blocks today; INT, mappings and the like later) lives in a side record of its own
+//! pool, reached by [`Packet::side`], so the common packet stays one line. In the Linux world the same struct is parsed
+//! from the frame and the bytes stay where they are.
+//!
+//! Invariant: `size_of::<Packet>() == 64`, and an id is live from [`Pool::insert`] to [`Pool::remove`], never after.
+
+use crate::units::Time;
+
+/// Index of a host, 0…H−1, leaf by leaf.
+pub type HostId = u32;
+/// Index of a connection, the same at both of its ends.
+pub type FlowId = u32;
+/// Where a packet sits in its pool.
+pub type PacketId = u32;
+
+/// "No id": no side record, no peer slot known.
+pub const NONE: u32 = u32::MAX;
+
+/// The two ECN bits of the IP header (RFC 3168 §5). ECT(1) is not used: RFC 9331 owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not react to marks; a congested queue can only drop it.
+    #[default]
+    NotEct = 0,
+    /// The transport reacts to marks.
+    Ect = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+/// What a color-aware switch may do with the packet (srTCM's colors; TLT's unimportant packets are red).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Color {
+    /// Dropped only when nothing else can be.
+    #[default]
+    Green = 0,
+    /// Dropped beyond the color threshold.
+    Red = 1,
+}
+
+/// The bits of [`Packet::flags`].
+pub mod flags {
+    /// Opens a connection.
+    pub const SYN: u8 = 1;
+    /// The acknowledgement number is valid; without payload this is a pure ACK.
+    pub const ACK: u8 = 2;
+    /// ECN echo: the receiver saw CE.
+    pub const ECE: u8 = 4;
+    /// The sender has reduced its window.
+    pub const CWR: u8 = 8;
+    /// This range was sent before.
+    pub const RETRANSMISSION: u8 = 16;
+    /// Was deflected at least once.
+    pub const DEFLECTED: u8 = 32;
+}
+
+/// One packet's metadata. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Packet {
+    /// Offset of the first payload byte in its stream.
+    pub seq: u64,
+    /// Cumulative acknowledgement: the next byte expected, where `flags::ACK` is set.
+    pub ack: u64,
+    /// When the sender's transport handed it down; on an ACK, the same of the packet that caused it (RFC 7323's echo).
+    pub stamp: Time,
+    /// The connection.
+    pub flow: FlowId,
+    /// Sending host.
+    pub src: HostId,
+    /// Receiving host.
+    pub dst: HostId,
+    /// Hash of the 5-tuple, without DSCP and ECN.
+    pub hash: u32,
+    /// Id of the side record, or [`NONE`].
+    pub side: u32,
+    /// The connection's slot at the receiving host, or [`NONE`] while the sender has not learned it.
+    pub peer: u32,
+    /// Scheduling rank: smaller is more important.
+    pub rank: u32,
+    /// On the wire: headers, payload and framing overhead.
+    pub size: u16,
+    /// Transport payload.
+    pub payload: u16,
+    /// Bits of [`flags`].
+    pub flags: u8,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// Color.
+    pub color: Color,
+    /// Priority, 0 (lowest) to 7.
+    pub priority: u8,
+    /// The port by which it entered the switch that holds it.
+    pub ingress: u16,
+    /// Switches that it may still cross.
+    pub ttl: u8,
+    /// Which way it took where it had a choice: four bits a choice, exact for up to 256 ports at one tier or 16 at each
+    /// of two.
+    pub path: u8,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64);
+
+impl Packet {
+    /// Whether it carries payload (a data packet), as opposed to a pure ACK or a handshake packet.
+    #[inline]
+    pub fn is_data(&self) -> bool {
+        self.payload != 0
+    }
+    /// Whether a bit of [`flags`] is set.
+    #[inline]
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Up to four received ranges beyond the cumulative acknowledgement, most recent first (RFC 2018 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sack {
+    /// `[from, to)` each.
+    pub blocks: [(u64, u64); 4],
+    /// How many are used.
+    pub count: u8,
+}
+
+/// A slab with a free list: constant-time insert and remove, no allocation once it has grown.
+#[derive(Clone, Debug)]
+pub struct Pool<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Pool { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Pool<T> {
+    /// Puts `value` in a free slot (the one freed last, whose line is most likely cached).
+    #[inline]
+    pub fn insert(&mut self, value: T) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.slots[id as usize] = value;
+            return id;
+        }
+        self.slots.push(value);
+        (self.slots.len() - 1) as u32
+    }
+    /// Frees a slot. The caller must not use the id again.
+    #[inline]
+    pub fn remove(&mut self, id: u32)
+    where
+        T: Copy,
+    {
+        self.free.push(id);
+    }
+    /// How many are live.
+    pub fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+    /// How many slots there are, live or free: the memory held.
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Pool<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, id: u32) -> &T {
+        &self.slots[id as usize]
+    }
+}
+impl<T> std::ops::IndexMut<u32> for Pool<T> {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut T {
+        &mut self.slots[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pool_reuses_slots_and_counts_live() {
+        let mut pool = Pool::default();
+        let a = pool.insert(Packet::default());
+        let b = pool.insert(Packet { seq: 7, ..Packet::default() });
+        pool.remove(a);
+        assert_eq!((pool.live(), pool.capacity()), (1, 2));
+        assert_eq!(pool.insert(Packet { seq: 9, ..Packet::default() }), a);
+        assert_eq!((pool[a].seq, pool[b].seq), (9, 7));
+    }
+}

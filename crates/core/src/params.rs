@@ -1,0 +1,241 @@
+//! Parameters that describe themselves.
+//!
+//! [`params!`](crate::params!) declares a mechanism's `Params` struct once: the field, its doc comment (meaning, unit, source) and its
+//! default (the paper's value). From that one place come `Default`, the scenario keys, `millpond explain`, the JSON
+//! schema and the reference in the book. Field names are `snake_case` in Rust and kebab-case in a scenario.
+//!
+//! Invariant: what is not declared here cannot be set, and what is declared here is documented everywhere.
+
+use crate::units::{Bytes, Rate, Time};
+
+/// The form that a key's value takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number from 0.
+    Int,
+    /// A decimal number.
+    Float,
+    /// A time such as `"10ms"`.
+    Time,
+    /// A size such as `"300KB"`, or a whole number of bytes.
+    Bytes,
+    /// A rate such as `"10Gbps"`.
+    Rate,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Free text: a name or a path.
+    Text,
+}
+
+/// A value on its way from a scenario into a parameter, or back.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Value {
+    Bool(bool),
+    Int(u64),
+    Float(f64),
+    Time(Time),
+    Bytes(Bytes),
+    Rate(Rate),
+    Text(String),
+    /// `"off"`, `"none"` or `"unlimited"`: an optional parameter without a value.
+    Off,
+}
+
+/// One scenario key as its declaration tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The field's name, with underscores; see [`Key::name`].
+    pub field: &'static str,
+    /// The doc comment: meaning, unit, source.
+    pub doc: &'static [&'static str],
+    /// What its value looks like.
+    pub form: Form,
+    /// Whether `"off"` is a value.
+    pub optional: bool,
+}
+
+impl Key {
+    /// The name in a scenario: kebab-case.
+    pub fn name(&self) -> String {
+        self.field.replace('_', "-")
+    }
+    /// The doc comment as one text.
+    pub fn text(&self) -> String {
+        self.doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").trim().to_string()
+    }
+}
+
+/// A value of the wrong form for its key; the message names what would do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ValueError(pub String);
+
+/// A type that a parameter can have.
+pub trait Field: Sized {
+    /// Its form in a scenario.
+    const FORM: Form;
+    /// Whether `"off"` is one of its values.
+    const OPTIONAL: bool = false;
+    /// The value as a scenario would write it.
+    fn to_value(&self) -> Value;
+    /// From a scenario's value.
+    fn from_value(value: &Value) -> Result<Self, ValueError>;
+}
+
+/// A struct made by [`params!`](crate::params!): the generic view of it, by position of the key in [`Params::keys`].
+pub trait Params {
+    /// What can be set.
+    fn keys(&self) -> &'static [Key];
+    /// The present value of key `index`.
+    fn get(&self, index: usize) -> Value;
+    /// Sets key `index`.
+    fn set(&mut self, index: usize, value: &Value) -> Result<(), ValueError>;
+}
+
+fn wrong<T>(what: &str, got: &Value) -> Result<T, ValueError> {
+    let got = match got {
+        Value::Bool(b) => format!("{b}"),
+        Value::Int(i) => format!("{i}"),
+        Value::Float(x) => format!("{x}"),
+        Value::Time(t) => format!("{t}"),
+        Value::Bytes(b) => format!("{b}"),
+        Value::Rate(r) => format!("{r}"),
+        Value::Text(t) => format!("{t:?}"),
+        Value::Off => "\"off\"".to_string(),
+    };
+    Err(ValueError(format!("expected {what}, found {got}")))
+}
+
+macro_rules! field {
+    ($type:ty, $form:ident, $what:literal, $($pattern:pat => $value:expr),+) => {
+        impl Field for $type {
+            const FORM: Form = Form::$form;
+            fn to_value(&self) -> Value { Value::$form(self.clone().into()) }
+            fn from_value(value: &Value) -> Result<Self, ValueError> {
+                match value { $($pattern => $value,)+ other => wrong($what, other) }
+            }
+        }
+    };
+}
+field!(bool, Bool, "true or false", Value::Bool(b) => Ok(*b));
+field!(u64, Int, "a whole number", Value::Int(i) => Ok(*i));
+field!(u32, Int, "a whole number", Value::Int(i) => u32::try_from(*i).map_err(|_| ValueError(format!("{i} is too large"))));
+field!(f64, Float, "a number", Value::Float(x) => Ok(*x), Value::Int(i) => Ok(*i as f64));
+field!(Time, Time, "a time such as \"10ms\"", Value::Time(t) => Ok(*t));
+field!(Bytes, Bytes, "a size such as \"300KB\"", Value::Bytes(b) => Ok(*b), Value::Int(i) => Ok(Bytes(*i)));
+field!(Rate, Rate, "a rate such as \"10Gbps\"", Value::Rate(r) => Ok(*r));
+field!(String, Text, "a text", Value::Text(t) => Ok(t.clone()));
+
+impl<T: Field> Field for Option<T> {
+    const FORM: Form = T::FORM;
+    const OPTIONAL: bool = true;
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::Off, T::to_value)
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::Off => Ok(None),
+            other => T::from_value(other).map(Some),
+        }
+    }
+}
+
+/// Declares an enum of words as a parameter type: `choice! { /// doc \n pub enum At { Enqueue = "enqueue", … } }`.
+#[macro_export]
+macro_rules! choice {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$vmeta])* $variant),+ }
+        impl $crate::params::Field for $name {
+            const FORM: $crate::params::Form = $crate::params::Form::Choice(&[$($word),+]);
+            fn to_value(&self) -> $crate::params::Value {
+                $crate::params::Value::Text(match self { $($name::$variant => $word),+ }.to_string())
+            }
+            fn from_value(value: &$crate::params::Value) -> Result<Self, $crate::params::ValueError> {
+                let word = match value {
+                    $crate::params::Value::Text(word) => word.as_str(),
+                    $crate::params::Value::Off => "off",
+                    _ => "",
+                };
+                match word {
+                    $($word => Ok($name::$variant),)+
+                    _ => Err($crate::params::ValueError(format!("expected one of {}", [$($word),+].join(", ")))),
+                }
+            }
+        }
+    };
+}
+
+/// Declares a parameter struct: `params! { /// doc \n pub struct EcnParams { /// meaning, unit, source \n pub at: At = At::Enqueue, … } }`.
+#[macro_export]
+macro_rules! params {
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:literal])* pub $field:ident : $type:ty = $default:expr),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $($(#[doc = $doc])* pub $field: $type),* }
+        impl Default for $name {
+            fn default() -> Self { $name { $($field: $default),* } }
+        }
+        impl $name {
+            /// What a scenario can set here.
+            pub const KEYS: &'static [$crate::params::Key] = &[$($crate::params::Key {
+                field: stringify!($field),
+                doc: &[$($doc),*],
+                form: <$type as $crate::params::Field>::FORM,
+                optional: <$type as $crate::params::Field>::OPTIONAL,
+            }),*];
+        }
+        #[allow(unused_variables, unused_mut, unused_assignments)]
+        impl $crate::params::Params for $name {
+            fn keys(&self) -> &'static [$crate::params::Key] { Self::KEYS }
+            fn get(&self, index: usize) -> $crate::params::Value {
+                let mut i = 0;
+                $(if i == index { return $crate::params::Field::to_value(&self.$field); } i += 1;)*
+                unreachable!("key {index} of {}", stringify!($name))
+            }
+            fn set(&mut self, index: usize, value: &$crate::params::Value) -> Result<(), $crate::params::ValueError> {
+                let mut i = 0;
+                $(if i == index { self.$field = $crate::params::Field::from_value(value)?; return Ok(()); } i += 1;)*
+                unreachable!("key {index} of {}", stringify!($name))
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    choice! { /// Where.
+    pub enum At { /// In.
+        Enqueue = "enqueue", /// Out.
+        Dequeue = "dequeue" } }
+    params! {
+        /// A test.
+        pub struct Demo {
+            /// Packets that
+            /// may wait.
+            pub threshold_packets: Option<u32> = Some(65),
+            /// Where.
+            pub at: At = At::Enqueue,
+        }
+    }
+
+    #[test]
+    fn keys_come_from_the_declaration() {
+        let mut d = Demo::default();
+        assert_eq!(Demo::KEYS[0].name(), "threshold-packets");
+        assert_eq!(Demo::KEYS[0].text(), "Packets that may wait.");
+        assert_eq!(d.get(0), Value::Int(65));
+        d.set(0, &Value::Off).unwrap();
+        assert_eq!(d.threshold_packets, None);
+        d.set(1, &Value::Text("dequeue".into())).unwrap();
+        assert_eq!(d.at, At::Dequeue);
+        assert!(d.set(1, &Value::Text("sideways".into())).unwrap_err().0.contains("enqueue, dequeue"));
+        assert!(d.set(0, &Value::Bool(true)).unwrap_err().0.contains("whole number"));
+    }
+}

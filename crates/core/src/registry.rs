@@ -1,0 +1,234 @@
+//! The registries: which mechanisms there are at each place of the packet path, and what each assumes of that path.
+//!
+//! [`registry!`](crate::registry!) is written once in each policy folder, with one line a mechanism. It makes the closed enum that the
+//! per-packet path dispatches on (no boxed traits), the enum of parameters that a scenario chooses from, and the list
+//! from which the CLI, the schema, the book and the tests learn of the mechanism.
+//!
+//! Invariant: a mechanism that is in no registry does not exist; one that is has a summary, a source, and its declared
+//! needs and breaks.
+
+use crate::params::{Key, Params};
+
+/// What a mechanism may assume of, or take away from, the path that packets travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathProperty {
+    /// Packets of a flow arrive in the order sent, losses aside.
+    FifoPerFlow,
+    /// Packets of one flowcell arrive in the order sent, losses aside.
+    FifoPerFlowcell,
+    /// The transport learns of congestion from losses or marks that it can see.
+    LossIsSignal,
+    /// What entered a queue leaves it.
+    NoLossAfterAdmission,
+    /// Packets marked important are not dropped below the hard bound.
+    ImportantSurvives,
+    /// A sender's retransmission timer keeps meaning "lost".
+    TimersRun,
+    /// The next hop follows the label and nothing else.
+    LabelFixesPath,
+    /// The edge sees segments of up to 64 KB before they are cut.
+    SizeAtEdge,
+    /// Pause, grant and pure-ACK packets are neither dropped, deflected nor held.
+    ControlNeverWaits,
+}
+
+impl PathProperty {
+    /// The name in documents and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            PathProperty::FifoPerFlow => "fifo-per-flow",
+            PathProperty::FifoPerFlowcell => "fifo-per-flowcell",
+            PathProperty::LossIsSignal => "loss-is-signal",
+            PathProperty::NoLossAfterAdmission => "no-loss-after-admission",
+            PathProperty::ImportantSurvives => "important-survives",
+            PathProperty::TimersRun => "timers-run",
+            PathProperty::LabelFixesPath => "label-fixes-path",
+            PathProperty::SizeAtEdge => "size-at-edge",
+            PathProperty::ControlNeverWaits => "control-never-waits",
+        }
+    }
+
+    /// What happens to a mechanism that needs this property where another breaks it, and what repairs it.
+    pub fn consequence(self) -> &'static str {
+        match self {
+            PathProperty::FifoPerFlow => {
+                "reordering looks like loss: spurious duplicate ACKs and fast retransmits; raise dupack-threshold, or restore order at the receiver"
+            }
+            PathProperty::FifoPerFlowcell => {
+                "a gap inside a flowcell is taken for loss at once; deflect whole flowcells"
+            }
+            PathProperty::LossIsSignal => "the sender does not learn of congestion and does not slow down",
+            PathProperty::NoLossAfterAdmission => {
+                "a packet can be lost after a lossless hop accepted it; pause instead of dropping"
+            }
+            PathProperty::ImportantSurvives => {
+                "an important packet can be lost, and the timeout that it should have prevented happens; mark instead of dropping"
+            }
+            PathProperty::TimersRun => {
+                "a long pause fires the retransmission timer: duplicates into a paused queue; keep pauses below min-rto"
+            }
+            PathProperty::LabelFixesPath => "packets leave the path that their label names",
+            PathProperty::SizeAtEdge => "segments are cut before the edge sees them; turn segment-offload on",
+            PathProperty::ControlNeverWaits => {
+                "control packets wait or are lost with the data; give them rank 0 and a queue of their own"
+            }
+        }
+    }
+}
+
+/// What a mechanism says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// One line: what it does.
+    pub summary: &'static str,
+    /// The paper, RFC or standard, with its section.
+    pub source: &'static str,
+    /// What it assumes of the path.
+    pub needs: &'static [PathProperty],
+    /// What it takes away from others.
+    pub breaks: &'static [PathProperty],
+    /// What it gives back that others broke.
+    pub restores: &'static [PathProperty],
+}
+
+/// One line of a registry, as the CLI and the documents see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Mechanism {
+    /// Where it is chosen in a scenario: `"switch.marking"`.
+    pub place: &'static str,
+    /// The value of `kind` that chooses it.
+    pub kind: &'static str,
+    /// What it says of itself.
+    pub about: &'static About,
+    /// Its parameters.
+    pub keys: &'static [Key],
+}
+
+/// One place on the packet path: the question asked there and the mechanisms that answer it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The scenario table: `"switch.marking"`.
+    pub path: &'static str,
+    /// The question.
+    pub question: &'static str,
+    /// The kind that is used where a scenario names none.
+    pub default: &'static str,
+    /// The answers.
+    pub mechanisms: &'static [Mechanism],
+}
+
+/// The parameters of one place, as a scenario handles them: a kind, and that kind's keys.
+pub trait Choice: Clone + Default {
+    /// The place, with all its kinds.
+    fn place() -> &'static Place;
+    /// The defaults of the named kind, or `None` if there is no such kind.
+    fn of_kind(kind: &str) -> Option<Self>;
+    /// The kind chosen.
+    fn kind(&self) -> &'static str;
+    /// Its parameters.
+    fn params(&self) -> &dyn Params;
+    /// Its parameters, to set.
+    fn params_mut(&mut self) -> &mut dyn Params;
+    /// What the chosen mechanism says of itself.
+    fn about(&self) -> &'static About {
+        let kind = self.kind();
+        Self::place().mechanisms.iter().find(|m| m.kind == kind).expect("every kind is registered").about
+    }
+}
+
+/// Makes a registry: the enum of parameters (what a scenario chooses) and, where `policy` is given, the enum of
+/// policies with the dispatching functions. Each line: `"kind" => Variant { ParamsType, PolicyType, ABOUT }`.
+#[macro_export]
+macro_rules! registry {
+    (
+        $(#[$meta:meta])*
+        place: $place:literal, question: $question:literal, default: $default:ident,
+        params: $Params:ident
+        $(, policy: $Policy:ident { $($functions:tt)* })? ;
+        $( $kind:literal => $Variant:ident { $params:ty $(, $policy:ty)? ; $about:path } ),+ $(,)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs)]
+        pub enum $Params { $($Variant($params)),+ }
+
+        impl Default for $Params {
+            fn default() -> Self { $Params::$default(Default::default()) }
+        }
+
+        impl $crate::registry::Choice for $Params {
+            fn place() -> &'static $crate::registry::Place {
+                const MECHANISMS: &[$crate::registry::Mechanism] = &[$($crate::registry::Mechanism {
+                    place: $place, kind: $kind, about: &$about, keys: <$params>::KEYS,
+                }),+];
+                const PLACE: $crate::registry::Place = $crate::registry::Place {
+                    path: $place, question: $question,
+                    default: $crate::registry!(@kind_of $default; $($kind => $Variant),+),
+                    mechanisms: MECHANISMS,
+                };
+                &PLACE
+            }
+            fn of_kind(kind: &str) -> Option<Self> {
+                match kind { $($kind => Some($Params::$Variant(Default::default())),)+ _ => None }
+            }
+            fn kind(&self) -> &'static str {
+                match self { $($Params::$Variant(_) => $kind),+ }
+            }
+            fn params(&self) -> &dyn $crate::params::Params {
+                match self { $($Params::$Variant(p) => p),+ }
+            }
+            fn params_mut(&mut self) -> &mut dyn $crate::params::Params {
+                match self { $($Params::$Variant(p) => p),+ }
+            }
+        }
+
+        $crate::registry!(@policy { $($Policy { $($functions)* })? } $Params { $($Variant $($policy)?),+ });
+    };
+
+    (@kind_of $default:ident; $($kind:literal => $Variant:ident),+) => {{
+        #[allow(dead_code)]
+        enum K { $($Variant),+ }
+        match K::$default { $(K::$Variant => $kind),+ }
+    }};
+
+    (@policy {} $($rest:tt)*) => {};
+    (@policy { $Policy:ident { $($functions:tt)* } } $Params:ident { $($Variant:ident $policy:ty),+ }) => {
+        /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump and not a pointer.
+        #[derive(Clone, Debug)]
+        #[allow(missing_docs)]
+        pub enum $Policy { $($Variant($policy)),+ }
+
+        impl $Policy {
+            /// The policy with these parameters.
+            pub fn new(params: &$Params) -> Self {
+                match params { $($Params::$Variant(p) => $Policy::$Variant(<$policy>::new(p))),+ }
+            }
+        }
+        $crate::registry!(@functions $Policy { $($Variant),+ } $($functions)*);
+    };
+
+    (@dispatch $this:expr, $Policy:ident, $name:ident, $args:tt, $($Variant:ident),+) => {
+        match $this { $($Policy::$Variant(policy) => policy.$name $args),+ }
+    };
+    (@functions $Policy:ident { $($Variant:ident),+ }) => {};
+    (@functions $Policy:ident { $($Variant:ident),+ } $(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident : $type:ty)*) -> $ret:ty; $($rest:tt)*) => {
+        impl $Policy {
+            $(#[$meta])*
+            #[inline]
+            pub fn $name(&self $(, $arg: $type)*) -> $ret {
+                $crate::registry!(@dispatch self, $Policy, $name, ($($arg),*), $($Variant),+)
+            }
+        }
+        $crate::registry!(@functions $Policy { $($Variant),+ } $($rest)*);
+    };
+    (@functions $Policy:ident { $($Variant:ident),+ } $(#[$meta:meta])* fn $name:ident(&mut self $(, $arg:ident : $type:ty)*) -> $ret:ty; $($rest:tt)*) => {
+        impl $Policy {
+            $(#[$meta])*
+            #[inline]
+            pub fn $name(&mut self $(, $arg: $type)*) -> $ret {
+                $crate::registry!(@dispatch self, $Policy, $name, ($($arg),*), $($Variant),+)
+            }
+        }
+        $crate::registry!(@functions $Policy { $($Variant),+ } $($rest)*);
+    };
+}

@@ -1,0 +1,27 @@
+//! Marking: *does this packet get CE?*
+//!
+//! A policy is asked once a packet, at enqueue or at dequeue as it says itself; the caller sets the codepoint, and only
+//! on packets whose transport declared that it reacts (RFC 3168 §5).
+
+mod ecn;
+mod none;
+
+pub use ecn::{Ecn, EcnParams, MarkAt};
+pub use none::{Unmarked, UnmarkedParams};
+
+use crate::switch::QueueView;
+
+crate::registry! {
+    /// Which marking, with its parameters.
+    place: "switch.marking", question: "does it get CE?", default: Ecn,
+    params: MarkingParams, policy: Marking {
+        /// Whether a packet that finds the queue as in `view` at its enqueue is marked.
+        fn at_enqueue(&self, view: &QueueView) -> bool;
+        /// Whether a packet is marked that leaves the queue; `view` still counts it.
+        fn at_dequeue(&self, view: &QueueView) -> bool;
+        /// Whether it may mark at dequeue (then a port must hold packets until they leave).
+        fn marks_at_dequeue(&self) -> bool;
+    };
+    "none" => None { UnmarkedParams, Unmarked; none::ABOUT },
+    "ecn" => Ecn { EcnParams, Ecn; ecn::ABOUT },
+}

@@ -1,0 +1,315 @@
+//! The switch node: receive, choose a port, admit, queue, transmit.
+//!
+//! It is passive: [`Switch::on_arrival`], [`Switch::on_ready`] and [`Switch::on_pause`] are called by a driver, which
+//! owns the links and the clock, and answers through [`Wire`]. The simulator drives it from its event queue, the Linux
+//! poll loop from its clock.
+//!
+//! Invariant: each packet that arrives is handed to the wire exactly once, to be transmitted or dropped.
+
+pub mod admission;
+pub mod buffer;
+pub mod deflection;
+pub mod marking;
+pub mod path;
+pub mod pause;
+pub mod port;
+pub mod queue;
+pub mod route;
+
+use crate::counters::DropReason;
+use crate::packet::{Packet, PacketId, Pool, flags};
+use crate::random::Stream;
+use crate::units::Time;
+use buffer::Memory;
+use deflection::Deflection;
+use path::{Path, Site};
+use pause::{IngressView, Pause, PauseFrame};
+use port::{FastPort, GeneralPort, PortConfig, Service};
+use route::Routes;
+
+/// What a policy may see of one queue, as it is at `now`. The packet in transmission is not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    /// Packets that wait.
+    pub packets: u32,
+    /// Bytes that wait.
+    pub bytes: u64,
+}
+
+/// What a policy may see of the other ports of its switch.
+pub trait PortView {
+    /// Bytes that wait at a port.
+    fn bytes(&self, port: u16) -> u64;
+    /// Whether a packet of this size would fit there.
+    fn admits(&self, port: u16, size: u64) -> bool;
+    /// Ports that lead to other switches.
+    fn fabric_ports(&self) -> &[u16];
+}
+
+/// No ports to see: for policies that look at none.
+pub struct NoPorts;
+
+impl PortView for NoPorts {
+    fn bytes(&self, _: u16) -> u64 {
+        0
+    }
+    fn admits(&self, _: u16, _: u64) -> bool {
+        false
+    }
+    fn fabric_ports(&self) -> &[u16] {
+        &[]
+    }
+}
+
+/// What the driver does for a node: links, timing, and the pool that packets live in.
+pub trait Wire {
+    /// The packets.
+    fn packets(&mut self) -> &mut Pool<Packet>;
+    /// Put `id` on the link of `port`; its last bit leaves at `departs`.
+    fn transmit(&mut self, port: u16, id: PacketId, departs: Time);
+    /// Call [`Switch::on_ready`] for `port` at `at`.
+    fn call_ready(&mut self, port: u16, at: Time);
+    /// `id` is dropped; count it and free it.
+    fn discard(&mut self, id: PacketId, reason: DropReason);
+    /// Send a pause frame to the neighbour at `port`.
+    fn send_pause(&mut self, port: u16, frame: PauseFrame);
+}
+
+/// All ports of a switch, of one kind.
+#[derive(Clone, Debug)]
+pub enum Ports {
+    /// One event a hop.
+    Fast(Vec<FastPort>),
+    /// Everything else.
+    General(Vec<GeneralPort>),
+}
+
+/// What a switch is made of.
+#[derive(Clone, Debug)]
+pub struct SwitchConfig {
+    /// Tier and salt.
+    pub site: Site,
+    /// How to reach hosts.
+    pub routes: Routes,
+    /// By port.
+    pub ports: Vec<PortConfig>,
+    /// Ports that lead to other switches.
+    pub fabric_ports: Vec<u16>,
+    /// Use fast ports; all must fit.
+    pub fast: bool,
+    /// The shared memory.
+    pub memory: Memory,
+    /// Which port of several.
+    pub path: Path,
+    /// Where else.
+    pub deflection: Deflection,
+    /// Whom to stop.
+    pub pause: Pause,
+    /// This switch's random numbers.
+    pub random: Stream,
+}
+
+/// A switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    site: Site,
+    routes: Routes,
+    ports: Ports,
+    path: Path,
+    memory: Memory,
+    deflection: Deflection,
+    pause: Pause,
+    fabric_ports: Vec<u16>,
+    /// By ingress port and priority: bytes held; empty unless a pause policy is active.
+    ingress_bytes: Vec<[u64; 8]>,
+    random: Stream,
+    /// Packets deflected here.
+    pub deflected: u64,
+}
+
+/// The ports of a switch as a policy sees them.
+struct View<'a> {
+    now: Time,
+    ports: &'a Ports,
+    memory: &'a Memory,
+    fabric_ports: &'a [u16],
+}
+
+impl PortView for View<'_> {
+    fn bytes(&self, port: u16) -> u64 {
+        match self.ports {
+            Ports::Fast(ports) => ports[port as usize].view_at(self.now).bytes,
+            Ports::General(ports) => ports[port as usize].view().bytes,
+        }
+    }
+    fn admits(&self, port: u16, size: u64) -> bool {
+        match self.ports {
+            Ports::Fast(ports) => ports[port as usize].fits_at(self.now, size),
+            Ports::General(ports) => ports[port as usize].test(size, self.memory).is_none(),
+        }
+    }
+    fn fabric_ports(&self) -> &[u16] {
+        self.fabric_ports
+    }
+}
+
+impl Switch {
+    /// A switch with empty queues.
+    pub fn new(config: SwitchConfig) -> Switch {
+        let ports = if config.fast {
+            Ports::Fast(config.ports.into_iter().map(FastPort::new).collect())
+        } else {
+            Ports::General(config.ports.into_iter().map(GeneralPort::new).collect())
+        };
+        let count = match &ports {
+            Ports::Fast(p) => p.len(),
+            Ports::General(p) => p.len(),
+        };
+        Switch {
+            site: config.site,
+            routes: config.routes,
+            ports,
+            path: config.path,
+            memory: config.memory,
+            ingress_bytes: if config.pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
+            deflection: config.deflection,
+            pause: config.pause,
+            fabric_ports: config.fabric_ports,
+            random: config.random,
+            deflected: 0,
+        }
+    }
+
+    /// A packet has arrived in full at `ingress`.
+    #[inline]
+    pub fn on_arrival<W: Wire>(&mut self, now: Time, ingress: u16, id: PacketId, wire: &mut W) {
+        let packet = &mut wire.packets()[id];
+        packet.ingress = ingress;
+        packet.ttl = packet.ttl.saturating_sub(1);
+        if packet.ttl == 0 {
+            return wire.discard(id, DropReason::Ttl);
+        }
+        let candidates = self.routes.towards(packet.dst);
+        let port = match candidates.len() {
+            1 => candidates[0],
+            0 => return wire.discard(id, DropReason::LinkDown),
+            _ => {
+                let view = View { now, ports: &self.ports, memory: &self.memory, fabric_ports: &self.fabric_ports };
+                let port = self.path.choose(candidates, packet, self.site, &view, &mut self.random);
+                packet.path = packet.path << 4 ^ port.wrapping_sub(candidates[0]) as u8;
+                port
+            }
+        };
+        if let Err(reason) = self.offer(now, port, id, wire) {
+            self.refused(now, port, id, reason, wire);
+        }
+    }
+
+    /// The driver's call for a general port, at a time that it asked for.
+    #[inline]
+    pub fn on_ready<W: Wire>(&mut self, now: Time, port: u16, wire: &mut W) {
+        if let Ports::General(ports) = &mut self.ports {
+            let service = ports[port as usize].on_ready(now, wire.packets(), &mut self.memory);
+            self.act(now, port, service, wire);
+        }
+    }
+
+    /// A pause frame has arrived from the neighbour at `port`.
+    pub fn on_pause<W: Wire>(&mut self, now: Time, port: u16, frame: PauseFrame, wire: &mut W) {
+        if let Ports::General(ports) = &mut self.ports {
+            let it = &mut ports[port as usize];
+            it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+            let service = it.serve(now, wire.packets(), &mut self.memory);
+            self.act(now, port, service, wire);
+        }
+    }
+
+    /// Packets marked at any port.
+    pub fn marked(&self) -> u64 {
+        match &self.ports {
+            Ports::Fast(ports) => ports.iter().map(|p| p.marked).sum(),
+            Ports::General(ports) => ports.iter().map(|p| p.marked).sum(),
+        }
+    }
+
+    /// The most bytes that ever waited, by port.
+    pub fn bytes_max(&self) -> Vec<u64> {
+        match &self.ports {
+            Ports::Fast(ports) => ports.iter().map(|p| p.bytes_max).collect(),
+            Ports::General(ports) => ports.iter().map(|p| p.bytes_max).collect(),
+        }
+    }
+
+    /// Bytes that wait in the shared memory (0 with fast ports, which need none).
+    pub fn memory_used(&self) -> u64 {
+        self.memory.used()
+    }
+
+    #[inline]
+    fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
+        match &mut self.ports {
+            Ports::Fast(ports) => {
+                let departs = ports[port as usize].offer(now, &mut wire.packets()[id])?;
+                wire.transmit(port, id, departs);
+            }
+            Ports::General(ports) => {
+                let it = &mut ports[port as usize];
+                it.offer(id, &mut wire.packets()[id], &mut self.memory)?;
+                if !self.ingress_bytes.is_empty() {
+                    self.count_ingress(now, id, true, wire);
+                }
+                let Ports::General(ports) = &mut self.ports else { unreachable!("the kind of port never changes") };
+                let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory);
+                self.act(now, port, service, wire);
+            }
+        }
+        Ok(())
+    }
+
+    /// The queue refused it: deflect or drop.
+    #[cold]
+    fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
+        let packet = wire.packets()[id];
+        let view = View { now, ports: &self.ports, memory: &self.memory, fabric_ports: &self.fabric_ports };
+        let Some(other) = self.deflection.choose(port, &packet, &view, &mut self.random) else {
+            return wire.discard(id, reason);
+        };
+        match self.offer(now, other, id, wire) {
+            Ok(()) => {
+                self.deflected += 1;
+                wire.packets()[id].flags |= flags::DEFLECTED;
+            }
+            Err(_) => wire.discard(id, DropReason::NoDeflection),
+        }
+    }
+
+    #[inline]
+    fn act<W: Wire>(&mut self, now: Time, port: u16, service: Service, wire: &mut W) {
+        if let Some((id, departs)) = service.transmit {
+            if !self.ingress_bytes.is_empty() {
+                self.count_ingress(now, id, false, wire);
+            }
+            wire.transmit(port, id, departs);
+        }
+        if let Some(at) = service.call_at {
+            wire.call_ready(port, at);
+        }
+    }
+
+    /// Counts a packet's bytes for its ingress and asks the pause policy.
+    #[cold]
+    fn count_ingress<W: Wire>(&mut self, now: Time, id: PacketId, enters: bool, wire: &mut W) {
+        let packet = wire.packets()[id];
+        let bytes = &mut self.ingress_bytes[packet.ingress as usize][(packet.priority & 7) as usize];
+        *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
+        let view =
+            IngressView { port: packet.ingress, priority: packet.priority, bytes: *bytes, free: self.memory.free() };
+        let frame = if enters { self.pause.on_enqueue(now, &view) } else { self.pause.on_dequeue(now, &view) };
+        if let Some(frame) = frame {
+            wire.send_pause(packet.ingress, frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

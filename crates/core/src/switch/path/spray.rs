@@ -1,0 +1,89 @@
+//! Packet spraying: every packet its own port (Dixit et al., INFOCOM 2013). Even loads, and reordering for the host.
+
+use super::Site;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::{About, PathProperty};
+use crate::switch::PortView;
+
+pub(super) const ABOUT: About = About {
+    summary: "every packet takes its own port",
+    source: "Dixit, Prakash, Hu, Kompella: On the impact of packet spraying in data center networks, INFOCOM 2013",
+    needs: &[],
+    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
+    restores: &[],
+};
+
+crate::choice! {
+    /// How the next port is found.
+    pub enum SprayOrder {
+        /// Uniformly at random.
+        Random = "random",
+        /// One after the other, per switch.
+        RoundRobin = "round-robin",
+    }
+}
+
+crate::params! {
+    /// Packet spraying.
+    pub struct SprayParams {
+        /// Whether ports are drawn at random or taken in turn. Source: random is the paper's.
+        pub order: SprayOrder = SprayOrder::Random,
+    }
+}
+
+/// A draw, or a turn.
+#[derive(Clone, Debug)]
+pub struct Spray {
+    order: SprayOrder,
+    turn: u32,
+}
+
+impl Spray {
+    pub(super) fn new(params: &SprayParams) -> Spray {
+        Spray { order: params.order, turn: 0 }
+    }
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        candidates: &[u16],
+        _: &Packet,
+        _: Site,
+        _: &dyn PortView,
+        random: &mut Stream,
+    ) -> u16 {
+        let n = candidates.len();
+        match self.order {
+            SprayOrder::Random => candidates[random.below(n as u64) as usize],
+            SprayOrder::RoundRobin => {
+                self.turn = self.turn.wrapping_add(1);
+                candidates[self.turn as usize % n]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::NoPorts;
+
+    #[test]
+    fn all_ports_are_used_alike() {
+        for order in [SprayOrder::Random, SprayOrder::RoundRobin] {
+            let mut spray = Spray::new(&SprayParams { order });
+            let mut random = Stream::new(1, "t");
+            let mut counts = [0u32; 5];
+            for _ in 0..10_000 {
+                counts[spray.choose(
+                    &[0, 1, 2, 3, 4],
+                    &Packet::default(),
+                    Site { tier: 0, salt: 0 },
+                    &NoPorts,
+                    &mut random,
+                ) as usize] += 1;
+            }
+            assert!(counts.iter().all(|c| (1_850..2_150).contains(c)), "{order:?} {counts:?}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Ports: where packets wait for a link. Two kinds with one meaning.
+//!
+//! A [`FastPort`] serves first come, first served, never evicts and never pauses, so a packet's departure is known when
+//! it arrives: one number, `busy_until`, stands for the queue, and a hop costs one event. A [`GeneralPort`] holds its
+//! packets until they leave, and so can serve by priority, mark at dequeue, share its switch's memory and be paused.
+//!
+//! Invariant: where both can serve, they give the same verdicts and departures, to the picosecond. The packet in
+//! transmission does not wait: it is in neither occupancy.
+
+use super::QueueView;
+use super::admission::Admission;
+use super::buffer::{Capacity, Memory};
+use super::marking::Marking;
+use super::queue::{PausedSet, Queue};
+use crate::counters::DropReason;
+use crate::packet::{Ecn, Packet, PacketId, Pool};
+use crate::units::{Rate, Time};
+use std::collections::VecDeque;
+
+/// A link's rate, ready for the per-packet path.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkRate {
+    rate: Rate,
+    /// 0 where a byte does not take a whole number of picoseconds.
+    ps_per_byte: u64,
+}
+
+impl LinkRate {
+    /// Of a rate that is not zero.
+    pub fn new(rate: Rate) -> LinkRate {
+        LinkRate { rate, ps_per_byte: rate.whole_ps_per_byte().unwrap_or(0) }
+    }
+    /// Time to put `bytes` on the wire.
+    #[inline]
+    pub fn time(self, bytes: u64) -> Time {
+        if self.ps_per_byte != 0 { Time::from_ps(bytes * self.ps_per_byte) } else { self.rate.transmission_time(bytes) }
+    }
+}
+
+/// What a port is made of.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Its link's rate.
+    pub rate: Rate,
+    /// What it may hold by itself.
+    pub capacity: Capacity,
+    /// How it marks.
+    pub marking: Marking,
+    /// Whom it admits early.
+    pub admission: Admission,
+    /// How it serves.
+    pub queue: Queue,
+}
+
+impl PortConfig {
+    /// Whether a [`FastPort`] can serve.
+    pub fn fits_fast(&self) -> bool {
+        self.queue.is_fifo() && !self.marking.marks_at_dequeue()
+    }
+}
+
+/// Sets CE on a packet whose transport reacts to it; says whether it did.
+#[inline]
+fn set_ce(packet: &mut Packet) -> bool {
+    let reacts = packet.ecn == Ecn::Ect;
+    if reacts {
+        packet.ecn = Ecn::Ce;
+    }
+    reacts
+}
+
+/// A port that is one number: when its link will be free.
+#[derive(Clone, Debug)]
+pub struct FastPort {
+    busy_until: Time,
+    /// Bytes and packets in `waiting`.
+    bytes: u64,
+    packets: u32,
+    rate: LinkRate,
+    capacity: Capacity,
+    marking: Marking,
+    admission: Admission,
+    /// When each packet that has not yet started will, and its size. Only for occupancy: the packets themselves are on
+    /// their way already.
+    waiting: VecDeque<(Time, u32)>,
+    /// Packets marked here.
+    pub marked: u64,
+    /// The most bytes that ever waited.
+    pub bytes_max: u64,
+}
+
+impl FastPort {
+    /// A port with an idle link.
+    pub fn new(config: PortConfig) -> FastPort {
+        FastPort {
+            busy_until: Time::ZERO,
+            bytes: 0,
+            packets: 0,
+            rate: LinkRate::new(config.rate),
+            capacity: config.capacity,
+            marking: config.marking,
+            admission: config.admission,
+            waiting: VecDeque::new(),
+            marked: 0,
+            bytes_max: 0,
+        }
+    }
+
+    /// Forgets the packets that have started by `now`.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        while let Some(&(starts, size)) = self.waiting.front() {
+            if starts > now {
+                break;
+            }
+            self.waiting.pop_front();
+            self.bytes -= size as u64;
+            self.packets -= 1;
+        }
+    }
+
+    /// What waits at `now`.
+    pub fn view_at(&self, now: Time) -> QueueView {
+        let started = self.waiting.iter().take_while(|(starts, _)| *starts <= now);
+        started.fold(QueueView { packets: self.packets, bytes: self.bytes }, |view, (_, size)| QueueView {
+            packets: view.packets - 1,
+            bytes: view.bytes - *size as u64,
+        })
+    }
+
+    /// Whether `size` bytes would fit at `now`.
+    pub fn fits_at(&self, now: Time, size: u64) -> bool {
+        let view = self.view_at(now);
+        view.bytes + size <= self.capacity.bytes && view.packets < self.capacity.packets
+    }
+
+    /// Takes the packet and returns when its last bit leaves, or refuses it.
+    #[inline]
+    pub fn offer(&mut self, now: Time, packet: &mut Packet) -> Result<Time, DropReason> {
+        self.settle(now);
+        let size = packet.size as u64;
+        if self.bytes + size > self.capacity.bytes || self.packets >= self.capacity.packets {
+            return Err(DropReason::QueueFull);
+        }
+        let view = QueueView { packets: self.packets, bytes: self.bytes };
+        let refusal = self.admission.test(&view, packet);
+        self.admission.commit(&view, packet);
+        if let Some(reason) = refusal {
+            return Err(reason);
+        }
+        if self.marking.at_enqueue(&view) && set_ce(packet) {
+            self.marked += 1;
+        }
+        let starts = if self.busy_until > now {
+            self.waiting.push_back((self.busy_until, size as u32));
+            self.bytes += size;
+            self.packets += 1;
+            self.bytes_max = self.bytes_max.max(self.bytes);
+            self.busy_until
+        } else {
+            now
+        };
+        self.busy_until = starts + self.rate.time(size);
+        Ok(self.busy_until)
+    }
+}
+
+/// A port that holds its packets.
+#[derive(Clone, Debug)]
+pub struct GeneralPort {
+    /// When the link is free again.
+    busy_until: Time,
+    /// When the driver will call [`GeneralPort::on_ready`]; `Time::MAX`: not at all.
+    ready_at: Time,
+    bytes: u64,
+    packets: u32,
+    paused: PausedSet,
+    rate: LinkRate,
+    capacity: Capacity,
+    marking: Marking,
+    admission: Admission,
+    queue: Queue,
+    /// By priority: until when it is paused.
+    paused_until: [Time; 8],
+    /// Packets marked here.
+    pub marked: u64,
+    /// The most bytes that ever waited.
+    pub bytes_max: u64,
+}
+
+/// What a general port asks its driver to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Service {
+    /// Put this packet on the wire now; its last bit leaves then.
+    pub transmit: Option<(PacketId, Time)>,
+    /// Call [`GeneralPort::on_ready`] at this time.
+    pub call_at: Option<Time>,
+}
+
+impl GeneralPort {
+    /// A port with an idle link.
+    pub fn new(config: PortConfig) -> GeneralPort {
+        GeneralPort {
+            busy_until: Time::ZERO,
+            ready_at: Time::MAX,
+            bytes: 0,
+            packets: 0,
+            paused: 0,
+            rate: LinkRate::new(config.rate),
+            capacity: config.capacity,
+            marking: config.marking,
+            admission: config.admission,
+            queue: config.queue,
+            paused_until: [Time::ZERO; 8],
+            marked: 0,
+            bytes_max: 0,
+        }
+    }
+
+    /// What waits.
+    #[inline]
+    pub fn view(&self) -> QueueView {
+        QueueView { packets: self.packets, bytes: self.bytes }
+    }
+
+    /// Why the buffer has no room for `size` more bytes, if it has none. Changes nothing.
+    #[inline]
+    pub fn test(&self, size: u64, memory: &Memory) -> Option<DropReason> {
+        if self.bytes + size > self.capacity.bytes || self.packets >= self.capacity.packets {
+            return Some(DropReason::QueueFull);
+        }
+        memory.test(self.bytes, size)
+    }
+
+    /// Takes the packet into the queue, or refuses it. Follow with [`GeneralPort::serve`].
+    #[inline]
+    pub fn offer(&mut self, id: PacketId, packet: &mut Packet, memory: &mut Memory) -> Result<(), DropReason> {
+        let size = packet.size as u64;
+        if let Some(reason) = self.test(size, memory) {
+            return Err(reason);
+        }
+        let view = self.view();
+        let refusal = self.admission.test(&view, packet);
+        self.admission.commit(&view, packet);
+        if let Some(reason) = refusal {
+            return Err(reason);
+        }
+        if self.marking.at_enqueue(&view) && set_ce(packet) {
+            self.marked += 1;
+        }
+        self.queue.push(id, packet);
+        self.bytes += size;
+        self.packets += 1;
+        memory.take(size);
+        Ok(())
+    }
+
+    /// Starts the next packet if the link is free and one may be served.
+    #[inline]
+    pub fn serve(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory) -> Service {
+        let mut service = Service::default();
+        if now >= self.busy_until
+            && self.packets > 0
+            && let Some(id) = self.queue.pop(self.paused)
+        {
+            let packet = &mut packets[id];
+            let size = packet.size as u64;
+            if self.marking.at_dequeue(&self.view()) && set_ce(packet) {
+                self.marked += 1;
+            }
+            self.bytes -= size;
+            self.packets -= 1;
+            memory.give(size);
+            self.busy_until = now + self.rate.time(size);
+            service.transmit = Some((id, self.busy_until));
+        }
+        self.bytes_max = self.bytes_max.max(self.bytes);
+        if self.packets > 0 {
+            let at = if self.busy_until > now { self.busy_until } else { self.next_resume(now) };
+            if at < self.ready_at {
+                self.ready_at = at;
+                service.call_at = Some(at);
+            }
+        }
+        service
+    }
+
+    /// The driver's call at the time that [`Service::call_at`] named.
+    #[inline]
+    pub fn on_ready(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory) -> Service {
+        if now != self.ready_at {
+            return Service::default(); // an earlier call took its place
+        }
+        self.ready_at = Time::MAX;
+        if self.paused != 0 {
+            self.expire_pauses(now);
+        }
+        self.serve(now, packets, memory)
+    }
+
+    /// A pause frame from the neighbour (IEEE 802.1Qbb): stop `priority` until then; a time that has passed resumes it.
+    /// Follow with [`GeneralPort::serve`].
+    pub fn on_pause(&mut self, now: Time, priority: u8, until: Time) {
+        let p = (priority & 7) as usize;
+        self.paused_until[p] = until;
+        if until > now {
+            self.paused |= 1 << p;
+        } else {
+            self.paused &= !(1 << p);
+        }
+    }
+
+    /// Whether a priority is paused.
+    pub fn is_paused(&self, priority: u8) -> bool {
+        self.paused & (1 << (priority & 7)) != 0
+    }
+
+    fn expire_pauses(&mut self, now: Time) {
+        for p in 0..8 {
+            if self.paused & (1 << p) != 0 && self.paused_until[p] <= now {
+                self.paused &= !(1 << p);
+            }
+        }
+    }
+
+    /// When the first pause ends, or never.
+    fn next_resume(&self, now: Time) -> Time {
+        let paused = (0..8).filter(|p| self.paused & (1 << p) != 0);
+        paused.map(|p| self.paused_until[p].max(now)).min().unwrap_or(Time::MAX)
+    }
+}

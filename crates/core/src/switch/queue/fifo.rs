@@ -1,0 +1,42 @@
+//! First in, first out.
+
+use super::PausedSet;
+use crate::packet::{Packet, PacketId};
+use crate::registry::About;
+use std::collections::VecDeque;
+
+pub(super) const ABOUT: About = About {
+    summary: "first in, first out",
+    source: "the default of every switch",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
+
+crate::params! {
+    /// Nothing to set.
+    pub struct FifoParams {}
+}
+
+/// One queue for all.
+#[derive(Clone, Debug, Default)]
+pub struct Fifo {
+    waiting: VecDeque<PacketId>,
+}
+
+impl Fifo {
+    pub(super) fn new(_: &FifoParams) -> Fifo {
+        Fifo::default()
+    }
+    #[inline]
+    pub(super) fn push(&mut self, id: PacketId, _: &Packet) {
+        self.waiting.push_back(id);
+    }
+    #[inline]
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+        if paused != 0 { None } else { self.waiting.pop_front() }
+    }
+    pub(super) fn is_fifo(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,31 @@
+//! Queue: *who is served next?*
+//!
+//! A queue holds packet ids in the order in which they will be served. Pause is a set of priorities that the caller
+//! passes in: a queue never serves a paused priority, and a queue without priorities stands still while any
+//! priority is paused.
+
+mod fifo;
+mod strict_priority;
+
+pub use fifo::{Fifo, FifoParams};
+pub use strict_priority::{StrictPriority, StrictPriorityParams};
+
+use crate::packet::{Packet, PacketId};
+
+/// The set of paused priorities: bit p is priority p.
+pub type PausedSet = u8;
+
+crate::registry! {
+    /// Which queue, with its parameters.
+    place: "switch.queue", question: "who is served next?", default: Fifo,
+    params: QueueParams, policy: Queue {
+        /// Puts an admitted packet in its place.
+        fn push(&mut self, id: PacketId, packet: &Packet) -> ();
+        /// Takes the packet to serve next, unless what could be served is paused.
+        fn pop(&mut self, paused: PausedSet) -> Option<PacketId>;
+        /// Whether a port may use `busy_until` instead of holding packets (first come, first served, never evicted).
+        fn is_fifo(&self) -> bool;
+    };
+    "fifo" => Fifo { FifoParams, Fifo; fifo::ABOUT },
+    "strict-priority" => StrictPriority { StrictPriorityParams, StrictPriority; strict_priority::ABOUT },
+}

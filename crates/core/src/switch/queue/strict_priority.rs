@@ -1,0 +1,71 @@
+//! Strict priority: eight FIFOs, the highest non-empty and unpaused one is served (IEEE 802.1Q §8.6.8.1).
+
+use super::PausedSet;
+use crate::packet::{Packet, PacketId};
+use crate::registry::About;
+use std::collections::VecDeque;
+
+pub(super) const ABOUT: About = About {
+    summary: "eight priorities, the highest first",
+    source: "IEEE 802.1Q §8.6.8.1",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
+
+crate::params! {
+    /// Nothing to set.
+    pub struct StrictPriorityParams {}
+}
+
+/// Eight FIFOs and a bit for each that is not empty.
+#[derive(Clone, Debug, Default)]
+pub struct StrictPriority {
+    waiting: [VecDeque<PacketId>; 8],
+    occupied: u8,
+}
+
+impl StrictPriority {
+    pub(super) fn new(_: &StrictPriorityParams) -> StrictPriority {
+        StrictPriority::default()
+    }
+    pub(super) fn push(&mut self, id: PacketId, packet: &Packet) {
+        let p = packet.priority & 7;
+        self.waiting[p as usize].push_back(id);
+        self.occupied |= 1 << p;
+    }
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+        let ready = self.occupied & !paused;
+        if ready == 0 {
+            return None;
+        }
+        let p = 7 - ready.leading_zeros() as usize;
+        let id = self.waiting[p].pop_front();
+        if self.waiting[p].is_empty() {
+            self.occupied &= !(1 << p);
+        }
+        id
+    }
+    pub(super) fn is_fifo(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serves_the_highest_that_is_not_paused() {
+        let mut q = StrictPriority::default();
+        for (id, priority) in [(0, 1), (1, 5), (2, 1), (3, 7)] {
+            q.push(id, &Packet { priority, ..Packet::default() });
+        }
+        assert_eq!(q.pop(1 << 7), Some(1));
+        assert_eq!(q.pop(1 << 7), Some(0));
+        assert_eq!(q.pop(0), Some(3));
+        assert_eq!(q.pop(1 << 1), None);
+        assert_eq!(q.pop(0), Some(2));
+        assert_eq!(q.pop(0), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! The node by itself, under a driver that records what it asks for.
+
+use super::admission::{Admission, AdmissionParams};
+use super::buffer::{BufferParams, Capacity, PerPortParams, SharedParams};
+use super::deflection::DeflectionParams;
+use super::marking::{EcnParams, MarkingParams};
+use super::path::PathParams;
+use super::pause::PauseParams;
+use super::queue::{Queue, QueueParams};
+use super::route::Attachment;
+use super::*;
+use crate::packet::Ecn;
+use crate::registry::Choice;
+use crate::units::{Bytes, Rate};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Recorder {
+    packets: Pool<Packet>,
+    sent: Vec<(u16, PacketId, Time)>,
+    dropped: Vec<(PacketId, DropReason)>,
+    calls: BTreeMap<(Time, u16), ()>,
+}
+
+impl Wire for Recorder {
+    fn packets(&mut self) -> &mut Pool<Packet> {
+        &mut self.packets
+    }
+    fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {
+        self.sent.push((port, id, departs));
+    }
+    fn call_ready(&mut self, port: u16, at: Time) {
+        self.calls.insert((at, port), ());
+    }
+    fn discard(&mut self, id: PacketId, reason: DropReason) {
+        self.dropped.push((id, reason));
+    }
+    fn send_pause(&mut self, _: u16, _: PauseFrame) {}
+}
+
+impl Recorder {
+    /// Makes the calls that the switch asked for up to `until`, those at `until` included.
+    fn advance(&mut self, switch: &mut Switch, until: Time) {
+        while let Some((&(at, port), ())) = self.calls.iter().next() {
+            if at > until {
+                break;
+            }
+            self.calls.remove(&(at, port));
+            switch.on_ready(at, port, self);
+        }
+    }
+    fn arrive(&mut self, switch: &mut Switch, now: Time, packet: Packet) -> PacketId {
+        self.advance(switch, now);
+        let id = self.packets.insert(Packet { ttl: 64, ..packet });
+        switch.on_arrival(now, 0, id, self);
+        id
+    }
+}
+
+/// Two hosts at ports 0 and 1 of 10 Gb/s.
+fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &QueueParams) -> Switch {
+    let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (0, 1)] });
+    let port = PortConfig {
+        rate: Rate::from_gbps(10),
+        capacity: Capacity::new(buffer),
+        marking: marking::Marking::new(marking),
+        admission: Admission::new(&AdmissionParams::default()),
+        queue: Queue::new(queue),
+    };
+    Switch::new(SwitchConfig {
+        site: Site { tier: 0, salt: 1 },
+        routes: Routes::new(attachment, Some(0), &[vec![]]),
+        ports: vec![port.clone(), port],
+        fabric_ports: vec![],
+        fast,
+        memory: Memory::new(buffer),
+        path: Path::new(&PathParams::default()),
+        deflection: Deflection::new(&DeflectionParams::default()),
+        pause: Pause::new(&PauseParams::default()),
+        random: Stream::new(1, "switch/test"),
+    })
+}
+
+fn data(dst: u32) -> Packet {
+    Packet { dst, size: 1500, payload: 1460, ecn: Ecn::Ect, ..Packet::default() }
+}
+
+fn per_port(packets: u32) -> BufferParams {
+    BufferParams::PerPort(PerPortParams { size: None, packets: Some(packets) })
+}
+
+#[test]
+fn back_to_back_packets_leave_at_line_rate() {
+    for fast in [true, false] {
+        let mut s = switch(fast, &per_port(10), &MarkingParams::default(), &QueueParams::default());
+        let mut w = Recorder::default();
+        for _ in 0..3 {
+            w.arrive(&mut s, Time::from_us(1), data(1));
+        }
+        w.advance(&mut s, Time::from_ms(1));
+        let departs: Vec<u64> = w.sent.iter().map(|(_, _, t)| t.as_ps()).collect();
+        assert_eq!(departs, [2_200_000, 3_400_000, 4_600_000]);
+    }
+}
+
+#[test]
+fn the_packet_in_transmission_does_not_wait() {
+    for fast in [true, false] {
+        let mut s = switch(fast, &per_port(2), &MarkingParams::default(), &QueueParams::default());
+        let mut w = Recorder::default();
+        for _ in 0..4 {
+            w.arrive(&mut s, Time::ZERO, data(1));
+        }
+        assert_eq!(w.dropped, [(3, DropReason::QueueFull)]);
+        // At 1.2 us the second starts: one place is free again, at that very picosecond.
+        w.arrive(&mut s, Time::from_ns(1200), data(1));
+        assert_eq!(w.dropped.len(), 1);
+    }
+}
+
+#[test]
+fn a_shared_memory_limits_by_what_is_free() {
+    let buffer = BufferParams::Shared(SharedParams { size: Bytes(15_000), alpha: 1.0 });
+    let mut s = switch(false, &buffer, &MarkingParams::default(), &QueueParams::default());
+    let mut w = Recorder::default();
+    for _ in 0..8 {
+        w.arrive(&mut s, Time::ZERO, data(1));
+    }
+    // One on the wire, 5 × 1,500 wait (7,500 ≤ 1 × 7,500 free); the sixth to wait does not fit.
+    assert_eq!(w.dropped.len(), 2);
+    assert!(w.dropped.iter().all(|d| d.1 == DropReason::SharedBuffer));
+    assert_eq!(s.memory_used(), 7_500);
+}
+
+#[test]
+fn a_paused_priority_waits_and_expires() {
+    let mut s =
+        switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
+    let mut w = Recorder::default();
+    s.on_pause(Time::ZERO, 1, PauseFrame { priority: 3, duration: Time::from_us(10) }, &mut w);
+    w.arrive(&mut s, Time::ZERO, Packet { priority: 3, ..data(1) });
+    w.arrive(&mut s, Time::ZERO, Packet { priority: 0, ..data(1) });
+    w.advance(&mut s, Time::from_us(9));
+    assert_eq!(w.sent.iter().map(|s| s.1).collect::<Vec<_>>(), [1], "only priority 0 may leave");
+    w.advance(&mut s, Time::from_us(10));
+    assert_eq!(w.sent[1], (1, 0, Time::from_ns(11_200)), "the pause ends by itself");
+}
+
+#[test]
+fn a_resume_ends_a_pause_early() {
+    let mut s = switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::default());
+    let mut w = Recorder::default();
+    s.on_pause(Time::ZERO, 1, PauseFrame { priority: 0, duration: Time::from_ms(10) }, &mut w);
+    w.arrive(&mut s, Time::ZERO, data(1));
+    assert!(w.sent.is_empty());
+    s.on_pause(Time::from_us(5), 1, PauseFrame { priority: 0, duration: Time::ZERO }, &mut w);
+    assert_eq!(w.sent, [(1, 0, Time::from_ns(6_200))]);
+}
+
+#[test]
+fn ttl_ends_a_loop() {
+    let mut s = switch(true, &per_port(10), &MarkingParams::default(), &QueueParams::default());
+    let mut w = Recorder::default();
+    let id = w.packets.insert(Packet { ttl: 1, ..data(1) });
+    s.on_arrival(Time::ZERO, 0, id, &mut w);
+    assert_eq!(w.dropped, [(id, DropReason::Ttl)]);
+}
+
+proptest! {
+    /// Fast and general ports give the same departures, marks and drops for any arrivals.
+    #[test]
+    fn fast_and_general_agree(
+        arrivals in prop::collection::vec((0u64..3_000, 40u16..1500), 1..200),
+        capacity in 1u32..20,
+        threshold in 0u32..20,
+        bytes in prop::option::of(100u64..20_000),
+    ) {
+        let buffer = BufferParams::PerPort(PerPortParams { size: bytes.map(Bytes), packets: Some(capacity) });
+        let marking = MarkingParams::Ecn(EcnParams { threshold_packets: threshold, ..Default::default() });
+        let run = |fast| {
+            let mut s = switch(fast, &buffer, &marking, &QueueParams::default());
+            let mut w = Recorder::default();
+            let mut now = Time::ZERO;
+            for (gap, size) in &arrivals {
+                now += Time::from_ns(*gap);
+                w.arrive(&mut s, now, Packet { size: *size, ..data(1) });
+            }
+            w.advance(&mut s, Time::from_s(1));
+            let marks: Vec<Ecn> = (0..arrivals.len() as u32).map(|id| w.packets[id].ecn).collect();
+            let mut sent = w.sent.clone();
+            sent.sort();
+            (sent, w.dropped, marks)
+        };
+        prop_assert_eq!(run(true), run(false));
+    }
+
+    /// Whatever arrives, the memory is empty when everything has left.
+    #[test]
+    fn memory_is_conserved(arrivals in prop::collection::vec((0u64..2_000, 40u16..1500, 0u8..8), 1..200), size in 1_500u64..40_000) {
+        let buffer = BufferParams::Shared(SharedParams { size: Bytes(size), alpha: 1.0 });
+        let mut s = switch(false, &buffer, &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
+        let mut w = Recorder::default();
+        let mut now = Time::ZERO;
+        for (gap, size, priority) in &arrivals {
+            now += Time::from_ns(*gap);
+            w.arrive(&mut s, now, Packet { size: *size, priority: *priority, ..data(1) });
+        }
+        w.advance(&mut s, Time::from_s(1));
+        prop_assert_eq!(s.memory_used(), 0);
+        prop_assert_eq!(w.sent.len() + w.dropped.len(), arrivals.len());
+    }
+}

@@ -1,0 +1,343 @@
+//! Units as types: [`Time`] in picoseconds, [`Bytes`], [`Rate`] in bits per second, and the text forms that users write.
+//!
+//! A picosecond is the largest step in which one byte takes a whole number of steps at every common link rate
+//! (80 ps at 100 Gb/s, 20 ps at 400 Gb/s), so transmission times are exact and never drift; a `u64` of them lasts
+//! 213 days.
+//!
+//! Invariant: no conversion here uses floating point, except the `as_*_f64` functions, which are for output only.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::str::FromStr;
+
+/// An instant or a span of virtual (or monotonic) time, in picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+/// A number of bytes. Text: `1500`, `"64KiB"` (powers of 1024), `"300KB"` (powers of 1000).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// A rate in bits per second. Text: `"10Gbps"` (decimal prefixes).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(pub u64);
+
+const PS_PER_NS: u64 = 1_000;
+const PS_PER_US: u64 = 1_000_000;
+const PS_PER_MS: u64 = 1_000_000_000;
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+impl Time {
+    /// The origin.
+    pub const ZERO: Time = Time(0);
+    /// Later than everything: the deadline of a timer that is off.
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// From picoseconds.
+    pub const fn from_ps(ps: u64) -> Time {
+        Time(ps)
+    }
+    /// From nanoseconds.
+    pub const fn from_ns(ns: u64) -> Time {
+        Time(ns * PS_PER_NS)
+    }
+    /// From microseconds.
+    pub const fn from_us(us: u64) -> Time {
+        Time(us * PS_PER_US)
+    }
+    /// From milliseconds.
+    pub const fn from_ms(ms: u64) -> Time {
+        Time(ms * PS_PER_MS)
+    }
+    /// From seconds.
+    pub const fn from_s(s: u64) -> Time {
+        Time(s * PS_PER_S)
+    }
+    /// In picoseconds.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+    /// In microseconds, for output.
+    pub fn as_us_f64(self) -> f64 {
+        self.0 as f64 / PS_PER_US as f64
+    }
+    /// In seconds, for output.
+    pub fn as_s_f64(self) -> f64 {
+        self.0 as f64 / PS_PER_S as f64
+    }
+    /// `self + other`, or [`Time::MAX`].
+    pub const fn saturating_add(self, other: Time) -> Time {
+        Time(self.0.saturating_add(other.0))
+    }
+    /// `self - other`, or zero.
+    pub const fn saturating_sub(self, other: Time) -> Time {
+        Time(self.0.saturating_sub(other.0))
+    }
+    /// `self * n`, or [`Time::MAX`].
+    pub const fn saturating_mul(self, n: u64) -> Time {
+        Time(self.0.saturating_mul(n))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    fn add(self, other: Time) -> Time {
+        Time(self.0 + other.0)
+    }
+}
+impl Sub for Time {
+    type Output = Time;
+    fn sub(self, other: Time) -> Time {
+        Time(self.0 - other.0)
+    }
+}
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Time) {
+        self.0 += other.0;
+    }
+}
+impl SubAssign for Time {
+    fn sub_assign(&mut self, other: Time) {
+        self.0 -= other.0;
+    }
+}
+impl Mul<u64> for Time {
+    type Output = Time;
+    fn mul(self, n: u64) -> Time {
+        Time(self.0 * n)
+    }
+}
+impl Div<u64> for Time {
+    type Output = Time;
+    fn div(self, n: u64) -> Time {
+        Time(self.0 / n)
+    }
+}
+
+impl Bytes {
+    /// As a `usize`-free integer, for arithmetic.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl Rate {
+    /// Bits per second.
+    pub const fn bps(self) -> u64 {
+        self.0
+    }
+    /// From gigabits per second.
+    pub const fn from_gbps(g: u64) -> Rate {
+        Rate(g * 1_000_000_000)
+    }
+    /// Time to put `bytes` on the wire, rounded up to a whole picosecond, so that a link never exceeds its rate.
+    /// `Time::MAX` for a rate of zero.
+    pub const fn transmission_time(self, bytes: u64) -> Time {
+        if self.0 == 0 {
+            return Time::MAX;
+        }
+        let bits_ps = bytes as u128 * 8 * PS_PER_S as u128;
+        let ps = bits_ps.div_ceil(self.0 as u128);
+        Time(if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 })
+    }
+    /// Picoseconds per byte where that is a whole number (any rate that divides 8 Tb/s), for the fast path.
+    pub const fn whole_ps_per_byte(self) -> Option<u64> {
+        if self.0 == 0 || !(8 * PS_PER_S).is_multiple_of(self.0) { None } else { Some(8 * PS_PER_S / self.0) }
+    }
+    /// Bytes that fit in `time`, rounded down.
+    pub const fn bytes_in(self, time: Time) -> u64 {
+        let bytes = self.0 as u128 * time.0 as u128 / (8 * PS_PER_S as u128);
+        if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+    }
+}
+
+/// Why a text is not a quantity. The position is the caller's to add.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// No digits where a number should be.
+    #[error("{0:?} does not start with a number")]
+    NoNumber(String),
+    /// A sign other than a leading digit.
+    #[error("{0:?} is negative, which no {1} can be")]
+    Negative(String, &'static str),
+    /// The unit is none that this quantity knows.
+    #[error("{text:?}: {unit:?} is not a unit of {what}; use one of {known}")]
+    UnknownUnit {
+        /// The whole text.
+        text: String,
+        /// The part after the number.
+        unit: String,
+        /// "time", "size" or "rate".
+        what: &'static str,
+        /// The units that would do, comma-separated.
+        known: &'static str,
+    },
+    /// No unit at all where one is required.
+    #[error("{text:?} has no unit; write one of {known}")]
+    NoUnit {
+        /// The whole text.
+        text: String,
+        /// The units that would do.
+        known: &'static str,
+    },
+    /// Larger than the type holds, or finer than its smallest step.
+    #[error("{0:?} is out of range: {1}")]
+    OutOfRange(String, &'static str),
+}
+
+/// Splits `"12.5us"` into 12.5 as (125, 1 decimal) and `"us"`.
+fn split(text: &str, what: &'static str) -> Result<(u128, u32, String), UnitError> {
+    let t = text.trim();
+    if t.starts_with('-') {
+        return Err(UnitError::Negative(text.into(), what));
+    }
+    let end = t.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(t.len());
+    let digits: String = t[..end].chars().filter(|&c| c != '_').collect();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    if whole.is_empty() || fraction.contains('.') {
+        return Err(UnitError::NoNumber(text.into()));
+    }
+    let value = format!("{whole}{fraction}").parse::<u128>();
+    let value = value.map_err(|_| UnitError::OutOfRange(text.into(), "too many digits"))?;
+    Ok((value, fraction.len() as u32, t[end..].trim().to_string()))
+}
+
+/// `value / 10^decimals × scale`, which must be a whole number that fits a `u64`.
+fn scaled(text: &str, value: u128, decimals: u32, scale: u64, step: &'static str) -> Result<u64, UnitError> {
+    let too_large = || UnitError::OutOfRange(text.into(), "too large");
+    let divisor = 10u128.checked_pow(decimals).ok_or_else(too_large)?;
+    let product = value.checked_mul(scale as u128).ok_or_else(too_large)?;
+    if !product.is_multiple_of(divisor) {
+        return Err(UnitError::OutOfRange(text.into(), step));
+    }
+    u64::try_from(product / divisor).map_err(|_| too_large())
+}
+
+macro_rules! quantity {
+    ($type:ident, $what:literal, $known:literal, $step:literal, bare: $bare:expr, { $($unit:literal => $scale:expr),+ $(,)? }) => {
+        impl FromStr for $type {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<$type, UnitError> {
+                let (value, decimals, unit) = split(text, $what)?;
+                let bare: Option<u64> = $bare;
+                let scale = match unit.to_ascii_lowercase().as_str() {
+                    "" => match bare {
+                        Some(scale) => scale,
+                        None if value == 0 => 1,
+                        None => return Err(UnitError::NoUnit { text: text.into(), known: $known }),
+                    },
+                    $($unit => $scale,)+
+                    _ => return Err(UnitError::UnknownUnit { text: text.into(), unit, what: $what, known: $known }),
+                };
+                scaled(text, value, decimals, scale, $step).map($type)
+            }
+        }
+    };
+}
+
+quantity!(Time, "time", "ps, ns, us, ms, s", "finer than a picosecond", bare: None, {
+    "ps" => 1, "ns" => PS_PER_NS, "us" => PS_PER_US, "µs" => PS_PER_US, "ms" => PS_PER_MS, "s" => PS_PER_S,
+});
+quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", "finer than a byte", bare: Some(1), {
+    "b" => 1, "kb" => 1_000, "mb" => 1_000_000, "gb" => 1_000_000_000, "tb" => 1_000_000_000_000,
+    "kib" => 1 << 10, "mib" => 1 << 20, "gib" => 1 << 30, "tib" => 1 << 40,
+});
+quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps", "finer than a bit per second", bare: None, {
+    "bps" => 1, "kbps" => 1_000, "mbps" => 1_000_000, "gbps" => 1_000_000_000, "tbps" => 1_000_000_000_000,
+});
+
+/// The largest unit that gives a whole number, so that text and value always round-trip.
+fn whole(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
+    let (scale, unit) =
+        units.iter().find(|(s, _)| value != 0 && value.is_multiple_of(*s)).unwrap_or(&units[units.len() - 1]);
+    write!(f, "{}{}", value / scale, unit)
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("0us");
+        }
+        whole(f, self.0, &[(PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "us"), (PS_PER_NS, "ns"), (1, "ps")])
+    }
+}
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [
+            (1_000_000_000, "GB"),
+            (1 << 30, "GiB"),
+            (1_000_000, "MB"),
+            (1 << 20, "MiB"),
+            (1_000, "KB"),
+            (1 << 10, "KiB"),
+            (1, "B"),
+        ];
+        whole(f, self.0, &units)
+    }
+}
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        whole(
+            f,
+            self.0,
+            &[(PS_PER_S, "Tbps"), (PS_PER_MS, "Gbps"), (PS_PER_US, "Mbps"), (PS_PER_NS, "Kbps"), (1, "bps")],
+        )
+    }
+}
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_forms_round_trip() {
+        for t in ["1us", "50ms", "360us", "1s", "1500ns", "7ps"] {
+            assert_eq!(t.parse::<Time>().unwrap().to_string(), t);
+        }
+        assert_eq!("1.5us".parse::<Time>().unwrap(), Time::from_ns(1500));
+        for b in ["64KiB", "300KB", "9MB", "1B", "65KB"] {
+            assert_eq!(b.parse::<Bytes>().unwrap().to_string(), b);
+        }
+        assert_eq!("1500".parse::<Bytes>().unwrap(), Bytes(1500));
+        assert_eq!("10gbps".parse::<Rate>().unwrap(), Rate::from_gbps(10));
+        assert_eq!("2.5Gbps".parse::<Rate>().unwrap().to_string(), "2500Mbps");
+    }
+
+    #[test]
+    fn bad_text_says_what_would_do() {
+        assert!(matches!("10 furlongs".parse::<Time>(), Err(UnitError::UnknownUnit { .. })));
+        assert!(matches!("-1us".parse::<Time>(), Err(UnitError::Negative(..))));
+        assert!(matches!("10".parse::<Rate>(), Err(UnitError::NoUnit { .. })));
+        assert!(matches!("us".parse::<Time>(), Err(UnitError::NoNumber(..))));
+        assert!(matches!("1.2.3us".parse::<Time>(), Err(UnitError::NoNumber(..))));
+        assert!(matches!("0.1ps".parse::<Time>(), Err(UnitError::OutOfRange(..))));
+        assert!(matches!("99999999999999999999999s".parse::<Time>(), Err(UnitError::OutOfRange(..))));
+        assert_eq!("0".parse::<Time>().unwrap(), Time::ZERO);
+    }
+
+    #[test]
+    fn transmission_times_are_exact_at_common_rates() {
+        for (gbps, ps) in [(1, 8000), (10, 800), (25, 320), (40, 200), (100, 80), (400, 20)] {
+            assert_eq!(Rate::from_gbps(gbps).whole_ps_per_byte(), Some(ps));
+            assert_eq!(Rate::from_gbps(gbps).transmission_time(1500), Time::from_ps(1500 * ps));
+        }
+        assert_eq!(Rate::from_gbps(3).whole_ps_per_byte(), None);
+        assert_eq!(Rate::from_gbps(3).transmission_time(1), Time::from_ps(2667));
+        assert_eq!(Rate(0).transmission_time(1), Time::MAX);
+    }
+}

@@ -1,0 +1,105 @@
+//! What can go wrong with a results folder.
+//!
+//! Invariant: an error of the file system names the file that it happened to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why results could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused: disk full, no permission, no such folder.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was attempted: "write", "create", "rename" and the like.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The target is a file.
+    #[error("{} is a file, not a folder; choose another folder for the results", .0.display())]
+    IsFile(PathBuf),
+    /// The target is a folder with something else in it.
+    #[error("{} exists and is no millpond result; choose another folder, or replace it with --force", .0.display())]
+    NotAResult(PathBuf),
+    /// The temporary name is taken by something that no run has made.
+    #[error("{} is in the way: it was not made by a run; move it elsewhere", .0.display())]
+    InTheWay(PathBuf),
+    /// Another run is writing to the same folder now.
+    #[error("another run{} is writing {}; wait for it, or choose another folder", holder.map(|p| format!(" (process {p})")).unwrap_or_default(), path.display())]
+    Busy {
+        /// The temporary folder that it holds.
+        path: PathBuf,
+        /// Its process, where it left its number.
+        holder: Option<u32>,
+    },
+    /// The target cannot be a folder's name: `/`, `..` or empty.
+    #[error("{:?} cannot name a results folder", .0.as_os_str())]
+    BadName(PathBuf),
+    /// A file of a results folder does not say what it should.
+    #[error("{}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A class name is used twice, or is one of those that results give themselves.
+    #[error("class name {0:?} {1}")]
+    ClassName(String, &'static str),
+    /// A record names a class that the header does not have.
+    #[error("record {record} has class {class}, but there are only {classes}")]
+    UnknownClass {
+        /// The flow or query.
+        record: u32,
+        /// Its class.
+        class: u16,
+        /// How many there are.
+        classes: usize,
+    },
+    /// A record ends before it starts.
+    #[error("record {0} ends before it starts")]
+    EndsEarly(u32),
+    /// There is nothing to compare or to report.
+    #[error("nothing to compare: {0}")]
+    NothingToCompare(String),
+}
+
+/// Shorthand of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Names the file in an error of the file system.
+pub(crate) trait At<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::Io { doing, path: path.to_path_buf(), source })
+    }
+}
+
+impl<T> At<T> for parquet::errors::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+        use parquet::errors::ParquetError;
+        self.map_err(|error| match error {
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => Error::Io { doing, path: path.to_path_buf(), source: *source },
+                Err(other) => Error::Malformed { path: path.to_path_buf(), reason: other.to_string() },
+            },
+            other => Error::Malformed { path: path.to_path_buf(), reason: other.to_string() },
+        })
+    }
+}
+
+impl<T> At<T> for serde_json::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|error| match error.io_error_kind() {
+            Some(_) => Error::Io { doing, path: path.to_path_buf(), source: error.into() },
+            None => Error::Malformed { path: path.to_path_buf(), reason: error.to_string() },
+        })
+    }
+}

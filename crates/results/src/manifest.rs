@@ -1,0 +1,193 @@
+//! `manifest.json`: what was run, by which version, where and when. It also marks a folder as a millpond result.
+//!
+//! Invariant: it is written last, so a folder that has it is whole.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{At, Result};
+use crate::summary::{SCHEMA, Status, World};
+
+/// Its name in the folder.
+pub const MANIFEST: &str = "manifest.json";
+
+/// What the folder holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// One run.
+    #[default]
+    Run,
+    /// Several variants, each in a subfolder.
+    Compare,
+    /// A grid of them.
+    Sweep,
+}
+
+/// The machine of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system.
+    pub os: String,
+    /// Processor architecture.
+    pub arch: String,
+    /// Processors that the process may use.
+    pub cpus: usize,
+}
+
+impl Machine {
+    /// This one.
+    pub fn this() -> Machine {
+        Machine {
+            os: std::env::consts::OS.into(),
+            arch: std::env::consts::ARCH.into(),
+            cpus: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        }
+    }
+}
+
+/// A file of the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSize {
+    /// Relative to the folder, with `/` between its parts.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// `manifest.json`. The caller fills in what it knows with struct update syntax over [`Manifest::new`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The mark of a millpond result: the version of the crate that wrote it.
+    pub millpond: String,
+    /// Version of the folder's form.
+    pub schema: u32,
+    /// What the folder holds.
+    pub kind: Kind,
+    /// The scenario's name. [`RunWriter::finish`](crate::RunWriter::finish) fills in this, world, seed, variant,
+    /// status, warnings, `finished_at` and files.
+    pub name: String,
+    /// Where it ran.
+    pub world: World,
+    /// The seed; of a compare, the first.
+    pub seed: u64,
+    /// The variant, if any.
+    pub variant: Option<String>,
+    /// The program's version, with its commit where it is known.
+    pub version: String,
+    /// The scenario as resolved, in TOML: running it again gives the same results.
+    pub scenario: String,
+    /// What the command line changed, as `key=value`.
+    pub overrides: Vec<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// RFC 3339, UTC.
+    pub finished_at: String,
+    /// How it ended.
+    pub status: Status,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// The folder's files, by name.
+    pub files: Vec<FileSize>,
+}
+
+impl Manifest {
+    /// Of this machine, started now.
+    pub fn new(version: impl Into<String>, scenario: impl Into<String>) -> Manifest {
+        Manifest {
+            millpond: env!("CARGO_PKG_VERSION").into(),
+            schema: SCHEMA,
+            version: version.into(),
+            scenario: scenario.into(),
+            machine: Machine::this(),
+            started_at: rfc3339(SystemTime::now()),
+            ..Manifest::default()
+        }
+    }
+
+    /// Reads `DIR/manifest.json`.
+    pub fn read(dir: &Path) -> Result<Manifest> {
+        let path = dir.join(MANIFEST);
+        serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+    }
+
+    /// Lists the folder's files, sets the time, and writes `DIR/manifest.json`.
+    pub fn write(mut self, dir: &Path) -> Result<()> {
+        self.finished_at = rfc3339(SystemTime::now());
+        self.files.clear();
+        list(dir, "", &mut self.files)?;
+        crate::write_json(&dir.join(MANIFEST), &self)
+    }
+}
+
+/// Whether the folder is a millpond result: its manifest carries our mark.
+pub fn is_result(dir: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Mark {
+        #[serde(rename = "millpond")]
+        _millpond: String,
+        #[serde(rename = "schema")]
+        _schema: u32,
+    }
+    std::fs::read(dir.join(MANIFEST)).is_ok_and(|text| serde_json::from_slice::<Mark>(&text).is_ok())
+}
+
+/// All files below `dir` in the order of their names, without hidden ones, progress and the manifest itself.
+fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
+    let mut entries: Vec<_> =
+        std::fs::read_dir(dir).at("read", dir)?.collect::<std::io::Result<Vec<_>>>().at("read", dir)?;
+    entries.sort_by_key(|entry| entry.file_name());
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let skip = name.starts_with('.') || (prefix.is_empty() && (name == MANIFEST || name == "progress.json"));
+        if skip {
+            continue;
+        }
+        let meta = entry.metadata().at("read", &entry.path())?;
+        let name = format!("{prefix}{name}");
+        if meta.is_dir() {
+            list(&entry.path(), &format!("{name}/"), files)?;
+        } else {
+            files.push(FileSize { name, bytes: meta.len() });
+        }
+    }
+    Ok(())
+}
+
+/// `2026-01-31T12:00:00Z`. Times before 1970 are given as its start.
+pub fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from days, by eras of 400 years that start in March.
+    let shifted = day + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let month_day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{month_day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn dates_are_civil() {
+        let at = |s| rfc3339(UNIX_EPOCH + Duration::from_secs(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_767_225_600), "2026-01-01T00:00:00Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+}

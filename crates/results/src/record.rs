@@ -1,0 +1,123 @@
+//! One flow and one query as they ended: what the worlds hand over, and what a row of the Parquet files is made of.
+//!
+//! Invariant: a record is plain numbers in typed units; nothing here is rounded. Definitions of FCT, QCT and slowdown are
+//! those of the contract.
+
+use millpond_core::{Bytes, Time};
+
+/// One flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Its number.
+    pub flow: u32,
+    /// Index into [`Header::classes`](crate::Header::classes).
+    pub class: u16,
+    /// Sending host.
+    pub src: u32,
+    /// Receiving host.
+    pub dst: u32,
+    /// Application bytes that it carries.
+    pub bytes: u64,
+    /// When it started.
+    pub start: Time,
+    /// When its last byte was delivered in order; `None` if it never was.
+    pub finish: Option<Time>,
+    /// When its first data byte was sent.
+    pub sender_first: Option<Time>,
+    /// When its last byte was acknowledged.
+    pub sender_last: Option<Time>,
+    /// FCT of the same flow alone in the empty network (a span); zero if unknown.
+    pub ideal: Time,
+    /// Data packets sent again.
+    pub retransmitted: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Data packets that arrived behind a later one.
+    pub out_of_order: u32,
+    /// How often the path changed between two packets.
+    pub path_changes: u32,
+    /// The query that it answers, if any.
+    pub query: Option<u32>,
+    /// `false`: it started in the warm-up. It carried load, but makes no row and enters no statistic.
+    pub counted: bool,
+}
+
+/// One query: several flows that answer one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryRecord {
+    /// Its number.
+    pub query: u32,
+    /// Index into [`Header::classes`](crate::Header::classes).
+    pub class: u16,
+    /// The host that asks.
+    pub client: u32,
+    /// How many hosts answer.
+    pub degree: u32,
+    /// When its first request was sent, or when it started.
+    pub start: Time,
+    /// When its last response was complete.
+    pub finish: Option<Time>,
+    /// Responses that are complete.
+    pub completed: u32,
+    /// As for flows.
+    pub counted: bool,
+}
+
+impl FlowRecord {
+    /// From the start to the last byte delivered; `None` while unfinished.
+    pub fn fct(&self) -> Option<Time> {
+        self.finish.map(|finish| finish.saturating_sub(self.start))
+    }
+
+    /// From the first data byte sent to the last byte acknowledged.
+    pub fn fct_sender(&self) -> Option<Time> {
+        Some(self.sender_last?.saturating_sub(self.sender_first?))
+    }
+
+    /// FCT over the ideal one; `None` while unfinished or where the ideal is unknown.
+    pub fn slowdown(&self) -> Option<f64> {
+        let fct = self.fct()?;
+        (self.ideal != Time::ZERO).then(|| fct.as_ps() as f64 / self.ideal.as_ps() as f64)
+    }
+
+    /// Smaller than the mice's limit.
+    pub(crate) fn is_mouse(&self, limit: Bytes) -> bool {
+        self.bytes < limit.get()
+    }
+
+    /// Larger than the elephants' limit.
+    pub(crate) fn is_elephant(&self, limit: Bytes) -> bool {
+        self.bytes > limit.get()
+    }
+}
+
+impl QueryRecord {
+    /// From the start to the last response; `None` while unfinished.
+    pub fn qct(&self) -> Option<Time> {
+        self.finish.map(|finish| finish.saturating_sub(self.start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_follow_the_contract() {
+        let flow = FlowRecord {
+            bytes: 100_000,
+            start: Time::from_us(10),
+            finish: Some(Time::from_us(40)),
+            sender_first: Some(Time::from_us(12)),
+            sender_last: Some(Time::from_us(44)),
+            ideal: Time::from_us(20),
+            ..FlowRecord::default()
+        };
+        assert_eq!(flow.fct(), Some(Time::from_us(30)));
+        assert_eq!(flow.fct_sender(), Some(Time::from_us(32)));
+        assert_eq!(flow.slowdown(), Some(1.5));
+        assert!(!flow.is_mouse(Bytes(100_000)) && !flow.is_elephant(Bytes(100_000)));
+        assert_eq!(FlowRecord { ideal: Time::ZERO, ..flow }.slowdown(), None);
+        assert_eq!(FlowRecord { finish: None, ..flow }.slowdown(), None);
+    }
+}

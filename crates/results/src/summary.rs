@@ -1,0 +1,464 @@
+//! `summary.json`: the numbers of one run.
+//!
+//! Invariant: the fields come in a fixed order, every class and every drop reason is present even at zero, a statistic of
+//! nothing is `null`, and only the object `run` may differ between two runs of one scenario and seed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use millpond_core::Time;
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{At, Result};
+
+/// Version of the results folder's form.
+pub const SCHEMA: u32 = 1;
+
+/// Every reason for which a packet may be dropped, in the order of reports.
+pub const DROP_REASONS: [&str; 11] = [
+    "queue-full",
+    "shared-buffer",
+    "early",
+    "color",
+    "no-deflection",
+    "evicted",
+    "ttl",
+    "receive-ring",
+    "limit",
+    "link-down",
+    "injected",
+];
+
+/// Where a run took place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum World {
+    /// The simulator.
+    #[default]
+    Sim,
+    /// Linux.
+    Linux,
+    /// Linux in virtual machines.
+    LinuxVm,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It came to its end.
+    #[default]
+    Complete,
+    /// It was stopped before; the results are of what there was.
+    Interrupted,
+    /// The audit failed, or something else that makes the results unusable.
+    Failed,
+}
+
+impl Status {
+    /// As in the files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Complete => "complete",
+            Status::Interrupted => "interrupted",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// A JSON object whose keys keep the order in which they were put in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ordered<V>(pub Vec<(String, V)>);
+
+impl<V> Ordered<V> {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&V> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+    /// In order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+}
+
+impl<V: Serialize> Serialize for Ordered<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Entries<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
+            type Value = Ordered<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Ordered<V>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Ordered(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+/// What the run cost. The one part of a summary that differs from run to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Seconds by the wall clock.
+    pub wall_s: f64,
+    /// Seconds of virtual time.
+    pub simulated_s: f64,
+    /// Events handled.
+    pub events: u64,
+    /// Packet-hops made.
+    pub packet_hops: u64,
+    /// Packet-hops a second of the wall clock.
+    pub packet_hops_per_s: f64,
+    /// Largest resident memory; `None` where the system does not say. See [`peak_rss_bytes`].
+    pub peak_rss_bytes: Option<u64>,
+    /// Threads used.
+    pub threads: u32,
+}
+
+/// How many counted flows, and what they delivered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flows {
+    /// Flows that count (those started after the warm-up).
+    pub started: u64,
+    /// Of these, completed.
+    pub completed: u64,
+    /// Application bytes delivered in the measured time.
+    pub bytes_delivered: u64,
+    /// The same over the measured time, in Gb/s; `null` if there was none.
+    pub goodput_gbps: Option<f64>,
+}
+
+/// Flow completion times of one class, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fct {
+    /// Completed flows.
+    pub count: u64,
+    /// Flows that did not complete.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// Mean of the completed ones.
+    pub mean: Option<f64>,
+    /// Mean where an unfinished flow counts as if it ended at the horizon.
+    pub mean_restricted: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// Slowdown of one class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+}
+
+/// Query completion times, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Qct {
+    /// Counted queries.
+    pub started: u64,
+    /// Of these, completed.
+    pub completed: u64,
+    /// The ratio; `null` if none started.
+    pub completed_fraction: Option<f64>,
+    /// Mean of the completed ones.
+    pub mean: Option<f64>,
+    /// Mean where an unfinished query counts as if it ended at the horizon.
+    pub mean_restricted: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// Round-trip times of probes, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rtt {
+    /// How many were measured.
+    pub count: u64,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+}
+
+/// What became of the packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Packets {
+    /// Put on the wire by hosts, data and ACK.
+    pub sent: u64,
+    /// Taken off the wire by hosts.
+    pub delivered: u64,
+    /// The sum of `dropped_by`.
+    pub dropped: u64,
+    /// Drops by reason: all of [`DROP_REASONS`].
+    pub dropped_by: Ordered<u64>,
+    /// Marked "congestion experienced".
+    pub ecn_marked: u64,
+    /// Sent to another port than the path's.
+    pub deflected: u64,
+    /// Data packets sent again.
+    pub retransmitted: u64,
+    /// Data packets that arrived behind a later one.
+    pub out_of_order: u64,
+}
+
+/// A number of packets and of bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The conservation of packets and bytes over the whole run, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Whether everything injected was delivered, dropped for a reason, or is in flight.
+    pub conserved: bool,
+    /// Put into the network.
+    pub injected: Amount,
+    /// Taken out of it.
+    pub delivered: Amount,
+    /// Dropped, for whatever reason.
+    pub dropped: Amount,
+    /// Still in it at the end.
+    pub in_flight: Amount,
+}
+
+impl Audit {
+    /// Adds up the amounts. A world that checks more (buffers) clears `conserved` itself.
+    pub fn of(injected: Amount, delivered: Amount, dropped: Amount, in_flight: Amount) -> Audit {
+        let sum = |part: fn(&Amount) -> u64| {
+            u128::from(part(&delivered)) + u128::from(part(&dropped)) + u128::from(part(&in_flight))
+        };
+        let conserved =
+            sum(|a| a.packets) == u128::from(injected.packets) && sum(|a| a.bytes) == u128::from(injected.bytes);
+        Audit { conserved, injected, delivered, dropped, in_flight }
+    }
+}
+
+/// What a world hands over at the end of a run, besides the records.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// How it ended. A broken audit makes it [`Status::Failed`] whatever is said here.
+    pub status: Status,
+    /// Where time ended: the horizon, or the instant at which the run stopped. Unfinished flows end here in
+    /// `mean_restricted`.
+    pub horizon: Time,
+    /// The span in which `bytes_delivered` was counted: the horizon without the warm-up.
+    pub measured: Time,
+    /// Application bytes delivered in that span.
+    pub bytes_delivered: u64,
+    /// What the run cost.
+    pub run: RunInfo,
+    /// Packets put on the wire by hosts.
+    pub sent: u64,
+    /// Packets taken off the wire by hosts.
+    pub delivered: u64,
+    /// Drops by reason. Absent reasons are zero; a reason that is none of [`DROP_REASONS`] is appended.
+    pub dropped_by: BTreeMap<&'static str, u64>,
+    /// Packets marked.
+    pub ecn_marked: u64,
+    /// Packets deflected.
+    pub deflected: u64,
+    /// Data packets sent again.
+    pub retransmitted: u64,
+    /// Data packets that arrived behind a later one.
+    pub out_of_order: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// PAUSE frames of switches.
+    pub pause_frames: u64,
+    /// Pauses of the overlay.
+    pub overlay_pauses: u64,
+    /// Jain's index over the goodput of pairs; see [`jain`](crate::jain).
+    pub fairness_jain: Option<f64>,
+    /// The counters of each mechanism, by name.
+    pub mechanisms: BTreeMap<String, BTreeMap<String, u64>>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// Conservation.
+    pub audit: Audit,
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The scenario's name.
+    pub name: String,
+    /// Where it ran.
+    pub world: World,
+    /// The seed.
+    pub seed: u64,
+    /// The variant, if the scenario has any.
+    pub variant: Option<String>,
+    /// How it ended.
+    pub status: Status,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// What it cost.
+    pub run: RunInfo,
+    /// Counted flows.
+    pub flows: Flows,
+    /// By class: `all`, `mice`, `elephants`, then the header's.
+    pub fct_us: Ordered<Fct>,
+    /// By class, as above.
+    pub slowdown: Ordered<Slowdown>,
+    /// Queries.
+    pub qct_us: Qct,
+    /// Probes.
+    pub rtt_us: Rtt,
+    /// Packets.
+    pub packets: Packets,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// PAUSE frames of switches.
+    pub pause_frames: u64,
+    /// Pauses of the overlay.
+    pub overlay_pauses: u64,
+    /// Jain's index; `null` if no pair was active.
+    pub fairness_jain: Option<f64>,
+    /// The counters of each mechanism.
+    pub mechanisms: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Conservation.
+    pub audit: Audit,
+}
+
+impl Summary {
+    /// Reads `DIR/summary.json`.
+    pub fn read(dir: &Path) -> Result<Summary> {
+        let path = dir.join("summary.json");
+        serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+    }
+
+    /// As in the file: indented JSON with a newline at its end.
+    pub fn to_json(&self) -> String {
+        crate::json_text(self)
+    }
+}
+
+impl Packets {
+    /// From what the world counted, with every reason present.
+    pub(crate) fn of(totals: &Totals) -> Packets {
+        let count = |reason: &str| totals.dropped_by.get(reason).copied().unwrap_or(0);
+        let known = DROP_REASONS.iter().map(|&reason| (reason.to_string(), count(reason)));
+        let others = totals.dropped_by.iter().filter(|(reason, _)| !DROP_REASONS.contains(reason));
+        let dropped_by: Vec<_> = known.chain(others.map(|(reason, &n)| (reason.to_string(), n))).collect();
+        Packets {
+            sent: totals.sent,
+            delivered: totals.delivered,
+            dropped: dropped_by.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n)),
+            dropped_by: Ordered(dropped_by),
+            ecn_marked: totals.ecn_marked,
+            deflected: totals.deflected,
+            retransmitted: totals.retransmitted,
+            out_of_order: totals.out_of_order,
+        }
+    }
+}
+
+/// The largest resident memory of this process so far, where the system says (Linux's `VmHWM`).
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_present_and_summed() {
+        let dropped_by = BTreeMap::from([("ttl", 2), ("queue-full", 5), ("zebra", 1)]);
+        let packets = Packets::of(&Totals { dropped_by, ..Totals::default() });
+        assert_eq!(packets.dropped, 8);
+        assert_eq!(packets.dropped_by.0.len(), DROP_REASONS.len() + 1);
+        assert_eq!(packets.dropped_by.get("ttl"), Some(&2));
+        assert_eq!(packets.dropped_by.get("color"), Some(&0));
+        assert_eq!(packets.dropped_by.0[0].0, "queue-full");
+    }
+
+    #[test]
+    fn json_has_the_contracts_fields_in_order_and_reads_back() {
+        let mut summary = Summary { schema: SCHEMA, world: World::LinuxVm, ..Summary::default() };
+        summary.fct_us.0.push(("all".into(), Fct { mean: Some(0.1 + 0.2), ..Fct::default() }));
+        summary.fct_us.0.push(("Ärger \"x\"".into(), Fct::default()));
+        let text = summary.to_json();
+        let fields = [
+            "schema",
+            "name",
+            "world",
+            "seed",
+            "variant",
+            "status",
+            "warnings",
+            "run",
+            "flows",
+            "fct_us",
+            "slowdown",
+            "qct_us",
+            "rtt_us",
+            "packets",
+            "timeouts",
+            "pause_frames",
+            "overlay_pauses",
+            "fairness_jain",
+            "mechanisms",
+            "audit",
+        ];
+        let places: Vec<_> = fields.iter().map(|f| text.find(&format!("\n  \"{f}\":")).unwrap()).collect();
+        assert!(places.is_sorted());
+        assert!(text.contains("\"linux-vm\""));
+        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    }
+
+    #[test]
+    fn the_audit_adds_up() {
+        let amount = |packets, bytes| Amount { packets, bytes };
+        assert!(Audit::of(amount(10, 100), amount(7, 70), amount(2, 20), amount(1, 10)).conserved);
+        assert!(!Audit::of(amount(10, 100), amount(7, 70), amount(2, 20), amount(1, 9)).conserved);
+        assert!(!Audit::of(amount(10, 100), amount(7, 70), amount(2, 30), amount(0, 0)).conserved);
+    }
+}

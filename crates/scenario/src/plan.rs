@@ -1,0 +1,109 @@
+//! The plan: a scenario after validation, ready to be run by either world. Nothing in it can be wrong any more.
+//!
+//! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
+
+use crate::topology::Topology;
+use crate::traffic::TrafficPlan;
+use crate::transport::{TransportKind, TransportParams};
+use millpond_core::switch::admission::AdmissionParams;
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::deflection::DeflectionParams;
+use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::path::PathParams;
+use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::queue::QueueParams;
+use millpond_core::{Bytes, Time};
+use std::sync::Arc;
+
+/// Everything that a run needs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario's name.
+    pub name: String,
+    /// The seed of every random stream.
+    pub seed: u64,
+    /// Which variant this is, if one was chosen.
+    pub variant: Option<String>,
+    /// Where virtual time ends.
+    pub horizon: Time,
+    /// Stop at the first window edge after the last flow, if that is before the horizon.
+    pub until_complete: bool,
+    /// Flows that start before it carry load but are not counted.
+    pub warm_up: Time,
+    /// Flows below this are mice.
+    pub mice: Bytes,
+    /// Flows above this are elephants.
+    pub elephants: Bytes,
+    /// Hosts, switches, links and routes.
+    pub topology: Arc<Topology>,
+    /// How hosts send and receive.
+    pub host: HostPlan,
+    /// How switches treat packets.
+    pub switch: SwitchPlan,
+    /// The transport's common parameters.
+    pub transport: TransportParams,
+    /// Which transport, with its own parameters.
+    pub transport_kind: TransportKind,
+    /// The flows.
+    pub traffic: Arc<TrafficPlan>,
+    /// How the simulator should run it; never changes a result.
+    pub engine: EnginePlan,
+    /// What the user should know: load above one, composed mechanisms that break each other.
+    pub warnings: Vec<String>,
+    /// The whole scenario with every default written out, as TOML that gives the same plan.
+    pub resolved: String,
+}
+
+/// A host.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// IP bytes of the largest packet.
+    pub mtu: u32,
+    /// Bytes of framing that each packet adds on the wire (38 counts preamble, Ethernet header, CRC and gap).
+    pub frame_overhead: u32,
+    /// The largest segment that the transport hands down; `None`: packet by packet.
+    pub segment_offload: Option<Bytes>,
+    /// Time between the wire and the transport, each way.
+    pub stack_delay: Time,
+    /// The NIC's transmit queue.
+    pub nic: NicPlan,
+}
+
+/// A host's NIC.
+#[derive(Clone, Debug)]
+pub struct NicPlan {
+    /// What may wait there; `None`: as much as the transport sends.
+    pub buffer: Option<BufferParams>,
+    /// How it marks.
+    pub marking: MarkingParams,
+    /// What one flow may have waiting; `None`: no limit.
+    pub per_flow_limit: Option<Bytes>,
+}
+
+/// A switch.
+#[derive(Clone, Debug)]
+pub struct SwitchPlan {
+    /// Where packets wait.
+    pub buffer: BufferParams,
+    /// Which get CE.
+    pub marking: MarkingParams,
+    /// Which may join a queue.
+    pub admission: AdmissionParams,
+    /// Which is served next.
+    pub queue: QueueParams,
+    /// Which port of several.
+    pub path: PathParams,
+    /// Where else when refused.
+    pub deflection: DeflectionParams,
+    /// Whom to stop.
+    pub pause: PauseParams,
+}
+
+/// How the simulator's engine runs the plan.
+#[derive(Clone, Debug)]
+pub struct EnginePlan {
+    /// Use general ports even where fast ones can serve (the results are the same).
+    pub general_ports: bool,
+    /// Run all nodes as one partition (the results are the same).
+    pub one_partition: bool,
+}

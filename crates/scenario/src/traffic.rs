@@ -1,0 +1,102 @@
+//! Traffic: which flows start when, between whom, and how large they are.
+//!
+//! Open-loop arrivals are a lazy, sorted stream that depends on the seed and the traffic only, never on the variant or on
+//! what the network does. Closed-loop traffic (shuffle, rpc) starts its next flow when an earlier one completes; what
+//! comes next is a pure function of the plan, so it, too, draws nothing at run time.
+
+use millpond_core::Time;
+
+/// All traffic of a plan.
+#[derive(Clone, Debug)]
+pub struct TrafficPlan {
+    /// Class names by class number: every traffic's name first, then the classes of CSV files.
+    pub classes: Vec<String>,
+    /// What each traffic table has become.
+    pub sources: Vec<Source>,
+    /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their order.
+    pub first_open_flow: u32,
+}
+
+/// One traffic table.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its class number (its index).
+    pub class: u16,
+    /// What it does.
+    pub kind: SourceKind,
+}
+
+/// How a traffic goes on.
+#[derive(Clone, Debug)]
+pub enum SourceKind {
+    /// All its flows are in [`TrafficPlan::arrivals`].
+    Open,
+    /// Every host sends `size` to every other in its own random order, `concurrency` at a time; host h's i-th flow has id
+    /// `first_flow + h × (hosts − 1) + i`.
+    Shuffle {
+        /// Bytes of each flow.
+        size: u64,
+        /// Flows of one host at a time.
+        concurrency: u32,
+        /// When they start.
+        start: Time,
+        /// No flow starts from here on.
+        stop: Time,
+        /// By host: its destinations in order.
+        order: Vec<Vec<u32>>,
+        /// Flow id of host 0's first.
+        first_flow: u32,
+    },
+    /// Closed loops on persistent connections: request up, response down, again.
+    Rpc {
+        /// By connection: (client, server).
+        connections: Vec<(u32, u32)>,
+        /// Bytes.
+        request: u64,
+        /// Bytes.
+        response: u64,
+        /// First request.
+        start: Time,
+        /// No request starts from here on.
+        stop: Time,
+        /// Connection i's request direction has id `first_flow + 2i`, its response direction the next.
+        first_flow: u32,
+    },
+}
+
+/// One open-loop flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it starts.
+    pub at: Time,
+    /// Who sends first: the sender, or the client of a request.
+    pub src: u32,
+    /// To whom.
+    pub dst: u32,
+    /// What `src` sends.
+    pub bytes: u64,
+    /// What `dst` sends back on the same connection once it has all of `bytes`; 0: nothing, and the flow is one-way. The
+    /// flow's record is then the response: from the request's start to the response's last byte.
+    pub response: u64,
+    /// Which class it counts for.
+    pub class: u16,
+    /// Its flow id; with a response the request direction has this id and the response direction the next.
+    pub flow: u32,
+    /// The query that it belongs to.
+    pub query: Option<u32>,
+}
+
+/// A query: an incast event, counted complete when all its responses are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Dense, from 0 over the whole plan in the order of start.
+    pub query: u32,
+    /// Who asks and receives.
+    pub client: u32,
+    /// How many answer.
+    pub degree: u32,
+    /// When.
+    pub at: Time,
+    /// Which class.
+    pub class: u16,
+}
