@@ -1,1 +1,57 @@
-fn main() {}
+//! The `millpond` command: thin. It reads arguments, calls the crates, prints.
+
+mod args;
+mod compare;
+mod execute;
+mod failure;
+mod inform;
+mod run;
+mod watch;
+
+use args::{Cli, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Compare(args) => compare::compare(args),
+        Command::Check(args) => inform::check(args),
+        Command::List(args) => inform::list(args),
+        Command::Explain(args) => inform::explain(args),
+        Command::Schema => inform::schema(),
+        Command::Reference => inform::reference(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+/// Says on stderr what went wrong, with the place in the scenario where there is one.
+fn report(failure: &Failure) {
+    match failure {
+        Failure::Scenario(errors) => {
+            for error in errors.iter() {
+                eprintln!("{:?}", miette::Report::new(error.clone()));
+            }
+        }
+        Failure::Interrupted => eprintln!("{failure}"),
+        other => eprintln!("error: {other}"),
+    }
+}
+
+/// Prints to stdout; a reader that has gone away (`| head`) is no error.
+pub(crate) fn say(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        let _ = out.write_all(b"\n");
+    }
+}

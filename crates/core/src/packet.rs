@@ -56,15 +56,17 @@ pub mod flags {
     pub const RETRANSMISSION: u8 = 16;
     /// Was deflected at least once.
     pub const DEFLECTED: u8 = 32;
+    /// The last packet of its segment.
+    pub const LAST: u8 = 64;
 }
 
 /// One packet's metadata. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Packet {
-    /// Offset of the first payload byte in its stream.
+    /// Offset of the first payload byte in its stream. On an acknowledgement, the receiver's slot.
     pub seq: u64,
-    /// Cumulative acknowledgement: the next byte expected, where `flags::ACK` is set.
+    /// Cumulative acknowledgement: the next byte expected, where `flags::ACK` is set. On a data packet, the sender's slot.
     pub ack: u64,
     /// When the sender's transport handed it down; on an ACK, the same of the packet that caused it (RFC 7323's echo).
     pub stamp: Time,

@@ -1,1 +1,92 @@
-//! x
+//! The results folder of millpond, written by both worlds, and what is made from it: tables and one self-contained page.
+//!
+//! A run goes: [`Folder::create`], [`RunWriter::new`] in it, [`RunWriter::flow`] and [`RunWriter::query`] as they end,
+//! [`RunWriter::finish`], [`Folder::commit`]. A compare makes one [`Folder`], a [`RunWriter`] in the [`run_folder`] of each
+//! variant and seed, then [`finish_compare`] and [`Folder::commit`].
+//!
+//! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
+//! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
+
+mod cdf;
+mod chart;
+mod columns;
+mod compare;
+mod error;
+mod folder;
+mod format;
+mod html;
+mod manifest;
+mod record;
+mod statistics;
+mod summary;
+mod table;
+mod writer;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_compare, read_compare, run_folder};
+pub use error::{Error, Result};
+pub use folder::{Folder, Progress, folder_name};
+pub use html::write_report;
+pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
+pub use record::{FlowRecord, QueryRecord};
+pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
+pub use summary::{
+    Amount, Audit, DROP_REASONS, Fct, Flows, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Status, Summary,
+    Totals, World, peak_rss_bytes,
+};
+pub use table::{compare_table, run_table};
+pub use writer::{Header, RunWriter};
+
+use error::At;
+
+/// Indented JSON with a newline at its end.
+pub(crate) fn json_text<T: serde::Serialize>(value: &T) -> String {
+    // Our own types, with text keys: this cannot fail.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Writes a file as JSON, down to the disk.
+pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
+    write_file(path, json_text(value).as_bytes())
+}
+
+/// Writes a file, down to the disk: what is renamed into place must be whole even after a power cut.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = File::create(path).at("create", path)?;
+    file.write_all(bytes).at("write", path)?;
+    file.sync_all().at("write", path)
+}
+
+/// A fresh folder for one test, removed with it.
+#[cfg(test)]
+pub(crate) struct TestDir(std::path::PathBuf);
+
+#[cfg(test)]
+impl std::ops::Deref for TestDir {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+impl Drop for TestDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn test_dir(name: &str) -> TestDir {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let unique = format!("millpond-{}-{name}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let dir = TestDir(std::env::temp_dir().join(unique));
+    std::fs::create_dir_all(&dir.0).unwrap();
+    dir
+}

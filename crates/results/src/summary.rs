@@ -455,6 +455,11 @@ mod tests {
     }
 
     #[test]
+    fn the_reasons_are_those_of_the_core() {
+        assert_eq!(millpond_core::counters::DropReason::ALL.map(|reason| reason.name()), DROP_REASONS);
+    }
+
+    #[test]
     fn the_audit_adds_up() {
         let amount = |packets, bytes| Amount { packets, bytes };
         assert!(Audit::of(amount(10, 100), amount(7, 70), amount(2, 20), amount(1, 10)).conserved);

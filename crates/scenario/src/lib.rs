@@ -1,1 +1,29 @@
-//! x
+//! Scenarios: from TOML to a validated plan.
+//!
+//! A [`Scenario`] is the text with the place of every key; a [`Plan`] is the numbers and graphs that a run needs. The way
+//! between is one-way and happens once: text → tree (with places) → overrides → [`settings::Settings`] → [`Plan`].
+//!
+//! Invariant: whoever runs a plan reads no text and finds no error in it; whoever writes a scenario learns of all of its
+//! errors at once, each with file, line and column.
+
+mod assemble;
+pub mod cdf;
+pub mod composition;
+mod error;
+mod overrides;
+pub mod plan;
+mod read;
+mod resolved;
+mod scenario;
+pub mod settings;
+mod source;
+pub mod topology;
+pub mod traffic;
+pub mod transport;
+mod tree;
+
+pub use assemble::HEADER_BYTES;
+pub use error::{Errors, Problem, ScenarioError};
+pub use plan::Plan;
+pub use scenario::Scenario;
+pub use topology::path::{ideal_exchange, ideal_fct};

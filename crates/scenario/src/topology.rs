@@ -1,7 +1,25 @@
 //! Topologies: hosts, switches, links and routes as an explicit graph.
+//!
+//! Hosts are numbered leaf by leaf, and so are the links to them: link h is host h's. Ports are numbered from the hosts
+//! upwards: a leaf's (edge's) host ports, then its uplinks in the order of the switches above; a spine's (core's) port
+//! p leads to leaf (pod) p; an aggregation switch has its edges' ports, then its cores'.
+//!
+//! Invariant: every port has exactly one link, and [`Routes`] holds all ports on shortest paths, in ascending order.
 
-use millpond_core::switch::route::Routes;
+mod builder;
+mod dumbbell;
+mod fat_tree;
+mod leaf_spine;
+mod params;
+pub mod path;
+mod single_switch;
+
+pub(crate) use params::GROUPS;
+pub use params::{DumbbellParams, FatTreeParams, LeafSpineParams, SingleSwitchParams, TopologyParams};
+
+use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
+use std::sync::Arc;
 
 /// A network.
 #[derive(Clone, Debug)]
@@ -14,6 +32,10 @@ pub struct Topology {
     pub links: Vec<LinkSite>,
     /// By switch: its routes.
     pub routes: Vec<Routes>,
+    /// Where each host hangs; the table that all routes share. A leaf's number is its index in `switches`.
+    pub attachment: Arc<Attachment>,
+    /// By switch and port: the index of the link there.
+    pub wiring: Vec<Vec<u32>>,
 }
 
 /// A switch in its place.
@@ -56,9 +78,55 @@ pub struct LinkSite {
     pub delay: Time,
 }
 
+/// Why parameters make no network: the key, and what is wrong with it.
+pub(crate) type Fault = (&'static str, String);
+
 impl Topology {
+    /// Builds the network that the parameters describe.
+    pub(crate) fn build(params: &TopologyParams) -> Result<Topology, Vec<Fault>> {
+        match params {
+            TopologyParams::LeafSpine(p) => leaf_spine::build(p),
+            TopologyParams::FatTree(p) => fat_tree::build(p),
+            TopologyParams::SingleSwitch(p) => single_switch::build(p),
+            TopologyParams::Dumbbell(p) => dumbbell::build(p),
+        }
+    }
+
     /// Whether a link leads to a host.
     pub fn is_host_link(&self, link: usize) -> bool {
         matches!(self.links[link].a, End::Host(_))
+    }
+
+    /// The link at a switch's port.
+    pub fn link_at(&self, switch: u32, port: u16) -> u32 {
+        self.wiring[switch as usize][port as usize]
+    }
+
+    /// The leaf (edge switch) that a host hangs on: its index in `switches`.
+    pub fn leaf_of(&self, host: u32) -> u32 {
+        self.attachment.hosts[host as usize].0 as u32
+    }
+
+    /// How many switches have hosts.
+    pub fn leaves(&self) -> u32 {
+        self.switches.iter().take_while(|s| s.tier == 0).count() as u32
+    }
+
+    /// Whether some switch has several ports towards some host.
+    pub fn is_multipath(&self) -> bool {
+        (0..self.leaves() as usize).any(|leaf| (0..self.hosts).any(|h| self.routes[leaf].towards(h).len() > 1))
+    }
+
+    /// The sum of the leaves' uplinks: what "fabric" load refers to. Zero where leaves have none.
+    pub fn fabric_capacity(&self) -> u128 {
+        let is_leaf =
+            |end: End| matches!(end, End::Switch { switch, .. } if self.switches[switch as usize].tier == 0);
+        let fabric = self.links.iter().filter(|l| !matches!(l.a, End::Host(_)));
+        fabric.map(|l| l.rate.bps() as u128 * (is_leaf(l.a) as u128 + is_leaf(l.b) as u128)).sum()
+    }
+
+    /// The sum of the host links.
+    pub fn host_capacity(&self) -> u128 {
+        self.links[..self.hosts as usize].iter().map(|l| l.rate.bps() as u128).sum()
     }
 }

@@ -3,7 +3,26 @@
 //! Open-loop arrivals are a lazy, sorted stream that depends on the seed and the traffic only, never on the variant or on
 //! what the network does. Closed-loop traffic (shuffle, rpc) starts its next flow when an earlier one completes; what
 //! comes next is a pure function of the plan, so it, too, draws nothing at run time.
+//!
+//! Invariant: [`TrafficPlan::arrivals`] is sorted by (time, source, order within the source) and the same however often
+//! it is asked for; it holds one flow a source, so ten million flows take no more memory than ten.
 
+mod arrivals;
+mod build;
+pub mod flows;
+mod incast;
+mod params;
+mod pattern;
+mod poisson;
+
+pub use arrivals::{Arrivals, Event};
+pub(crate) use build::{build, name_of};
+pub use params::{
+    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams, RandomParams,
+    Receiver, RpcParams, ShuffleParams, StrideParams, TrafficCommon, TrafficParams,
+};
+
+use arrivals::Generator;
 use millpond_core::Time;
 
 /// All traffic of a plan.
@@ -15,6 +34,19 @@ pub struct TrafficPlan {
     pub sources: Vec<Source>,
     /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their order.
     pub first_open_flow: u32,
+    /// How many flow ids there will be in all, where that is known in advance (a poisson without `count` tells only as
+    /// it goes).
+    pub total_flows: Option<u64>,
+    /// Whether every source ends by itself before the end of time, so that a run may wait for its flows.
+    pub is_finite: bool,
+    pub(crate) generators: Vec<Generator>,
+}
+
+impl TrafficPlan {
+    /// All open-loop flows and queries, in order, from the beginning.
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals::new(&self.generators, self.first_open_flow)
+    }
 }
 
 /// One traffic table.

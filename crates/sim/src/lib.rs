@@ -1,1 +1,33 @@
-//! x
+//! The simulator: virtual time.
+//!
+//! It drives the nodes of `millpond-core` from event queues, one a partition, and gives them hosts with transports,
+//! links with delays, and flows. It reads no clock and draws no randomness of its own, so a run is a function of its
+//! plan: [`run`] gives the same records and counts for any number of threads.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`run`] | windows, threads, the serial part at each edge |
+//! | [`layout`] | which node is simulated where |
+//! | [`partition`] | nodes, links and events that run together |
+//! | [`events`], [`barrier`] | the event queue; the barrier at an edge |
+//! | [`fabric`], [`mail`] | links; what crosses between partitions |
+//! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
+//! | [`transport`] | TCP: NewReno, CUBIC, DCTCP |
+//! | [`audit`] | conservation of packets and bytes |
+
+pub mod audit;
+pub mod barrier;
+pub mod build;
+pub mod events;
+pub mod fabric;
+pub mod hosts;
+pub mod layout;
+pub mod mail;
+pub mod nic;
+pub mod partition;
+pub mod run;
+pub mod shared;
+pub mod slab;
+pub mod transport;
+
+pub use run::{Observer, Outcome, Standing, run};

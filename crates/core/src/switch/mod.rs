@@ -240,6 +240,14 @@ impl Switch {
         }
     }
 
+    /// All packets that wait here, for the audit. Fast ports hold none: their packets are on the links already.
+    pub fn queued(&self) -> Vec<PacketId> {
+        match &self.ports {
+            Ports::Fast(_) => Vec::new(),
+            Ports::General(ports) => ports.iter().flat_map(GeneralPort::queued).collect(),
+        }
+    }
+
     /// Bytes that wait in the shared memory (0 with fast ports, which need none).
     pub fn memory_used(&self) -> u64 {
         self.memory.used()

@@ -223,6 +223,11 @@ impl GeneralPort {
         QueueView { packets: self.packets, bytes: self.bytes }
     }
 
+    /// All packets that wait, for the audit.
+    pub fn queued(&self) -> Vec<PacketId> {
+        self.queue.waiting()
+    }
+
     /// Why the buffer has no room for `size` more bytes, if it has none. Changes nothing.
     #[inline]
     pub fn test(&self, size: u64, memory: &Memory) -> Option<DropReason> {

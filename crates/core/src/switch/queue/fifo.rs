@@ -36,6 +36,9 @@ impl Fifo {
     pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
         if paused != 0 { None } else { self.waiting.pop_front() }
     }
+    pub(super) fn waiting(&self) -> Vec<PacketId> {
+        self.waiting.iter().copied().collect()
+    }
     pub(super) fn is_fifo(&self) -> bool {
         true
     }

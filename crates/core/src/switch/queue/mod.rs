@@ -25,6 +25,8 @@ crate::registry! {
         fn pop(&mut self, paused: PausedSet) -> Option<PacketId>;
         /// Whether a port may use `busy_until` instead of holding packets (first come, first served, never evicted).
         fn is_fifo(&self) -> bool;
+        /// All packets that wait, for the audit.
+        fn waiting(&self) -> Vec<PacketId>;
     };
     "fifo" => Fifo { FifoParams, Fifo; fifo::ABOUT },
     "strict-priority" => StrictPriority { StrictPriorityParams, StrictPriority; strict_priority::ABOUT },

@@ -46,6 +46,9 @@ impl StrictPriority {
         }
         id
     }
+    pub(super) fn waiting(&self) -> Vec<PacketId> {
+        self.waiting.iter().flatten().copied().collect()
+    }
     pub(super) fn is_fifo(&self) -> bool {
         false
     }

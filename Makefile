@@ -1,0 +1,42 @@
+# Every target first installs what is missing (scripts/setup.sh), and says so.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full bench lint setup setup-bench
+
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+
+help:
+	@echo "make demo       build, compare what scenarios/microburst.toml compares, write a report"
+	@echo "make test       all tests"
+	@echo "make test-full  and those that take minutes"
+	@echo "make lint       formatting, clippy, licences of dependencies"
+	@echo "make bench      speed against ns-3, threads, memory, instructions (tens of minutes)"
+
+setup:
+	@scripts/setup.sh
+
+setup-bench:
+	@scripts/setup.sh --bench
+
+demo: setup
+	cargo build --release --locked -p millpond-cli
+	./target/release/millpond compare scenarios/microburst.toml --out out/demo --force
+	@echo "report: out/demo/report.html"
+
+# Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
+test: setup
+	cargo test --workspace --locked
+
+test-full: setup
+	cargo test --workspace --locked -- --include-ignored
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then \
+		cargo deny check licenses bans sources; \
+	else \
+		echo "cargo-deny is not installed: licences of dependencies not checked (cargo install cargo-deny)"; \
+	fi
+
+bench: setup-bench
+	./benches/run.sh

@@ -1,0 +1,493 @@
+"""Benchmarks millpond, beside ns-3 in the same run where ns-3 is installed.
+
+What is measured, each alone on the machine but for what is said:
+  speed         packet-hops a second on one thread, per scenario and path choice, and the ratio to ns-3 on the same
+                work, with the flow completion times of both
+  ports         the same with general ports everywhere, and the hard workload
+  threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
+  memory        resident bytes a host
+  instructions  a packet-hop, counted by valgrind (benches/instructions.sh)
+  event queue   its own benchmark (crates/sim, example event_queue)
+
+Runs of a case are interleaved with ns-3's and with each other's, and the median is taken, so that a slow minute of the
+machine touches all alike. Prints tables of 100 columns and writes target/bench/bench.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = Path("target/bench")
+SKIPPED = 77
+PAYLOAD_BYTES = 1460
+ECMP = ["switch.path.kind=ecmp", "switch.path.hash=pair"]
+GENERAL = ["engine.ports=general"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario that ns-3 runs too."""
+
+    scenario: str
+    path: str
+    packets: int
+    hosts: int
+
+    @property
+    def name(self):
+        return f"{self.scenario} {self.path}"
+
+    @property
+    def settings(self):
+        size = [f"traffic.stride.size={self.packets * PAYLOAD_BYTES}B"]
+        return size + (ECMP if self.path == "ecmp" else [])
+
+
+CASES = [
+    Case("ls128", "balanced", 6850, 128),
+    Case("ls128", "ecmp", 1370, 128),
+    Case("ft128", "balanced", 1370, 128),
+    Case("ft128", "ecmp", 1370, 128),
+    Case("ls1024", "balanced", 685, 1024),
+    Case("ft1024", "balanced", 685, 1024),
+]
+
+# What is measured, the least that is accepted, and what is aimed at.
+TARGETS = [
+    ("ls128 balanced, Mhop/s", "speed", "ls128 balanced", 6, 8),
+    ("ft128 balanced, Mhop/s", "speed", "ft128 balanced", 6, 8),
+    ("ft1024 balanced, Mhop/s", "speed", "ft1024 balanced", 4, 6),
+    ("ls128, speed-up of 2 threads", "threads", "ls128 balanced", 1.5, 1.8),
+    ("ft1024, speed-up of 2 threads", "threads", "ft1024 balanced", 1.5, 1.8),
+    ("ft1024, KB a host", "memory", "ft1024 balanced", 32, 20),
+    ("ls128, instructions a packet-hop", "instructions", "ls128", 900, 600),
+]
+
+
+class Failed(Exception):
+    """A run that did not give a result."""
+
+
+class Spinner:
+    """Keeps one core busy for as long as it is entered; ends the process that it started and no other."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(self.process.pid, {cores[-1]})
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.failures = []
+
+    def millpond(self, scenario, settings=(), threads=1):
+        """One run; returns its summary."""
+        command = [self.options.millpond, "run", f"benches/scenarios/{scenario}.toml", "--json", "--quiet"]
+        command += ["--threads", str(threads), "--out", str(OUT / "run"), "--force"]
+        for setting in settings:
+            command += ["--set", setting]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command[1:])}: exit code {done.returncode}: {last_line(done.stderr)}")
+        try:
+            summary = json.loads(done.stdout)
+            check(summary["status"] == "complete", f"{scenario}: status {summary['status']}")
+            check(summary["run"]["wall_s"] > 0 and summary["run"]["packet_hops"] > 0, f"{scenario}: nothing was run")
+        except (json.JSONDecodeError, KeyError) as error:
+            raise Failed(f"{scenario}: no summary on stdout: {error!r}") from error
+        return summary
+
+    def ns3(self, case):
+        """One run; None where ns-3 is missing."""
+        command = ["benches/ns3/run.sh", case.scenario, case.path, str(case.packets)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == SKIPPED:
+            note(last_line(done.stderr))
+            return None
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {last_line(done.stderr)}")
+        return json.loads(done.stdout)
+
+    def guarded(self, what, measure, *arguments):
+        """A failing part is reported at the end and does not stop the others."""
+        note(what)
+        try:
+            return measure(*arguments)
+        except Failed as failure:
+            note(f"  failed: {failure}")
+            self.failures.append(f"{what}: {failure}")
+            return None
+
+    def speed(self, case):
+        ours, theirs = [], []
+        for round_number in range(self.options.rounds):
+            ours.append(self.millpond(case.scenario, case.settings))
+            if round_number < self.options.ns3_rounds:
+                theirs += [result for result in [self.ns3(case)] if result]
+        ours.append(self.millpond(case.scenario, case.settings))
+        mhops = median_mhops(ours)
+        row = {
+            "mhops_per_s": mhops,
+            "packet_hops": ours[0]["run"]["packet_hops"],
+            "events_per_hop": ours[0]["run"]["events"] / ours[0]["run"]["packet_hops"],
+            "peak_rss_bytes": max(summary["run"]["peak_rss_bytes"] for summary in ours),
+            "hosts": case.hosts,
+            "fct_us": ours[0]["fct_us"]["all"],
+            "runs": len(ours),
+            "ns3": None,
+        }
+        row["rss_bytes_per_host"] = row["peak_rss_bytes"] / case.hosts
+        reference = theirs[0] if theirs else committed_reference(case)
+        if theirs:
+            row["ns3"] = {
+                "mhops_per_s": statistics.median(result["mhops_per_s"] for result in theirs),
+                "packet_hops": theirs[0]["packet_hops"],
+                "events_per_hop": theirs[0]["events"] / theirs[0]["packet_hops"],
+                "peak_rss_bytes": theirs[0]["peak_rss_bytes"],
+                "runs": len(theirs),
+            }
+            row["ratio_to_ns3"] = mhops / row["ns3"]["mhops_per_s"]
+        if reference:
+            row["ns3_fct_us"] = reference["fct_us"]
+            row["ns3_fct_from"] = "this run" if theirs else "benches/ns3/reference.json"
+            for key in ("mean", "p99"):
+                row[f"fct_{key}_off_percent"] = 100 * (row["fct_us"][key] / reference["fct_us"][key] - 1)
+        return row
+
+    def ports(self, scenario, hosts, settings):
+        """Fast and general ports in turn."""
+        fast, general = [], []
+        for _ in range(self.options.rounds):
+            fast.append(self.millpond(scenario, settings))
+            general.append(self.millpond(scenario, [*settings, *GENERAL]))
+        return {
+            "fast_mhops_per_s": median_mhops(fast),
+            "general_mhops_per_s": median_mhops(general),
+            "same_results": without_run(fast[0]) == without_run(general[0]),
+            "rss_bytes_per_host": max(s["run"]["peak_rss_bytes"] for s in general) / hosts,
+        }
+
+    def hard(self):
+        runs = [self.millpond("hard320") for _ in range(self.options.rounds)]
+        return {
+            "mhops_per_s": median_mhops(runs),
+            "packet_hops": runs[0]["run"]["packet_hops"],
+            "rss_bytes_per_host": max(s["run"]["peak_rss_bytes"] for s in runs) / 320,
+            "dropped": runs[0]["packets"]["dropped"],
+            "timeouts": runs[0]["timeouts"],
+        }
+
+    def threads(self, scenario, settings):
+        """One and two threads in turn; alone, then with one core kept busy."""
+        row = {"same_results": True}
+        for machine in ("alone", "busy"):
+            one, two = [], []
+            for _ in range(self.options.rounds):
+                if machine == "busy":
+                    with Spinner():
+                        one.append(self.millpond(scenario, settings, threads=1))
+                        two.append(self.millpond(scenario, settings, threads=2))
+                else:
+                    one.append(self.millpond(scenario, settings, threads=1))
+                    two.append(self.millpond(scenario, settings, threads=2))
+            row[machine] = {"one": median_mhops(one), "two": median_mhops(two)}
+            row[machine]["speed_up"] = row[machine]["two"] / row[machine]["one"]
+            row["same_results"] &= all(without_run(s) == without_run(one[0]) for s in one + two)
+        return row
+
+    def instructions(self, scenario, settings):
+        command = ["benches/instructions.sh", "--json", scenario]
+        for setting in settings:
+            command += ["--set", setting]
+        environment = {**os.environ, "MILLPOND": self.options.millpond}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: {last_line(done.stderr)}")
+        if not done.stdout.strip():
+            note(f"  {last_line(done.stderr)}")
+            return None
+        return json.loads(done.stdout)
+
+    def event_queue(self):
+        program = Path("target/release/examples/event_queue")
+        if not program.exists():
+            note("  skipped: it is not built (cargo build --release -p millpond-sim --example event_queue)")
+            return None
+        done = subprocess.run([program, "--json"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(f"exit code {done.returncode}: {last_line(done.stderr)}")
+        try:
+            return json.loads(done.stdout)
+        except json.JSONDecodeError as error:
+            raise Failed(f"it printed no JSON: {error}") from error
+
+    def all(self):
+        chosen = [case for case in CASES if not self.options.only or case.scenario in self.options.only]
+        scenarios = {case.scenario: case for case in chosen if case.path == "balanced"}
+        results = {
+            "machine": machine(),
+            "rounds": self.options.rounds,
+            "speed": {case.name: self.guarded(f"speed: {case.name}", self.speed, case) for case in chosen},
+            "ports": {
+                case.name: self.guarded(f"ports: {case.name}", self.ports, case.scenario, case.hosts, case.settings)
+                for case in scenarios.values()
+            },
+            "hard": self.guarded("hard: hard320", self.hard),
+            "threads": {},
+            "instructions": {},
+        }
+        parallel = [(case.name, case.scenario, case.settings) for case in scenarios.values()]
+        parallel.append(("hard320", "hard320", []))
+        for name, scenario, settings in parallel:
+            results["threads"][name] = self.guarded(f"threads: {name}", self.threads, scenario, settings)
+        for scenario in [name for name in ("ls128", "ft128") if name in scenarios]:
+            for suffix, settings in (("", []), (" general", GENERAL)):
+                results["instructions"][scenario + suffix] = self.guarded(
+                    f"instructions: {scenario}{suffix}", self.instructions, scenario, settings
+                )
+        results["event_queue"] = self.guarded("event queue", self.event_queue)
+        results["targets"] = targets(results)
+        results["failures"] = self.failures
+        return results
+
+
+def check(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def note(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+def median_mhops(summaries):
+    return statistics.median(summary["run"]["packet_hops_per_s"] for summary in summaries) / 1e6
+
+
+def without_run(summary):
+    """What must be the same at any number of threads and with any ports."""
+    return {key: value for key, value in summary.items() if key != "run"}
+
+
+def committed_reference(case):
+    """ns-3's flow completion times for a case, as committed; None if that case is not among them."""
+    reference = json.loads(Path("benches/ns3/reference.json").read_text())
+    for row in reference["cases"]:
+        if (row["topology"], row["path"], row["packets_per_flow"]) == (case.scenario, case.path, case.packets):
+            return row
+    return None
+
+
+def machine():
+    model = ""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass
+    return {"cpu": model or platform.machine(), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release()}
+
+
+def targets(results):
+    """Each target with what was measured; `None` where it was not."""
+    rows = []
+    for statement, kind, name, floor, target in TARGETS:
+        row = results["speed" if kind == "memory" else kind].get(name)
+        measured = None
+        if row:
+            measured = {
+                "speed": lambda: row["mhops_per_s"],
+                "memory": lambda: row["rss_bytes_per_host"] / 1000,
+                "threads": lambda: row["alone"]["speed_up"],
+                "instructions": lambda: row["instructions_per_hop"],
+            }[kind]()
+        less_is_better = target < floor
+        status = "not measured"
+        if measured is not None:
+            reaches = (lambda x: measured <= x) if less_is_better else (lambda x: measured >= x)
+            status = "target reached" if reaches(target) else "floor reached" if reaches(floor) else "MISSED"
+        rows.append({"statement": statement, "measured": measured, "floor": floor, "target": target, "status": status})
+    return rows
+
+
+def cell(value, digits=2):
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def table(title, columns, rows):
+    """`columns`: (heading, width); the first is flush left. Widths add up to 100 at most."""
+    if not rows:
+        return
+    print(f"\n{title}")
+
+    def line(cells):
+        print("".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, (_, w)) in enumerate(zip(cells, columns))))
+
+    line([heading for heading, _ in columns])
+    for row in rows:
+        line([c if isinstance(c, str) else cell(c) for c in row])
+
+
+def off(row, key):
+    value = row.get(f"fct_{key}_off_percent")
+    return "-" if value is None else f"{value:+.1f} %"
+
+
+def report(results):
+    machine_line = f"{results['machine']['cpu']}, {results['machine']['cores']} cores"
+    print(f"{machine_line}; medians of {results['rounds']} runs or one more")
+    speed = {name: row for name, row in results["speed"].items() if row}
+    table(
+        "Speed on one thread",
+        [("", 18), ("Mhop/s", 9), ("ns-3", 9), ("ratio", 8), ("hops", 12), ("ev/hop", 8), ("MB", 8), ("KB/host", 9)],
+        [
+            [
+                name,
+                row["mhops_per_s"],
+                cell(row["ns3"]["mhops_per_s"], 3) if row["ns3"] else "-",
+                cell(row.get("ratio_to_ns3"), 1),
+                row["packet_hops"],
+                row["events_per_hop"],
+                cell(row["peak_rss_bytes"] / 1e6, 1),
+                cell(row["rss_bytes_per_host"] / 1e3, 1),
+            ]
+            for name, row in speed.items()
+        ],
+    )
+    table(
+        "Flow completion time, us: millpond and ns-3",
+        [("", 18), ("mean", 10), ("ns-3", 10), ("", 9), ("p50", 10), ("ns-3", 10), ("p99", 10), ("ns-3", 10), ("", 9)],
+        [
+            [
+                name,
+                *(cell(x, 1) for x in (row["fct_us"]["mean"], row["ns3_fct_us"]["mean"])),
+                off(row, "mean"),
+                *(cell(x, 1) for x in (row["fct_us"]["p50"], row["ns3_fct_us"]["p50"])),
+                *(cell(x, 1) for x in (row["fct_us"]["p99"], row["ns3_fct_us"]["p99"])),
+                off(row, "p99"),
+            ]
+            for name, row in speed.items()
+            if "ns3_fct_us" in row
+        ],
+    )
+    rows = [
+        [
+            name,
+            row["fast_mhops_per_s"],
+            row["general_mhops_per_s"],
+            row["same_results"],
+            cell(row["rss_bytes_per_host"] / 1e3, 1),
+        ]
+        for name, row in results["ports"].items()
+        if row
+    ]
+    if results["hard"]:
+        hard = results["hard"]
+        rows.append(["hard320", "-", hard["mhops_per_s"], "-", cell(hard["rss_bytes_per_host"] / 1e3, 1)])
+    table(
+        "Ports, Mhop/s on one thread",
+        [("", 18), ("fast", 10), ("general", 10), ("same results", 15), ("KB/host", 10)],
+        rows,
+    )
+    table(
+        "Two threads, Mhop/s: alone, and with one core kept busy",
+        [("", 18), *[("one", 9), ("two", 9), ("speed-up", 10)], *[("busy: one", 12), ("two", 9), ("speed-up", 10)]]
+        + [("same results", 15)],
+        [
+            [name, *(row[m][k] for m in ("alone", "busy") for k in ("one", "two", "speed_up")), row["same_results"]]
+            for name, row in results["threads"].items()
+            if row
+        ],
+    )
+    table(
+        "Instructions a packet-hop (valgrind)",
+        [("", 18), ("instructions", 14), ("hops", 12)],
+        [
+            [name, cell(row["instructions_per_hop"], 0), row["packet_hops"]]
+            for name, row in results["instructions"].items()
+            if row
+        ],
+    )
+    if results["event_queue"] is not None:
+        print("\nEvent queue")
+        report_event_queue(results["event_queue"])
+    table(
+        "Targets",
+        [("", 36), ("measured", 12), ("floor", 10), ("target", 10), ("", 18)],
+        [[r["statement"], r["measured"], r["floor"], r["target"], r["status"]] for r in results["targets"]],
+    )
+    for failure in results["failures"]:
+        print(f"\nfailed: {failure}")
+
+
+def report_event_queue(value):
+    """A list of flat objects becomes a table; anything else is printed as it is."""
+    rows = value if isinstance(value, list) else next((v for v in value.values() if isinstance(v, list)), None)
+    if rows and all(isinstance(row, dict) for row in rows):
+        keys = list(rows[0])
+        width = max(10, min(20, 100 // len(keys)))
+        for cells in [keys, *([cell(row.get(key), 1) for key in keys] for row in rows)]:
+            print("".join(f"{c:<{width}}" if i == 0 else f"{c:>{width}}" for i, c in enumerate(cells)))
+    else:
+        print(json.dumps(value, indent=2))
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog="benches/run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="runs of millpond in each case (default 3)")
+    parser.add_argument("--ns3-rounds", type=int, default=1, help="of which so many beside ns-3 (default 1; 0: none)")
+    scenarios = sorted({case.scenario for case in CASES})
+    parser.add_argument("--only", nargs="+", choices=scenarios, metavar="SCENARIO", help=f"of {', '.join(scenarios)}")
+    parser.add_argument("--millpond", default="target/release/millpond", help="the binary")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    binary = Path(options.millpond)
+    options.millpond = str(binary.resolve() if binary.exists() else ROOT / binary)
+    if not os.access(options.millpond, os.X_OK):
+        parser.error("there is no millpond binary: cargo build --release -p millpond-cli, or --millpond PATH")
+    return options
+
+
+def main():
+    options = parse()
+    os.chdir(ROOT)
+    OUT.mkdir(parents=True, exist_ok=True)
+    results = Bench(options).all()
+    (OUT / "bench.json").write_text(json.dumps(results, indent=2) + "\n")
+    report(results)
+    print(f"\n{OUT / 'bench.json'}")
+    return 1 if results["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# How many instructions a packet-hop costs, counted by valgrind: repeatable to a fraction of a percent on any machine of
+# the same architecture, unlike a time. Two flow sizes are run and the difference is taken, so that start-up cancels.
+#   benches/instructions.sh [--gate] [--json] [SCENARIO [--set k=v]…]
+#     --gate   fail where it is more than the number in benches/instructions.max
+#     --json   print the result as a line of JSON
+#     SCENARIO a name in benches/scenarios, ls128 unless given; its traffic must be named "stride"
+# Without valgrind it prints "skipped" and succeeds. MILLPOND names another binary (then nothing is built).
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+
+# The smaller flow ends after slow start, so the difference is 400 packets a host in steady state.
+small_packets=200
+large_packets=600
+
+gate=false
+json=false
+while [[ ${1:-} == --gate || ${1:-} == --json ]]; do
+    [[ $1 == --gate ]] && gate=true
+    [[ $1 == --json ]] && json=true
+    shift
+done
+scenario=${1:-ls128}
+[[ $# -gt 0 ]] && shift
+file=benches/scenarios/$scenario.toml
+if [[ ! -f $file ]]; then
+    echo "no such scenario: $file" >&2
+    exit 2
+fi
+if ! command -v valgrind >/dev/null; then
+    echo "skipped: valgrind is not installed (apt-get install valgrind)" >&2
+    exit 0
+fi
+
+millpond=${MILLPOND:-target/release/millpond}
+[[ -n ${MILLPOND:-} ]] || cargo build --quiet --release --locked -p millpond-cli
+out=target/bench/instructions
+mkdir -p "$out"
+
+# count PACKETS [--set k=v]…: prints the instructions and the packet-hops of a run.
+count() {
+    local packets=$1 instructions hops
+    shift
+    if ! valgrind --tool=callgrind --callgrind-out-file=/dev/null "$millpond" run "$file" \
+        --set "traffic.stride.size=$((packets * 1460))B" "$@" \
+        --threads 1 --json --quiet --out "$out/run" --force >"$out/$packets.json" 2>"$out/$packets.log"; then
+        grep -v '^==' "$out/$packets.log" | tail -n 5 >&2 || true
+        echo "the run with $packets packets a flow failed; see $out/$packets.log" >&2
+        return 1
+    fi
+    instructions=$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$out/$packets.log")
+    hops=$(grep -oE '"packet_hops": *[0-9]+' "$out/$packets.json" | grep -oE '[0-9]+$')
+    echo "$instructions $hops"
+}
+
+small=$(count "$small_packets" "$@")
+large=$(count "$large_packets" "$@")
+read -r instructions hops < <(
+    awk -v small="$small" -v large="$large" 'BEGIN {
+        split(small, a, " "); split(large, b, " ")
+        hops = b[2] - a[2]
+        if (hops <= 0) exit 1
+        printf "%.1f %d\n", (b[1] - a[1]) / hops, hops
+    }'
+) || { echo "no packet-hops between the two sizes: \"$small\" and \"$large\"" >&2 && exit 1; }
+
+limit=$(cat benches/instructions.max)
+if $json; then
+    printf '{"scenario":"%s","instructions_per_hop":%s,"packet_hops":%s,"limit":%s}\n' \
+        "$scenario" "$instructions" "$hops" "$limit"
+else
+    echo "$scenario${*:+ $*}: $instructions instructions a packet-hop (over $hops packet-hops; limit $limit)"
+fi
+if $gate && awk -v x="$instructions" -v limit="$limit" 'BEGIN { exit !(x > limit) }'; then
+    echo "more than benches/instructions.max allows: $instructions > $limit" >&2
+    exit 1
+fi

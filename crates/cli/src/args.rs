@@ -1,0 +1,186 @@
+//! The command line: what can be asked, and how `--help` teaches it.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A packet-level simulator of a datacenter network, and the mechanisms that keep its tail calm.
+#[derive(Parser, Debug)]
+#[command(name = "millpond", version, max_term_width = 100, after_help = "\
+Try:
+  millpond run scenarios/incast.toml                      one run, a table, out/incast/
+  millpond compare scenarios/microburst.toml              its variants beside each other
+  millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
+  millpond explain transport.min-rto                      what a key means, and where it comes from
+
+Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 130 interrupted.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run one scenario and write its results
+    #[command(after_help = "Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packets=20 --json")]
+    Run(RunArgs),
+    /// Run all variants of a scenario and lay them side by side
+    #[command(after_help = "Example: millpond compare scenarios/microburst.toml --seeds 1..5")]
+    Compare(CompareArgs),
+    /// Check a scenario without running it: what it says, what it warns of
+    Check(CheckArgs),
+    /// List topologies, traffic, size distributions, and the mechanisms at each place
+    List(JsonArgs),
+    /// Explain a key, a mechanism or a place: meaning, unit, default, source
+    #[command(after_help = "Examples: millpond explain transport.min-rto · millpond explain dctcp · millpond explain switch.marking")]
+    Explain(ExplainArgs),
+    /// Print the JSON schema of scenarios, for editors
+    Schema,
+    /// Print the scenario reference of the book, in Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// What `run` takes.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The scenario (TOML), or a results folder's manifest.json to run again
+    pub scenario: PathBuf,
+    /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay = "1us" }'
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Run this variant of the scenario
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    /// The seed of every random stream [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Threads; the results are the same for any number [default: all cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What `compare` takes.
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// The scenario (TOML)
+    pub scenario: PathBuf,
+    /// Override a key in every variant
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Vary a key instead of, or on top of, the scenario's variants: transport.kind=newreno,cubic,dctcp
+    #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
+    pub vary: Vec<(String, String)>,
+    /// Seeds, the last one included [default: the scenario's seed]
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    pub seeds: Option<(u64, u64)>,
+    /// Runs at a time [default: all cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Where results go and what is printed.
+#[derive(Args, Debug)]
+pub struct OutputArgs {
+    /// The results folder [default: out/<name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the folder even if it is not a millpond result
+    #[arg(long)]
+    pub force: bool,
+    /// Print the result as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// No progress and no table
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// What `check` takes.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The scenario (TOML)
+    pub scenario: PathBuf,
+    /// Override a key
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Check this variant only [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    /// Print the scenario with every default written out
+    #[arg(long)]
+    pub resolved: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `list` takes.
+#[derive(Args, Debug)]
+pub struct JsonArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `explain` takes.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// A key (transport.min-rto), a kind (dctcp) or a place (switch.marking)
+    pub name: String,
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_string(), value.trim().to_string())),
+        _ => Err("write KEY=VALUE, for example transport.kind=cubic".to_string()),
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least one thread is needed".to_string()),
+        Ok(n) if n > 1024 => Err("more than 1024 threads help nobody".to_string()),
+        Ok(n) => Ok(n),
+        Err(_) => Err("a whole number of threads from 1".to_string()),
+    }
+}
+
+fn seeds(text: &str) -> Result<(u64, u64), String> {
+    let help = "write A..B with A ≤ B (both included), for example 1..5";
+    let (a, b) = text.split_once("..").unwrap_or((text, text));
+    let b = b.strip_prefix('=').unwrap_or(b);
+    match (a.parse::<u64>(), b.parse::<u64>()) {
+        (Ok(a), Ok(b)) if a <= b && b - a < 100_000 => Ok((a, b)),
+        _ => Err(help.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn values_are_read_as_documented() {
+        assert_eq!(key_value("a.b = c"), Ok(("a.b".into(), "c".into())));
+        assert!(key_value("a.b").is_err());
+        assert_eq!(seeds("1..5"), Ok((1, 5)));
+        assert_eq!(seeds("3"), Ok((3, 3)));
+        assert!(seeds("5..1").is_err());
+        assert!(threads("0").unwrap_err().contains("at least one"));
+    }
+}

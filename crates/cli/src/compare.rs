@@ -1,0 +1,193 @@
+//! `millpond compare`: the variants of a scenario (and of `--vary`), one run each a seed, spread over the cores.
+
+use crate::args::CompareArgs;
+use crate::execute::execute;
+use crate::failure::Failure;
+use crate::run::{all_cores, default_out, load};
+use crate::say;
+use crate::watch::{catch_interrupts, interrupted, progress_bar};
+use millpond_results::{Folder, Manifest, Status, Summary, compare_table, finish_compare, run_folder};
+use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One arm: a variant of the scenario with the values of `--vary`.
+struct Arm {
+    name: String,
+    variant: Option<String>,
+    overrides: Vec<(String, String)>,
+}
+
+/// One run.
+struct Job {
+    arm: usize,
+    plan: Plan,
+}
+
+/// Compares.
+pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    let scenario = load(&args.scenario)?;
+    let arms = arms(&scenario, args)?;
+    let mut jobs = Vec::new();
+    for (index, arm) in arms.iter().enumerate() {
+        let first = scenario.plan(arm.variant.as_deref(), &arm.overrides, args.seeds.map(|s| s.0))?;
+        let seeds = args.seeds.unwrap_or((first.seed, first.seed));
+        for seed in seeds.0..=seeds.1 {
+            let plan = if seed == first.seed {
+                first.clone()
+            } else {
+                scenario.plan(arm.variant.as_deref(), &arm.overrides, Some(seed))?
+            };
+            jobs.push(Job { arm: index, plan: Plan { variant: Some(arm.name.clone()), ..plan } });
+        }
+    }
+    if !args.output.quiet {
+        warn(&arms, &jobs);
+    }
+    let several = jobs.len() > arms.len();
+    let name = jobs[0].plan.name.clone();
+    let folder = Folder::create(&default_out(&args.output.out, &name), args.output.force)?;
+    catch_interrupts();
+    let summaries = run_all(args, &arms, &jobs, &folder, several)?;
+
+    let seeds_of = |arm: usize| jobs.iter().filter(|job| job.arm == arm).map(|job| job.plan.seed).collect::<Vec<u64>>();
+    let variants: Vec<(String, Vec<u64>)> =
+        arms.iter().enumerate().map(|(i, arm)| (arm.name.clone(), seeds_of(i))).collect();
+    if interrupted() {
+        return Err(Failure::Interrupted);
+    }
+    let manifest = Manifest {
+        name,
+        seed: jobs[0].plan.seed,
+        overrides: args.set.iter().chain(&args.vary).map(|(key, value)| format!("{key}={value}")).collect(),
+        ..Manifest::new(env!("CARGO_PKG_VERSION"), scenario.text().to_string())
+    };
+    let results = finish_compare(&folder, &variants, several, manifest)?;
+    let written = folder.commit()?;
+    if args.output.json {
+        let text = serde_json::to_string_pretty(&results).map_err(|e| Failure::Usage(e.to_string()))?;
+        say(&text);
+    } else if !args.output.quiet {
+        say(&compare_table(&results));
+        say(&format!("results: {}\nreport:  {}", written.display(), written.join("report.html").display()));
+    }
+    match summaries.iter().find(|summary| summary.status == Status::Failed) {
+        Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
+        None => Ok(()),
+    }
+}
+
+/// The scenario's variants (or the scenario as it is), each with every combination of the varied values.
+fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
+    let mut arms: Vec<Arm> = scenario
+        .variants()
+        .into_iter()
+        .map(|name| Arm { name: name.clone(), variant: Some(name), overrides: args.set.clone() })
+        .collect();
+    if arms.is_empty() {
+        arms.push(Arm { name: "base".to_string(), variant: None, overrides: args.set.clone() });
+    }
+    for (key, values) in &args.vary {
+        let values: Vec<&str> = split_values(values);
+        if values.iter().any(|value| value.is_empty()) {
+            return Err(Failure::Usage(format!("--vary {key}: an empty value; write {key}=a,b,c")));
+        }
+        let short = key.rsplit('.').next().unwrap_or(key);
+        let combined = |arm: &Arm, value: &str| {
+            let label = if short == "kind" { value.to_string() } else { format!("{short}={value}") };
+            let plain = arm.name == "base" && arm.variant.is_none();
+            let mut overrides = arm.overrides.clone();
+            overrides.push((key.clone(), value.to_string()));
+            let name = if plain && arm.overrides.len() == args.set.len() { label } else { format!("{} {label}", arm.name) };
+            Arm { name, variant: arm.variant.clone(), overrides }
+        };
+        arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
+    }
+    if arms.len() < 2 && args.seeds.is_none() {
+        let hint = "the scenario has no variants; add [[variant]] tables or --vary KEY=A,B";
+        return Err(Failure::Usage(hint.to_string()));
+    }
+    Ok(arms)
+}
+
+/// Splits at commas that are outside of brackets, braces and quotes.
+fn split_values(text: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut from, mut parts) = (0i32, false, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth -= 1,
+            ',' if !quoted && depth == 0 => {
+                parts.push(text[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[from..].trim());
+    parts
+}
+
+fn warn(arms: &[Arm], jobs: &[Job]) {
+    for (index, arm) in arms.iter().enumerate() {
+        if let Some(job) = jobs.iter().find(|job| job.arm == index) {
+            for warning in &job.plan.warnings {
+                eprintln!("warning: {}: {warning}", arm.name);
+            }
+        }
+    }
+}
+
+/// Runs all jobs, several at a time, each on one thread (a single job gets all).
+fn run_all(
+    args: &CompareArgs,
+    arms: &[Arm],
+    jobs: &[Job],
+    folder: &Folder,
+    several: bool,
+) -> Result<Vec<Summary>, Failure> {
+    let cores = args.threads.unwrap_or_else(all_cores);
+    let workers = cores.min(jobs.len()).max(1);
+    let bar = progress_bar(jobs.len() as u64, args.output.quiet);
+    bar.set_prefix("compare");
+    bar.tick();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Result<Summary, Failure>)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while !interrupted() {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { break };
+                    let arm = &arms[job.arm];
+                    let dir = run_folder(folder.path(), &arm.name, job.plan.seed, several);
+                    let result = std::fs::create_dir_all(&dir)
+                        .map_err(|e| Failure::Usage(format!("cannot create {}: {e}", dir.display())))
+                        .and_then(|()| Ok(execute(&job.plan, cores / workers, &dir, None, None, &arm.overrides)?));
+                    bar.inc(1);
+                    bar.set_message(format!("{} (seed {})", arm.name, job.plan.seed));
+                    if let Ok(mut done) = done.lock() {
+                        done.push((index, result));
+                    }
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_values;
+
+    #[test]
+    fn commas_within_tables_do_not_split() {
+        assert_eq!(split_values("a, b,c"), ["a", "b", "c"]);
+        assert_eq!(split_values("{ kind = \"x\", y = [1, 2] },off"), ["{ kind = \"x\", y = [1, 2] }", "off"]);
+    }
+}

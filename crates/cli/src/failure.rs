@@ -1,0 +1,35 @@
+//! How a command fails, and with which exit code.
+
+use millpond_scenario::Errors;
+use std::process::ExitCode;
+
+/// Why a command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The scenario, an override or a variant is wrong.
+    #[error("the scenario has errors")]
+    Scenario(#[from] Errors),
+    /// Bad usage that only shows once files have been read.
+    #[error("{0}")]
+    Usage(String),
+    /// Reading or writing results.
+    #[error("{0}")]
+    Results(#[from] millpond_results::Error),
+    /// The run's own check: packets or bytes were created or lost.
+    #[error("the audit failed: {0}; this is a bug in millpond, please report it with the manifest")]
+    Audit(String),
+    /// Ctrl-C. What there was has been written.
+    #[error("interrupted; what there was is written, with status \"interrupted\"")]
+    Interrupted,
+}
+
+impl Failure {
+    /// 1 failed, 2 bad usage or scenario, 130 interrupted.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Scenario(_) | Failure::Usage(_) => 2,
+            Failure::Results(_) | Failure::Audit(_) => 1,
+            Failure::Interrupted => 130,
+        })
+    }
+}

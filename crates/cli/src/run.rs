@@ -1,0 +1,63 @@
+//! `millpond run`: one scenario, one folder.
+
+use crate::args::RunArgs;
+use crate::execute::execute;
+use crate::failure::Failure;
+use crate::say;
+use crate::watch::{STEPS, catch_interrupts, progress_bar};
+use millpond_results::{Folder, Manifest, Status, folder_name, run_table};
+use millpond_scenario::Scenario;
+use std::path::{Path, PathBuf};
+
+/// Reads a scenario: a TOML file, or the scenario in a result's manifest.
+pub fn load(path: &Path) -> Result<Scenario, Failure> {
+    let manifest = if path.is_dir() { path.join("manifest.json") } else { path.to_path_buf() };
+    if manifest.file_name().is_some_and(|name| name == "manifest.json") {
+        let folder = manifest.parent().unwrap_or(Path::new("."));
+        let text = Manifest::read(folder)?.scenario;
+        return Ok(Scenario::parse(&manifest.display().to_string(), &text)?);
+    }
+    Ok(Scenario::load(path)?)
+}
+
+/// Where results go by default.
+pub fn default_out(out: &Option<PathBuf>, name: &str) -> PathBuf {
+    out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(name)))
+}
+
+/// All cores.
+pub fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Runs it.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let scenario = load(&args.scenario)?;
+    let plan = scenario.plan(args.variant.as_deref(), &args.set, args.seed)?;
+    let quiet = args.output.quiet;
+    if !quiet {
+        for warning in &plan.warnings {
+            eprintln!("warning: {warning}");
+        }
+    }
+    let folder = Folder::create(&default_out(&args.output.out, &plan.name), args.output.force)?;
+    catch_interrupts();
+    let bar = progress_bar(STEPS, quiet);
+    bar.set_prefix(plan.name.clone());
+    let threads = args.threads.unwrap_or_else(all_cores);
+    let done = execute(&plan, threads, folder.path(), Some(&folder), Some(&bar), &args.set);
+    bar.finish_and_clear();
+    let summary = done?;
+    let written = folder.commit()?;
+    if args.output.json {
+        say(&summary.to_json());
+    } else if !quiet {
+        say(&run_table(&summary));
+        say(&format!("results: {}", written.display()));
+    }
+    match summary.status {
+        Status::Complete => Ok(()),
+        Status::Interrupted => Err(Failure::Interrupted),
+        Status::Failed => Err(Failure::Audit(format!("{:?}", summary.audit))),
+    }
+}

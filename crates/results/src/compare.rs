@@ -1,0 +1,323 @@
+//! `compare.json`: the statistics of each variant over its seeds, and their differences to the first variant.
+//!
+//! Differences are paired: seed by seed, since the variants of one seed see the same arrivals.
+//!
+//! Invariant: the form follows the summary's own, so a number that is added there appears here; the bytes depend on the
+//! summaries and their order alone.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{At, Error, Result};
+use crate::folder::{Folder, folder_name};
+use crate::html;
+use crate::manifest::{Kind, Manifest};
+use crate::summary::{Ordered, Status, Summary};
+
+/// Its name in the folder.
+const COMPARE: &str = "compare.json";
+/// What of a summary is no statistic.
+const NO_STATISTICS: [&str; 9] = ["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "audit"];
+
+/// A statistic over the seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean over the seeds that have it; `null` if none has.
+    pub mean: Option<f64>,
+    /// The 95 % interval of the mean; `null` where it was not estimated.
+    pub interval: Option<[f64; 2]>,
+    /// Seeds that have it.
+    pub n: u32,
+}
+
+/// A statistic's difference to the first variant over the seeds that both have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Mean of this variant's value less the first one's, in the statistic's unit.
+    pub mean: Option<f64>,
+    /// The same over the first variant's mean: −0.5 is half of it; `null` if that is zero.
+    pub relative: Option<f64>,
+    /// The 95 % interval of the mean; `null` where it was not estimated.
+    pub interval: Option<[f64; 2]>,
+    /// Seeds that both have.
+    pub n: u32,
+}
+
+/// Numbers in the form of the summary's objects.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Tree<L> {
+    /// A number.
+    Leaf(L),
+    /// An object.
+    Branch(Ordered<Tree<L>>),
+}
+
+impl<L> Tree<L> {
+    /// The number at a path such as `["fct_us", "mice", "p99"]`.
+    pub fn leaf(&self, path: &[&str]) -> Option<&L> {
+        match (self, path) {
+            (Tree::Leaf(leaf), []) => Some(leaf),
+            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.leaf(rest),
+            _ => None,
+        }
+    }
+
+    /// The object at a path such as `["fct_us"]`.
+    pub fn branch(&self, path: &[&str]) -> Option<&Ordered<Tree<L>>> {
+        match (self, path) {
+            (Tree::Branch(children), []) => Some(children),
+            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.branch(rest),
+            (Tree::Leaf(_), _) => None,
+        }
+    }
+}
+
+/// One variant of a compare: an element of `compare.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantResult {
+    /// Its name.
+    pub variant: String,
+    /// Its seeds, in the order of the runs.
+    pub seeds: Vec<u64>,
+    /// The worst of its runs.
+    pub status: Status,
+    /// The warnings of its runs, each once.
+    pub warnings: Vec<String>,
+    /// The summary's numbers.
+    pub statistics: Tree<Estimate>,
+    /// Their differences to the first variant; `null` for that one itself.
+    pub differences: Option<Tree<Difference>>,
+}
+
+/// Compares variants, each with the summaries of its seeds. The first one is what the others are compared to.
+pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>> {
+    let Some((_, first)) = variants.first() else { return Err(Error::NothingToCompare("no variants".into())) };
+    let first: Vec<(u64, Json)> = numbers(first)?;
+    let mut results: Vec<VariantResult> = Vec::new();
+    for (at, (name, summaries)) in variants.iter().enumerate() {
+        if summaries.is_empty() {
+            return Err(Error::NothingToCompare(format!("variant {name:?} has no runs")));
+        }
+        if results.iter().any(|other| &other.variant == name) {
+            return Err(Error::NothingToCompare(format!("variant {name:?} is there twice")));
+        }
+        let own = numbers(summaries)?;
+        let trees: Vec<Option<&Json>> = own.iter().map(|(_, json)| Some(json)).collect();
+        let paired = || {
+            let pair = |(seed, b): &'_ (u64, Json)| {
+                let (_, a) = first.iter().find(|(other, _)| other == seed)?;
+                Some((a.clone(), b.clone()))
+            };
+            let pairs: Vec<(Json, Json)> = own.iter().filter_map(pair).collect();
+            let pairs: Vec<_> = pairs.iter().map(|(a, b)| (Some(a), Some(b))).collect();
+            differences(&pairs)
+        };
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in summaries.iter().flat_map(|summary| &summary.warnings) {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        results.push(VariantResult {
+            variant: name.clone(),
+            seeds: summaries.iter().map(|summary| summary.seed).collect(),
+            status: worst(summaries.iter().map(|summary| summary.status)),
+            warnings,
+            statistics: estimates(&trees),
+            differences: (at > 0).then(paired),
+        });
+    }
+    Ok(results)
+}
+
+/// Where the run of a variant and seed is, within the folder of a compare: `VARIANT`, or `VARIANT/seed-N` where there are
+/// several seeds.
+pub fn run_folder(root: &Path, variant: &str, seed: u64, several_seeds: bool) -> PathBuf {
+    let folder = root.join(folder_name(variant));
+    if several_seeds { folder.join(format!("seed-{seed}")) } else { folder }
+}
+
+/// Ends a compare whose runs are written: reads their summaries from their [`run_folder`]s, writes `compare.json`,
+/// `report.html` and, last, `manifest.json`, in which the caller has set name, world and seed.
+///
+/// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it has.
+pub fn finish_compare(
+    folder: &Folder,
+    variants: &[(String, Vec<u64>)],
+    several_seeds: bool,
+    manifest: Manifest,
+) -> Result<Vec<VariantResult>> {
+    let root = folder.path();
+    let mut with_summaries = Vec::new();
+    for (name, seeds) in variants {
+        let summaries: Result<Vec<Summary>> =
+            seeds.iter().map(|&seed| Summary::read(&run_folder(root, name, seed, several_seeds))).collect();
+        with_summaries.push((name.clone(), summaries?));
+    }
+    let results = compare(&with_summaries)?;
+    crate::write_json(&root.join(COMPARE), &results)?;
+    let manifest = Manifest {
+        kind: if manifest.kind == Kind::Run { Kind::Compare } else { manifest.kind },
+        status: worst(results.iter().map(|result| result.status)),
+        warnings: grouped_warnings(&results),
+        ..manifest
+    };
+    html::write_compare(root, &results, &manifest)?;
+    manifest.write(root)?;
+    Ok(results)
+}
+
+/// Reads `DIR/compare.json`.
+pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
+    let path = dir.join(COMPARE);
+    serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+}
+
+/// The warnings of all variants, each text once, behind the names of the variants that it concerns.
+pub(crate) fn grouped_warnings(results: &[VariantResult]) -> Vec<String> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for result in results {
+        for warning in &result.warnings {
+            match groups.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, names)) => names.push(&result.variant),
+                None => groups.push((warning, vec![&result.variant])),
+            }
+        }
+    }
+    let of = |names: Vec<&str>| if names.len() == results.len() { "all".to_string() } else { names.join(", ") };
+    groups.into_iter().map(|(text, names)| format!("{}: {text}", of(names))).collect()
+}
+
+fn worst(of: impl Iterator<Item = Status>) -> Status {
+    of.max_by_key(|status| match status {
+        Status::Complete => 0,
+        Status::Interrupted => 1,
+        Status::Failed => 2,
+    })
+    .unwrap_or_default()
+}
+
+/// JSON whose objects keep their order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Json {
+    Number(Option<f64>),
+    Object(Ordered<Json>),
+    Other(serde::de::IgnoredAny),
+}
+
+/// The statistics of summaries, with their seeds.
+fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
+    let parse = |summary: &Summary| {
+        let json: Json = serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
+        let Json::Object(Ordered(mut fields)) = json else { return Ok((summary.seed, json)) };
+        fields.retain(|(name, _)| !NO_STATISTICS.contains(&name.as_str()));
+        Ok((summary.seed, Json::Object(Ordered(fields))))
+    };
+    summaries.iter().map(parse).collect()
+}
+
+/// The keys of all objects, each once, in the order in which they first appear.
+fn keys<'a>(objects: impl Iterator<Item = &'a Json>) -> Vec<&'a str> {
+    let mut keys = Vec::new();
+    for object in objects {
+        if let Json::Object(fields) = object {
+            for (key, value) in fields.iter() {
+                if !keys.contains(&key) && !matches!(value, Json::Other(_)) {
+                    keys.push(key);
+                }
+            }
+        }
+    }
+    keys
+}
+
+fn child<'a>(json: Option<&'a Json>, key: &str) -> Option<&'a Json> {
+    match json? {
+        Json::Object(fields) => fields.get(key),
+        _ => None,
+    }
+}
+
+fn number(json: Option<&Json>) -> Option<f64> {
+    match json? {
+        Json::Number(number) => *number,
+        _ => None,
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn estimates(of: &[Option<&Json>]) -> Tree<Estimate> {
+    if of.iter().flatten().any(|json| matches!(json, Json::Object(_))) {
+        let branch = keys(of.iter().flatten().copied()).into_iter().map(|key| {
+            let below: Vec<_> = of.iter().map(|json| child(*json, key)).collect();
+            (key.to_string(), estimates(&below))
+        });
+        return Tree::Branch(Ordered(branch.collect()));
+    }
+    let values: Vec<f64> = of.iter().filter_map(|json| number(*json)).collect();
+    Tree::Leaf(Estimate { mean: mean(&values), interval: None, n: values.len() as u32 })
+}
+
+fn differences(pairs: &[(Option<&Json>, Option<&Json>)]) -> Tree<Difference> {
+    let both = || pairs.iter().flat_map(|&(a, b)| [a, b]).flatten();
+    if both().any(|json| matches!(json, Json::Object(_))) {
+        let branch = keys(both()).into_iter().map(|key| {
+            let below: Vec<_> = pairs.iter().map(|&(a, b)| (child(a, key), child(b, key))).collect();
+            (key.to_string(), differences(&below))
+        });
+        return Tree::Branch(Ordered(branch.collect()));
+    }
+    let values: Vec<(f64, f64)> = pairs.iter().filter_map(|&(a, b)| Some((number(a)?, number(b)?))).collect();
+    let mean_of = |part: fn(&(f64, f64)) -> f64| mean(&values.iter().map(part).collect::<Vec<_>>());
+    let difference = mean_of(|(a, b)| b - a);
+    let relative = match (difference, mean_of(|(a, _)| *a)) {
+        (Some(difference), Some(base)) if base != 0.0 => Some(difference / base),
+        _ => None,
+    };
+    Tree::Leaf(Difference { mean: difference, relative, interval: None, n: values.len() as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Fct;
+
+    fn summary(seed: u64, p99: Option<f64>, timeouts: u64) -> Summary {
+        let fct = Fct { count: 3, p99, ..Fct::default() };
+        Summary { seed, timeouts, fct_us: Ordered(vec![("all".into(), fct)]), ..Summary::default() }
+    }
+
+    #[test]
+    fn differences_are_paired_by_seed() {
+        let first = vec![summary(1, Some(10.0), 0), summary(2, Some(30.0), 0)];
+        let second = vec![summary(2, Some(15.0), 4), summary(3, Some(1000.0), 2), summary(1, None, 0)];
+        let results = compare(&[("a".into(), first), ("b".into(), second)]).unwrap();
+        let path = ["fct_us", "all", "p99"];
+        let of = |n: usize, path: &[&str]| *results[n].statistics.leaf(path).unwrap();
+        assert_eq!(of(0, &path), Estimate { mean: Some(20.0), interval: None, n: 2 });
+        assert_eq!(of(1, &path), Estimate { mean: Some(507.5), interval: None, n: 2 });
+        assert_eq!(of(1, &["timeouts"]).mean, Some(2.0));
+        let difference = |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
+        let expected = Difference { mean: Some(-15.0), relative: Some(-0.5), interval: None, n: 1 };
+        assert_eq!(difference(&path), expected);
+        assert_eq!(difference(&["timeouts"]), Difference { mean: Some(2.0), relative: None, interval: None, n: 2 });
+        assert_eq!(results[0].differences, None);
+        assert_eq!(results[0].statistics.leaf(&["audit", "conserved"]), None);
+        let text = crate::json_text(&results);
+        assert_eq!(serde_json::from_str::<Vec<VariantResult>>(&text).unwrap(), results);
+    }
+
+    #[test]
+    fn nothing_to_compare_is_an_error() {
+        assert!(matches!(compare(&[]), Err(Error::NothingToCompare(_))));
+        assert!(matches!(compare(&[("a".into(), vec![])]), Err(Error::NothingToCompare(_))));
+        let one = ("a".to_string(), vec![summary(1, None, 0)]);
+        assert!(matches!(compare(&[one.clone(), one]), Err(Error::NothingToCompare(_))));
+    }
+}

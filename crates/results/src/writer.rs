@@ -1,0 +1,359 @@
+//! Writes one run: rows as flows and queries end, statistics while they pass, the summary and the page at the end.
+//!
+//! Invariant: memory does not grow with the number of records; the bytes depend on the records, their order and the totals
+//! alone (manifest aside); without [`RunWriter::finish`] no file of the run remains.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use millpond_core::{Bytes, Time};
+use parquet::data_type::ByteArray;
+
+use crate::columns::{Column, Of, ROW_GROUP, Table};
+use crate::error::{At, Error, Result};
+use crate::html;
+use crate::manifest::{Kind, Manifest};
+use crate::record::{FlowRecord, QueryRecord};
+use crate::statistics::{Between, Samples};
+use crate::summary::{Fct, Flows, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Status, Summary, Totals, World};
+
+/// Rows of `flows.parquet`.
+pub(crate) const FLOWS: &str = "flows.parquet";
+/// Rows of `queries.parquet`.
+pub(crate) const QUERIES: &str = "queries.parquet";
+
+const PS_PER_US: f64 = 1e6;
+/// The classes that every run has, before the header's own.
+const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
+const P50: u32 = 5_000;
+const P90: u32 = 9_000;
+const P99: u32 = 9_900;
+const P999: u32 = 9_990;
+
+/// What is known of a run before it starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The scenario's name.
+    pub name: String,
+    /// The seed.
+    pub seed: u64,
+    /// The variant, if the scenario has any.
+    pub variant: Option<String>,
+    /// Where it runs.
+    pub world: World,
+    /// Every traffic's name, then the classes of CSV files. Unique, and none of `all`, `mice`, `elephants`.
+    pub classes: Vec<String>,
+    /// Flows smaller than this are mice.
+    pub mice: Bytes,
+    /// Flows larger than this are elephants.
+    pub elephants: Bytes,
+}
+
+const FLOW_COLUMNS: [Column; 14] = [
+    ("flow", Of::U32, "number of the flow"),
+    ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
+    ("src", Of::U32, "sending host"),
+    ("dst", Of::U32, "receiving host"),
+    ("bytes", Of::I64, "application bytes"),
+    ("start_us", Of::F64, "when it started, in microseconds"),
+    ("fct_us", Of::OptionalF64, "start to last byte delivered in order, in microseconds; null if unfinished"),
+    ("fct_sender_us", Of::OptionalF64, "first data byte sent to last byte acknowledged, in microseconds"),
+    ("slowdown", Of::OptionalF64, "fct_us over that of the same flow alone in the empty network"),
+    ("retransmitted", Of::U32, "data packets sent again"),
+    ("timeouts", Of::U32, "retransmission timeouts"),
+    ("out_of_order", Of::U32, "data packets that arrived behind a later one"),
+    ("path_changes", Of::U32, "how often the path changed between two packets"),
+    ("query", Of::OptionalU32, "the query that it answers"),
+];
+
+const QUERY_COLUMNS: [Column; 7] = [
+    ("query", Of::U32, "number of the query"),
+    ("class", Of::Name, "its traffic's name"),
+    ("client", Of::U32, "the host that asks"),
+    ("degree", Of::U32, "hosts that answer"),
+    ("start_us", Of::F64, "when its first request was sent, or it started, in microseconds"),
+    ("qct_us", Of::OptionalF64, "start to last response complete, in microseconds; null if unfinished"),
+    ("completed", Of::U32, "responses complete"),
+];
+
+/// Completion times as they pass: of what completed, and the starts of what did not.
+struct Completions {
+    times: Samples,
+    unfinished: u64,
+    unfinished_starts: u128,
+}
+
+impl Completions {
+    fn new(times: Samples) -> Completions {
+        Completions { times, unfinished: 0, unfinished_starts: 0 }
+    }
+
+    fn push(&mut self, start: Time, time: Option<Time>) -> Result<()> {
+        match time {
+            Some(time) => self.times.push(time.as_ps()),
+            None => {
+                self.unfinished += 1;
+                self.unfinished_starts += u128::from(start.as_ps());
+                Ok(())
+            }
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        mean_us(self.times.sum(), self.times.count())
+    }
+
+    /// The mean where what is unfinished ends at the horizon.
+    fn mean_restricted(&self, horizon: Time) -> Option<f64> {
+        let ends = u128::from(horizon.as_ps()) * u128::from(self.unfinished);
+        let waited = ends.saturating_sub(self.unfinished_starts);
+        mean_us(self.times.sum() + waited, self.times.count() + self.unfinished)
+    }
+
+    fn max(&self) -> Option<f64> {
+        self.times.max().map(|ps| ps as f64 / PS_PER_US)
+    }
+
+    fn fct(mut self, horizon: Time) -> Result<Fct> {
+        let [p50, p90, p99, p999] = quantiles_us(&mut self.times, [P50, P90, P99, P999])?;
+        Ok(Fct {
+            count: self.times.count(),
+            unfinished: self.unfinished,
+            mean: self.mean(),
+            mean_restricted: self.mean_restricted(horizon),
+            p50,
+            p90,
+            p99,
+            p999,
+            max: self.max(),
+        })
+    }
+
+    fn qct(mut self, horizon: Time) -> Result<Qct> {
+        let [p50, p99, p999] = quantiles_us(&mut self.times, [P50, P99, P999])?;
+        let completed = self.times.count();
+        let started = completed + self.unfinished;
+        Ok(Qct {
+            started,
+            completed,
+            completed_fraction: (started > 0).then(|| completed as f64 / started as f64),
+            mean: self.mean(),
+            mean_restricted: self.mean_restricted(horizon),
+            p50,
+            p99,
+            p999,
+            max: self.max(),
+        })
+    }
+}
+
+/// One run being written.
+pub struct RunWriter {
+    dir: PathBuf,
+    header: Header,
+    names: Vec<ByteArray>,
+    /// `None` once closed.
+    tables: Option<(Table, Table)>,
+    /// Of the built-in classes and the header's, in this order.
+    fct: Vec<Completions>,
+    slowdown: Vec<Samples>,
+    qct: Completions,
+    rtt: Samples,
+    finished: bool,
+}
+
+impl RunWriter {
+    /// Opens the files of a run in `dir`, which is a [`Folder`](crate::Folder) or a folder within one, made if need be.
+    pub fn new(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
+        let dir = dir.as_ref().to_path_buf();
+        check_classes(&header.classes)?;
+        fs::create_dir_all(&dir).at("create", &dir)?;
+        let classes = BUILT_IN.len() + header.classes.len();
+        let samples = |what: &str, n: usize| Samples::new(dir.join(format!(".spill-{what}-{n}")));
+        let notes = [
+            ("schema", SCHEMA.to_string()),
+            ("mice_bytes", header.mice.get().to_string()),
+            ("elephants_bytes", header.elephants.get().to_string()),
+        ];
+        let mut writer = RunWriter {
+            names: header.classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
+            tables: None,
+            fct: (0..classes).map(|n| Completions::new(samples("fct", n))).collect(),
+            slowdown: (0..classes).map(|n| samples("slowdown", n)).collect(),
+            qct: Completions::new(samples("qct", 0)),
+            rtt: samples("rtt", 0),
+            finished: false,
+            header,
+            dir,
+        };
+        // From here on, dropping the writer removes the files.
+        let flows = Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?;
+        let queries = Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
+        writer.tables = Some((flows, queries));
+        Ok(writer)
+    }
+
+    /// Adds a flow that ended, or that is unfinished at the end. Rows keep the order of the calls.
+    pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
+        let own = self.class(flow.flow, flow.class)?;
+        if flow.finish.is_some_and(|finish| finish < flow.start) {
+            return Err(Error::EndsEarly(flow.flow));
+        }
+        if !flow.counted {
+            return Ok(());
+        }
+        let (fct, slowdown) = (flow.fct(), flow.slowdown());
+        let mouse = flow.is_mouse(self.header.mice).then_some(1);
+        let elephant = flow.is_elephant(self.header.elephants).then_some(2);
+        for class in [Some(0), mouse, elephant, Some(own)].into_iter().flatten() {
+            self.fct[class].push(flow.start, fct)?;
+            if let Some(slowdown) = slowdown {
+                self.slowdown[class].push_float(slowdown)?;
+            }
+        }
+        let Some((table, _)) = &mut self.tables else { return Ok(()) };
+        let us = |time: Option<Time>| time.map(Time::as_us_f64);
+        table.u32(flow.flow).name(&self.names[flow.class as usize]).u32(flow.src).u32(flow.dst).i64(flow.bytes);
+        table.f64(flow.start.as_us_f64()).optional_f64(us(fct)).optional_f64(us(flow.fct_sender()));
+        table.optional_f64(slowdown).u32(flow.retransmitted).u32(flow.timeouts).u32(flow.out_of_order);
+        table.u32(flow.path_changes).optional_u32(flow.query).end_row()
+    }
+
+    /// Adds a query that ended, or that is unfinished at the end.
+    pub fn query(&mut self, query: &QueryRecord) -> Result<()> {
+        self.class(query.query, query.class)?;
+        if query.finish.is_some_and(|finish| finish < query.start) {
+            return Err(Error::EndsEarly(query.query));
+        }
+        if !query.counted {
+            return Ok(());
+        }
+        self.qct.push(query.start, query.qct())?;
+        let Some((_, table)) = &mut self.tables else { return Ok(()) };
+        table.u32(query.query).name(&self.names[query.class as usize]).u32(query.client).u32(query.degree);
+        table.f64(query.start.as_us_f64()).optional_f64(query.qct().map(Time::as_us_f64)).u32(query.completed);
+        table.end_row()
+    }
+
+    /// Adds a round-trip time that a probe measured.
+    pub fn rtt(&mut self, rtt: Time) -> Result<()> {
+        self.rtt.push(rtt.as_ps())
+    }
+
+    /// Ends the run: closes the tables, writes `summary.json`, `report.html` and, last, `manifest.json`.
+    ///
+    /// Of the manifest only what the header and totals cannot tell is taken: version, scenario, overrides, machine, start.
+    pub fn finish(mut self, totals: Totals, manifest: Manifest) -> Result<Summary> {
+        if let Some((flows, queries)) = self.tables.take() {
+            flows.close()?;
+            queries.close()?;
+        }
+        let summary = self.summary(totals)?;
+        crate::write_json(&self.dir.join("summary.json"), &summary)?;
+        let manifest = Manifest {
+            kind: Kind::Run,
+            name: summary.name.clone(),
+            world: summary.world,
+            seed: summary.seed,
+            variant: summary.variant.clone(),
+            status: summary.status,
+            warnings: summary.warnings.clone(),
+            ..manifest
+        };
+        html::write_run(&self.dir, &summary, &manifest)?;
+        manifest.write(&self.dir)?;
+        self.finished = true;
+        Ok(summary)
+    }
+
+    /// The place of a record's own class among the statistics.
+    fn class(&self, record: u32, class: u16) -> Result<usize> {
+        let classes = self.header.classes.len();
+        if usize::from(class) < classes {
+            return Ok(BUILT_IN.len() + usize::from(class));
+        }
+        Err(Error::UnknownClass { record, class, classes })
+    }
+
+    fn summary(&mut self, totals: Totals) -> Result<Summary> {
+        let header = &self.header;
+        let classes = || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
+        let mut fct_us = Vec::new();
+        for (name, completions) in classes().zip(self.fct.drain(..)) {
+            fct_us.push((name, completions.fct(totals.horizon)?));
+        }
+        let mut slowdown = Vec::new();
+        for (name, mut samples) in classes().zip(self.slowdown.drain(..)) {
+            slowdown.push((name, slowdown_of(&mut samples)?));
+        }
+        let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
+        let [p50, p99, p999] = quantiles_us(&mut self.rtt, [P50, P99, P999])?;
+        let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
+        let measured_ps = totals.measured.as_ps() as f64;
+        Ok(Summary {
+            schema: SCHEMA,
+            name: header.name.clone(),
+            world: header.world,
+            seed: header.seed,
+            variant: header.variant.clone(),
+            status: if totals.audit.conserved { totals.status } else { Status::Failed },
+            flows: Flows {
+                started: completed + unfinished,
+                completed,
+                bytes_delivered: totals.bytes_delivered,
+                // Bits a picosecond are Tb/s.
+                goodput_gbps: (measured_ps > 0.0).then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
+            },
+            fct_us: Ordered(fct_us),
+            slowdown: Ordered(slowdown),
+            qct_us: qct.qct(totals.horizon)?,
+            rtt_us: Rtt { count: self.rtt.count(), p50, p99, p999 },
+            packets: Packets::of(&totals),
+            warnings: totals.warnings,
+            run: totals.run,
+            timeouts: totals.timeouts,
+            pause_frames: totals.pause_frames,
+            overlay_pauses: totals.overlay_pauses,
+            fairness_jain: totals.fairness_jain.filter(|index| index.is_finite()),
+            mechanisms: totals.mechanisms,
+            audit: totals.audit,
+        })
+    }
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            for name in [FLOWS, QUERIES, "summary.json", "report.html"] {
+                let _ = fs::remove_file(self.dir.join(name));
+            }
+        }
+    }
+}
+
+fn check_classes(classes: &[String]) -> Result<()> {
+    for (at, name) in classes.iter().enumerate() {
+        if BUILT_IN.contains(&name.as_str()) {
+            return Err(Error::ClassName(name.clone(), "is a class that every result has; choose another"));
+        }
+        if classes[..at].contains(name) {
+            return Err(Error::ClassName(name.clone(), "is used twice"));
+        }
+    }
+    Ok(())
+}
+
+fn mean_us(sum_ps: u128, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum_ps as f64 / (count as f64 * PS_PER_US))
+}
+
+fn quantiles_us<const N: usize>(samples: &mut Samples, quantiles: [u32; N]) -> Result<[Option<f64>; N]> {
+    let found = samples.quantiles(&quantiles)?;
+    Ok(std::array::from_fn(|at| found.as_ref().map(|values| values[at].interpolate(PS_PER_US))))
+}
+
+fn slowdown_of(samples: &mut Samples) -> Result<Slowdown> {
+    let found = samples.quantiles(&[P50, P99, P999])?;
+    let at = |n: usize| found.as_ref().map(|values| Between::interpolate_bits(values[n]));
+    Ok(Slowdown { p50: at(0), p99: at(1), p999: at(2) })
+}

@@ -1,0 +1,324 @@
+//! From settings to a plan: reads the files that a scenario names, checks what takes several numbers together, and builds
+//! the network and the traffic.
+
+use crate::cdf::{Cdf, SizeSpec};
+use crate::composition;
+use crate::error::{Problem, Report};
+use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
+use crate::resolved;
+use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
+use crate::source::Span;
+use crate::topology::Topology;
+use crate::traffic::flows::{FlowRows, FlowTable, check_row};
+use crate::traffic::{self, LoadBase, TrafficParams};
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
+use millpond_core::Time;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// IPv4 and TCP headers without options: what a packet has beside its payload.
+pub const HEADER_BYTES: u32 = 40;
+
+/// Builds the plan; `None` if something is wrong, which is then in the report.
+pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, report: &mut Report) -> Option<Plan> {
+    check_run(&s, report);
+    check_names(&s, report);
+    check_buffers(&s, report);
+    let host = host(&mut s, report);
+    let topology = match Topology::build(&s.topology) {
+        Ok(topology) => topology,
+        Err(faults) => {
+            for (key, message) in faults {
+                let path = format!("topology.{key}");
+                report.value(s.place(&path), &path, message);
+            }
+            return None;
+        }
+    };
+    if topology.hosts < 2 {
+        let problem = Problem::Impossible("a network of one host has nobody to talk to".into());
+        report.add(s.place("topology"), problem);
+        return None;
+    }
+    load_files(&mut s, base, topology.hosts, report);
+    let horizon = s.run.duration.unwrap_or(Time::MAX);
+    let traffic = traffic::build(&s, &topology, horizon, report);
+    if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
+        let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
+        report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
+    }
+    if traffic.sources.is_empty() {
+        report.warnings.push("there is no traffic: nothing will happen".into());
+    }
+    report.warnings.extend(composition::check(&composition::chosen(&s), topology.is_multipath()));
+    if !report.is_clean() {
+        return None;
+    }
+    settle(&mut s, &topology, base);
+    let resolved = resolved::write(&s);
+    Some(Plan {
+        name: s.run.name,
+        seed: s.run.seed,
+        variant: variant.map(str::to_string),
+        horizon,
+        until_complete: s.run.until == Some(Until::FlowsComplete),
+        warm_up: s.run.warm_up,
+        mice: s.run.mice,
+        elephants: s.run.elephants,
+        topology: Arc::new(topology),
+        host,
+        switch: SwitchPlan {
+            buffer: s.switch.buffer,
+            marking: s.switch.marking,
+            admission: s.switch.admission,
+            queue: s.switch.queue,
+            path: s.switch.path,
+            deflection: s.switch.deflection,
+            pause: s.switch.pause,
+        },
+        transport: s.transport,
+        transport_kind: s.transport_kind,
+        traffic: Arc::new(traffic),
+        engine: EnginePlan {
+            general_ports: s.engine.ports == Ports::General,
+            one_partition: s.engine.partitions == Partitions::One,
+        },
+        warnings: Vec::new(),
+        resolved,
+    })
+}
+
+/// Whether a name can name a folder of results.
+pub(crate) fn check_folder_name(name: &str) -> Result<(), String> {
+    let bad = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
+    if name.trim().is_empty() || name == "." || name == ".." || name.len() > 100 {
+        return Err(format!("{name:?} cannot name a folder of results"));
+    }
+    match name.chars().find(|&c| bad(c)) {
+        Some(c) => Err(format!("{name:?} cannot name a folder of results because of {c:?}")),
+        None => Ok(()),
+    }
+}
+
+fn check_run(s: &Settings, report: &mut Report) {
+    if let Err(message) = check_folder_name(&s.run.name) {
+        report.value(s.place("name"), "name", message);
+    }
+    match s.run.duration {
+        None if s.run.until.is_none() => {
+            let problem = Problem::Missing { table: "the scenario".into(), key: "duration".into() };
+            report.help(s.place("duration"), problem, "write duration = \"50ms\", or until = \"flows-complete\"");
+        }
+        Some(Time::ZERO) => report.value(s.place("duration"), "duration", "must be more than zero"),
+        Some(duration) if s.run.warm_up >= duration => {
+            let message = format!("{} leaves nothing of the duration {duration}", s.run.warm_up);
+            report.value(s.place("warm-up"), "warm-up", message);
+        }
+        _ => {}
+    }
+    if s.run.mice > s.run.elephants {
+        let message = format!("{} is above elephants ({}): a flow would be both", s.run.mice, s.run.elephants);
+        report.value(s.place("mice"), "mice", message);
+    }
+}
+
+fn check_names(s: &Settings, report: &mut Report) {
+    let mut seen = BTreeSet::new();
+    for t in &s.traffic {
+        let name = traffic::name_of(t);
+        let path = format!("traffic.{name}.name");
+        if let Err(message) = check_folder_name(&name) {
+            report.value(s.place(&path), &path, message);
+        }
+        if ["all", "mice", "elephants"].contains(&name.as_str()) {
+            report.value(s.place(&path), &path, format!("{name:?} is taken by the statistics"));
+        }
+        if !seen.insert(name.clone()) {
+            let problem = Problem::Impossible(format!("two traffics are called {name:?}"));
+            report.help(s.place(&path), problem, "give each its own name");
+        }
+    }
+}
+
+/// What a buffer must be able to do.
+fn check_buffers(s: &Settings, report: &mut Report) {
+    let mut check = |buffer: &BufferParams, path: &str| match buffer {
+        BufferParams::Shared(p) => {
+            if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
+                let path = format!("{path}.alpha");
+                report.value(s.place(&path), &path, format!("{} is no share; above 0 is", p.alpha));
+            }
+            if p.size.get() > 1 << 52 {
+                report.value(s.place(&format!("{path}.size")), path, format!("{} is no buffer", p.size));
+            }
+        }
+        BufferParams::PerPort(p) => {
+            let largest = s.host.mtu as u64 + s.host.frame_overhead as u64;
+            if p.size.is_some_and(|size| size.get() < largest) || p.packets == Some(0) {
+                report.warnings.push(format!("{path} is smaller than one packet of {largest} bytes: nothing can wait"));
+            }
+        }
+    };
+    check(&s.switch.buffer, "switch.buffer");
+    match &s.nic.buffer {
+        NicChoice::Own(buffer) => check(buffer, "host.nic.buffer"),
+        NicChoice::Switch if matches!(s.switch.buffer, BufferParams::Shared(_)) => {
+            let message = "\"switch\" is a shared buffer, and a NIC has nobody to share with";
+            let problem = Problem::Value { key: "host.nic.buffer".into(), message: message.into() };
+            report.help(s.place("host.nic.buffer"), problem, "give the NIC a buffer of its own");
+        }
+        _ => {}
+    }
+}
+
+/// The host's plan; sets the transport's segment size.
+fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
+    let h = &s.host;
+    if !(88..=65_535).contains(&h.mtu) {
+        report.value(s.place("host.mtu"), "host.mtu", format!("{} is no packet size; 88 to 65535 is", h.mtu));
+    } else if h.mtu + h.frame_overhead.min(65_536) > 65_535 {
+        let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
+        report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
+    }
+    let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
+    let mss = h.mss.unwrap_or(mss_max);
+    if (mss == 0 || mss > mss_max) && h.mss.is_some() {
+        let message = format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
+        report.value(s.place("host.mss"), "host.mss", message);
+    }
+    if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
+        let message = format!("is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet");
+        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
+    }
+    if let Some(limit) = s.nic.params.per_flow_limit
+        && limit.get() < (mss + HEADER_BYTES) as u64
+    {
+        let path = "host.nic.per-flow-limit";
+        report.value(s.place(path), path, format!("{limit} is less than one packet; \"off\" is no limit"));
+    }
+    if h.stack_delay > Time::from_s(1_000) {
+        report.value(s.place("host.stack-delay"), "host.stack-delay", format!("{} is more than 1000s", h.stack_delay));
+    }
+    let plan = HostPlan {
+        mtu: h.mtu,
+        frame_overhead: h.frame_overhead,
+        segment_offload: h.segment_offload,
+        stack_delay: h.stack_delay,
+        nic: NicPlan {
+            buffer: match &s.nic.buffer {
+                NicChoice::Without => None,
+                NicChoice::Switch => Some(s.switch.buffer.clone()),
+                NicChoice::Own(buffer) => Some(buffer.clone()),
+            },
+            marking: match &s.nic.marking {
+                NicChoice::Without => MarkingParams::None(UnmarkedParams {}),
+                NicChoice::Switch => s.switch.marking.clone(),
+                NicChoice::Own(marking) => marking.clone(),
+            },
+            per_flow_limit: s.nic.params.per_flow_limit,
+        },
+    };
+    s.host.mss = Some(mss);
+    s.transport.mss = Some(mss);
+    plan
+}
+
+/// Reads the files that traffic names, so that nothing after this touches a disk.
+fn load_files(s: &mut Settings, base: &Path, hosts: u32, report: &mut Report) {
+    let mut traffic = std::mem::take(&mut s.traffic);
+    for t in &mut traffic {
+        let name = traffic::name_of(t);
+        match &mut t.kind {
+            TrafficParams::Poisson(p) => {
+                let SizeSpec::File { path, shape } = &p.sizes else { continue };
+                let at = s.place(&format!("traffic.{name}.sizes"));
+                let Some(text) = read_file(base, path, at, report) else { continue };
+                match Cdf::parse(&text, *shape) {
+                    Ok(cdf) => p.sizes = SizeSpec::Points(Arc::new(cdf)),
+                    Err(e) => {
+                        let file = format!("{path}:{}", e.line);
+                        report.add(at, Problem::File { file, reason: e.message });
+                    }
+                }
+            }
+            TrafficParams::Flows(p) => {
+                let at = s.place(&format!("traffic.{name}"));
+                match (&p.file, &p.rows.0) {
+                    (Some(_), Some(_)) => {
+                        let message = "is given together with rows; give one of them";
+                        report.value(s.place(&format!("traffic.{name}.file")), "file", message);
+                    }
+                    (None, None) => {
+                        report.add(at, Problem::Missing { table: format!("traffic {name:?}"), key: "file".into() });
+                    }
+                    (Some(path), None) => {
+                        let at = s.place(&format!("traffic.{name}.file"));
+                        let Some(text) = read_file(base, path, at, report) else { continue };
+                        match FlowTable::parse(&text, hosts) {
+                            Ok(table) => p.rows = FlowRows(Some(Arc::new(table))),
+                            Err(e) => {
+                                let file = format!("{path}:{}", e.line);
+                                report.add(at, Problem::File { file, reason: e.message });
+                            }
+                        }
+                    }
+                    (None, Some(table)) => {
+                        let at = s.place(&format!("traffic.{name}.rows"));
+                        for row in &table.rows {
+                            if let Err(message) = check_row(row, hosts) {
+                                report.value(at, &format!("traffic.{name}.rows"), message);
+                            }
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    s.traffic = traffic;
+}
+
+fn read_file(base: &Path, path: &str, at: Span, report: &mut Report) -> Option<String> {
+    match std::fs::read_to_string(base.join(path)) {
+        Ok(text) => Some(text),
+        Err(e) => {
+            report.add(at, Problem::File { file: path.into(), reason: format!("cannot be read: {e}") });
+            None
+        }
+    }
+}
+
+/// Flows beyond this stay in their file, which the resolved scenario then names by its absolute path.
+const ROWS_INLINE_MAX: usize = 10_000;
+
+/// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
+fn settle(s: &mut Settings, topology: &Topology, base: &Path) {
+    for t in &mut s.traffic {
+        t.common.name = Some(traffic::name_of(t));
+        match &mut t.kind {
+            TrafficParams::Poisson(p) if p.load_base == LoadBase::Auto => {
+                p.load_base = if topology.fabric_capacity() > 0 { LoadBase::Fabric } else { LoadBase::HostLinks };
+            }
+            TrafficParams::Flows(p) => {
+                let inline = p.rows.0.as_ref().is_some_and(|table| table.rows.len() <= ROWS_INLINE_MAX);
+                match &mut p.file {
+                    Some(_) if inline => p.file = None,
+                    Some(file) => {
+                        let path = base.join(&*file);
+                        *file = std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
+                        p.rows = FlowRows(None);
+                    }
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The largest packet on the wire: what one segment's payload, headers and framing take.
+pub(crate) fn wire_bytes(payload: u64, frame_overhead: u32) -> u64 {
+    payload + HEADER_BYTES as u64 + frame_overhead as u64
+}

@@ -1,0 +1,346 @@
+//! Flow-size distributions: built-in ones, files of two columns, and sampling.
+//!
+//! A distribution is a list of (bytes, cumulative probability). Between two points it is linear, or it is a step: all
+//! of the probability between two points belongs to the later one's size. The mean that a load is computed from is that
+//! of the same form, in closed form, so it and the samples cannot disagree.
+//!
+//! Invariant: bytes and probabilities never decrease, and the last probability is 1.
+
+mod builtin;
+
+pub use builtin::BUILTIN;
+
+use millpond_core::Bytes;
+use millpond_core::params::{Field, Form, Value, ValueError};
+use millpond_core::random::Stream;
+use std::sync::Arc;
+
+/// What lies between two points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A straight line.
+    Linear,
+    /// Nothing: sizes are exactly the points'.
+    Steps,
+}
+
+impl Shape {
+    /// The word in a scenario.
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Linear => "linear",
+            Shape::Steps => "steps",
+        }
+    }
+    /// From the word.
+    pub fn from_name(name: &str) -> Option<Shape> {
+        [Shape::Linear, Shape::Steps].into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// A distribution of sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cdf {
+    points: Vec<(f64, f64)>,
+    shape: Shape,
+}
+
+/// Why a list of points is no distribution.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CdfError {
+    /// The line, from 1, where the points come from a text; else the point's number, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// A built-in distribution.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// What a scenario calls it.
+    pub name: &'static str,
+    /// Where its points come from.
+    pub source: &'static str,
+    shape: Shape,
+    percent: bool,
+    points: &'static [(f64, f64)],
+}
+
+impl Cdf {
+    /// From points with probabilities up to 1 or up to 100 (the last one tells which).
+    pub fn new(points: Vec<(f64, f64)>, shape: Shape) -> Result<Cdf, CdfError> {
+        let lines: Vec<usize> = (1..=points.len()).collect();
+        Cdf::checked(points, &lines, shape)
+    }
+
+    /// From a text of two columns, bytes and cumulative probability; `#` starts a comment.
+    pub fn parse(text: &str, shape: Shape) -> Result<Cdf, CdfError> {
+        let mut points = Vec::new();
+        let mut lines = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let error = |message: String| CdfError { line: i + 1, message };
+            let content = line.split('#').next().unwrap_or("").trim();
+            if content.is_empty() {
+                continue;
+            }
+            let mut columns = content.split(|c: char| c.is_whitespace() || c == ',').filter(|c| !c.is_empty());
+            let (Some(bytes), Some(probability), None) = (columns.next(), columns.next(), columns.next()) else {
+                return Err(error(format!("expected two columns, bytes and cumulative probability, found {content:?}")));
+            };
+            let number = |text: &str| {
+                text.parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(|| error(format!("{text:?} is not a number")))
+            };
+            points.push((number(bytes)?, number(probability)?));
+            lines.push(i + 1);
+        }
+        Cdf::checked(points, &lines, shape)
+    }
+
+    fn checked(mut points: Vec<(f64, f64)>, lines: &[usize], shape: Shape) -> Result<Cdf, CdfError> {
+        let fail = |at: usize, message: String| Err(CdfError { line: lines.get(at).copied().unwrap_or(1), message });
+        let Some(&(_, top)) = points.last() else {
+            return fail(0, "there are no points".into());
+        };
+        let last = points.len() - 1;
+        if top != 1.0 && top != 100.0 {
+            return fail(last, format!("the last cumulative probability must be 1 (or 100 for percent), found {top}"));
+        }
+        let mut before = (0.0, 0.0);
+        for (i, &(bytes, probability)) in points.iter().enumerate() {
+            if !(0.0..=1e15).contains(&bytes) {
+                return fail(i, format!("{bytes} is no size in bytes"));
+            }
+            if !(0.0..=top).contains(&probability) {
+                return fail(i, format!("the cumulative probability {probability} is outside 0 to {top}"));
+            }
+            if bytes < before.0 {
+                return fail(i, format!("{bytes} bytes after {} bytes: sizes must not decrease", before.0));
+            }
+            if probability < before.1 {
+                let message = format!("{probability} after {}: cumulative probabilities must not decrease", before.1);
+                return fail(i, message);
+            }
+            before = (bytes, probability);
+        }
+        if top == 100.0 {
+            points.iter_mut().for_each(|p| p.1 /= 100.0);
+        }
+        Ok(Cdf { points, shape })
+    }
+
+    /// The built-in distribution of this name.
+    pub fn builtin(name: &str) -> Option<Cdf> {
+        let b = BUILTIN.iter().find(|b| b.name == name)?;
+        let scale = if b.percent { 100.0 } else { 1.0 };
+        Some(Cdf { points: b.points.iter().map(|&(x, p)| (x, p / scale)).collect(), shape: b.shape })
+    }
+
+    /// The points, with probabilities from 0 to 1.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.points
+    }
+
+    /// What lies between them.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The mean size in bytes: Σ (pᵢ − pᵢ₋₁) (xᵢ + xᵢ₋₁) / 2 for a linear form, Σ (pᵢ − pᵢ₋₁) xᵢ for steps. What lies
+    /// below the first probability has the first size.
+    pub fn mean(&self) -> f64 {
+        let (mut x0, mut p0) = (self.points[0].0, 0.0);
+        let mut mean = 0.0;
+        for &(x, p) in &self.points {
+            let middle = if self.shape == Shape::Linear { (x + x0) / 2.0 } else { x };
+            mean += (p - p0) * middle;
+            (x0, p0) = (x, p);
+        }
+        mean
+    }
+
+    /// The size that a share `u` of the flows does not exceed, `u` in [0, 1).
+    pub fn quantile(&self, u: f64) -> f64 {
+        let i = self.points.partition_point(|&(_, p)| p <= u).min(self.points.len() - 1);
+        let (x, p) = self.points[i];
+        if i == 0 || self.shape == Shape::Steps {
+            return x;
+        }
+        let (x0, p0) = self.points[i - 1];
+        if p > p0 { x0 + (x - x0) * ((u - p0) / (p - p0)) } else { x }
+    }
+
+    /// Draws a size: the quantile of one uniform number, to the nearest byte and at least 1.
+    pub fn sample(&self, random: &mut Stream) -> u64 {
+        ((self.quantile(random.unit()) + 0.5) as u64).max(1)
+    }
+}
+
+/// Flow sizes as a scenario names them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SizeSpec {
+    /// A built-in distribution.
+    Builtin(&'static str),
+    /// One size.
+    Fixed(Bytes),
+    /// A file of two columns.
+    File {
+        /// As written, relative to the scenario file.
+        path: String,
+        /// What lies between its points.
+        shape: Shape,
+    },
+    /// Points in the scenario itself, or read from its file.
+    Points(Arc<Cdf>),
+}
+
+impl Default for SizeSpec {
+    fn default() -> Self {
+        SizeSpec::Builtin("web-search")
+    }
+}
+
+impl Field for SizeSpec {
+    const FORM: Form = Form::Text;
+    fn to_value(&self) -> Value {
+        match self {
+            SizeSpec::Builtin(name) => Value::Text((*name).into()),
+            SizeSpec::Fixed(bytes) => Value::Bytes(*bytes),
+            SizeSpec::File { path, .. } => Value::Text(path.clone()),
+            SizeSpec::Points(_) => Value::Text("points".into()),
+        }
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        let text = match value {
+            Value::Int(i) => return Ok(SizeSpec::Fixed(Bytes(*i))),
+            Value::Bytes(b) => return Ok(SizeSpec::Fixed(*b)),
+            Value::Text(text) => text,
+            _ => return Err(ValueError("expected the name of a distribution, a file or a size".into())),
+        };
+        if let Some(b) = BUILTIN.iter().find(|b| b.name == text) {
+            return Ok(SizeSpec::Builtin(b.name));
+        }
+        let error = match text.parse::<Bytes>() {
+            Ok(bytes) => return Ok(SizeSpec::Fixed(bytes)),
+            Err(e) => e,
+        };
+        if text.contains(['/', '.']) {
+            return Ok(SizeSpec::File { path: text.clone(), shape: Shape::Linear });
+        }
+        if text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(ValueError(error.to_string()));
+        }
+        let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
+        let near = crate::error::suggestion(text, &names).unwrap_or_default();
+        Err(ValueError(format!("{text:?} is no distribution; {near}; a file's name has a dot or a slash")))
+    }
+}
+
+/// Sizes ready to be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sizes {
+    /// Always the same.
+    Fixed(u64),
+    /// From a distribution.
+    Cdf(Arc<Cdf>),
+}
+
+impl Sizes {
+    /// The mean in bytes.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Sizes::Fixed(bytes) => *bytes as f64,
+            Sizes::Cdf(cdf) => cdf.mean(),
+        }
+    }
+    /// Draws one; a fixed size draws nothing.
+    pub fn sample(&self, random: &mut Stream) -> u64 {
+        match self {
+            Sizes::Fixed(bytes) => *bytes,
+            Sizes::Cdf(cdf) => cdf.sample(random),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mean(name: &str) -> f64 {
+        Cdf::builtin(name).unwrap().mean()
+    }
+
+    /// The means that the distributions' sources give.
+    #[test]
+    fn means_are_the_published_ones() {
+        assert!((mean("web-search") - 1.711e6).abs() < 1e3, "{}", mean("web-search"));
+        assert!((mean("web-search-original") - 1.710e6).abs() < 1e3, "{}", mean("web-search-original"));
+        assert!((mean("cache-follower") - 610e3).abs() < 5e3, "{}", mean("cache-follower"));
+        // The full file's mean is 718,204.9 bytes; its main points come near.
+        assert!((mean("cache-follower-intra") - 718_204.9).abs() < 15e3, "{}", mean("cache-follower-intra"));
+    }
+
+    #[test]
+    fn every_builtin_is_a_distribution_and_samples_its_mean() {
+        for b in BUILTIN {
+            let scale = if b.percent { 100.0 } else { 1.0 };
+            assert_eq!(b.points.last().unwrap().1, scale, "{}", b.name);
+            let cdf = Cdf::new(b.points.to_vec(), b.shape).unwrap();
+            assert_eq!(cdf, Cdf::builtin(b.name).unwrap());
+            let mut random = Stream::new(1, b.name);
+            let n = 400_000;
+            let sampled = (0..n).map(|_| cdf.sample(&mut random) as f64).sum::<f64>() / n as f64;
+            let tolerance = if b.name == "data-mining" { 0.05 } else { 0.02 };
+            assert!((sampled / cdf.mean() - 1.0).abs() < tolerance, "{}: {sampled} against {}", b.name, cdf.mean());
+        }
+    }
+
+    #[test]
+    fn quantiles_by_hand() {
+        let cdf = Cdf::parse("# bytes p\n100 0.5\n\n200, 0.5 # a jump\n400 1\n", Shape::Linear).unwrap();
+        assert_eq!([cdf.quantile(0.0), cdf.quantile(0.49), cdf.quantile(0.5), cdf.quantile(0.75)], [100.0, 100.0, 200.0, 300.0]);
+        assert_eq!(cdf.mean(), 0.5 * 100.0 + 0.5 * 300.0);
+        let steps = Cdf::new(vec![(100.0, 50.0), (400.0, 100.0)], Shape::Steps).unwrap();
+        assert_eq!([steps.quantile(0.2), steps.quantile(0.6), steps.mean()], [100.0, 400.0, 250.0]);
+        assert_eq!(Cdf::new(vec![(0.0, 1.0)], Shape::Linear).unwrap().sample(&mut Stream::new(1, "t")), 1);
+    }
+
+    #[test]
+    fn errors_name_their_line() {
+        let line = |text: &str| Cdf::parse(text, Shape::Linear).unwrap_err();
+        assert_eq!(line("").line, 1);
+        assert_eq!(line("# c\n1 0\n2").line, 3);
+        assert_eq!(line("1 0\nx 1").line, 2);
+        assert_eq!(line("1 0\n5 0.5\n4 1").line, 3);
+        assert_eq!(line("1 0.2\n5 0.1\n9 1").line, 2);
+        assert_eq!(line("1 0\n9 0.9").line, 2);
+        assert_eq!(line("1 0\n5 50\n9 1").line, 2);
+        assert!(line("1 0\n9 nan").message.contains("not a number"));
+        assert_eq!(line("-1 0\n9 1").line, 1);
+    }
+
+    #[test]
+    fn names_sizes_and_files_are_told_apart() {
+        let spec = |t: &str| SizeSpec::from_value(&Value::Text(t.into()));
+        assert_eq!(spec("hadoop"), Ok(SizeSpec::Builtin("hadoop")));
+        assert_eq!(spec("64KiB"), Ok(SizeSpec::Fixed(Bytes(65_536))));
+        assert!(matches!(spec("cdf/x.txt"), Ok(SizeSpec::File { .. })));
+        assert!(spec("web-serch").unwrap_err().0.contains("web-search"));
+        assert!(spec("10 apples").unwrap_err().0.contains("KiB"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_distribution_or_an_error(text in "[0-9. #,a-e\\-\n]{0,80}") {
+            if let Ok(cdf) = Cdf::parse(&text, Shape::Linear) {
+                let mut random = Stream::new(1, "t");
+                for _ in 0..20 {
+                    let (low, high) = (cdf.points[0].0, cdf.points[cdf.points.len() - 1].0);
+                    let s = cdf.sample(&mut random) as f64;
+                    prop_assert!(s >= (low - 1.0) && s <= (high + 1.0).max(1.0));
+                }
+            }
+        }
+    }
+}

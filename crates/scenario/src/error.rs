@@ -1,0 +1,211 @@
+//! What can be wrong with a scenario, and where.
+//!
+//! All problems of a text are collected; each knows its file, line and column and, where there is one, the repair. The
+//! command line renders them through [`miette::Diagnostic`]; [`Errors`] as plain text is `file:line:column: message`.
+//!
+//! Invariant: text from outside ends here or in a plan, never in a panic.
+
+use crate::source::{Sources, Span};
+use miette::{NamedSource, SourceSpan};
+use std::fmt;
+use std::sync::Arc;
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Not TOML.
+    #[error("{0}")]
+    Syntax(String),
+    /// No table has such a key here.
+    #[error("unknown key `{key}` in {table}")]
+    UnknownKey {
+        /// The key as written.
+        key: String,
+        /// Where it stands: "the scenario", `[switch.marking]`.
+        table: String,
+    },
+    /// A key of another kind, which the chosen one does not have.
+    #[error("`{key}` has no effect: {place} of kind \"{kind}\" does not use it")]
+    Unused {
+        /// The key as written.
+        key: String,
+        /// The table.
+        place: String,
+        /// The kind chosen there.
+        kind: String,
+    },
+    /// A value of the wrong form, with the wrong unit or out of its type's range.
+    #[error("`{key}`: {message}")]
+    Value {
+        /// The whole key: "topology.leaves".
+        key: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A kind, class, distribution or variant that does not exist.
+    #[error("there is no {what} \"{name}\"")]
+    Unknown {
+        /// "kind of switch.path", "variant".
+        what: String,
+        /// The name as written.
+        name: String,
+    },
+    /// Something that later versions will have.
+    #[error("{0} is not built yet in this version")]
+    NotBuilt(String),
+    /// A key that must be there.
+    #[error("{table} needs `{key}`")]
+    Missing {
+        /// The table.
+        table: String,
+        /// The key.
+        key: String,
+    },
+    /// Values that are each of the right form but make no network or no traffic.
+    #[error("{0}")]
+    Impossible(String),
+    /// A file that cannot be read or understood.
+    #[error("{file}: {reason}")]
+    File {
+        /// Its name, with the line where there is one.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One problem with its place.
+#[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
+#[error("{problem}")]
+pub struct ScenarioError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// How to repair it.
+    #[help]
+    pub help: Option<String>,
+    /// The file's name, or "--set" for an override.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    #[source_code]
+    text: NamedSource<Arc<str>>,
+    #[label("here")]
+    span: SourceSpan,
+}
+
+impl ScenarioError {
+    pub(crate) fn new(sources: &Sources, span: Span, problem: Problem, help: Option<String>) -> ScenarioError {
+        let source = sources.get(span);
+        let (start, end) = source.clamp(span);
+        let (line, column) = source.line_column(start);
+        ScenarioError {
+            problem,
+            help,
+            file: source.name.clone(),
+            line,
+            column,
+            text: NamedSource::new(&source.name, source.text.clone()),
+            span: SourceSpan::from(start..end),
+        }
+    }
+    /// Byte offsets `[from, to)` in the text.
+    pub fn range(&self) -> (usize, usize) {
+        (self.span.offset(), self.span.offset() + self.span.len())
+    }
+}
+
+/// All problems of a scenario, never empty.
+#[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
+pub struct Errors {
+    /// In the order of their places.
+    #[related]
+    pub errors: Vec<ScenarioError>,
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, e) in self.errors.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{}:{}:{}: {}", e.file, e.line, e.column, e.problem)?;
+            if let Some(help) = &e.help {
+                write!(f, " ({help})")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects problems and warnings while a scenario is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    pub problems: Vec<(Span, Problem, Option<String>)>,
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    pub fn add(&mut self, span: Span, problem: Problem) {
+        self.push(span, problem, None);
+    }
+    pub fn help(&mut self, span: Span, problem: Problem, help: impl Into<String>) {
+        self.push(span, problem, Some(help.into()));
+    }
+    pub fn push(&mut self, span: Span, problem: Problem, help: Option<String>) {
+        if !self.problems.iter().any(|(s, p, _)| *s == span && *p == problem) {
+            self.problems.push((span, problem, help));
+        }
+    }
+    pub fn value(&mut self, span: Span, key: &str, message: impl Into<String>) {
+        self.add(span, Problem::Value { key: key.to_string(), message: message.into() });
+    }
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+    /// All problems, in the order of their places.
+    pub fn into_errors(mut self, sources: &Sources) -> Errors {
+        self.problems.sort_by_key(|(span, ..)| (span.source, span.start));
+        Errors {
+            errors: self.problems.into_iter().map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(),
+        }
+    }
+}
+
+/// The candidate that `name` most likely meant, if any is near.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Long input cannot be near anything, and the distance costs its length squared.
+    if name.len() > 64 {
+        return None;
+    }
+    let lower = name.to_lowercase().replace('_', "-");
+    let scored = candidates.into_iter().map(|c| (strsim::damerau_levenshtein(&lower, c), c));
+    let (distance, best) = scored.min()?;
+    let prefix = lower.len() >= 3 && (best.starts_with(&lower) || lower.starts_with(best));
+    (distance <= 1 + best.len().min(lower.len()) / 4 || prefix).then_some(best)
+}
+
+/// "did you mean …?", or the list of what there is.
+pub(crate) fn suggestion(name: &str, candidates: &[&str]) -> Option<String> {
+    match nearest(name, candidates.iter().copied()) {
+        Some(best) => Some(format!("did you mean `{best}`?")),
+        None if candidates.is_empty() => None,
+        None => Some(format!("known here: {}", candidates.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_finds_slips_and_refuses_strangers() {
+        let known = ["threshold-packets", "threshold-bytes", "at"];
+        assert_eq!(nearest("treshold-packets", known), Some("threshold-packets"));
+        assert_eq!(nearest("threshold_bytes", known), Some("threshold-bytes"));
+        assert_eq!(nearest("threshold", known), Some("threshold-bytes"));
+        assert_eq!(nearest("zebra", known), None);
+        assert_eq!(nearest("x", []), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Overrides: variants and `--set` change the tree before it is read.
+//!
+//! Overriding a `kind` resets its table: the old kind's keys go, so that none is left without effect. What does not belong
+//! to a kind stays: the transport's common keys, and a traffic's name, start and stop. Within one variant (or all `--set`
+//! together) kinds are set first, so the order of writing does not matter.
+
+use crate::error::{Problem, Report, nearest};
+use crate::source::Span;
+use crate::transport::TransportParams;
+use crate::tree::{Datum, Layer, Node, Table, parse_path};
+
+/// One change: a dotted key and its new value.
+#[derive(Clone, Debug)]
+pub(crate) struct Override {
+    pub path: Vec<String>,
+    pub key_span: Span,
+    pub node: Node,
+}
+
+/// Reads a `set = { … }` table: dotted keys in quotes, or tables, which mean their keys.
+pub(crate) fn from_table(set: &Table, report: &mut Report) -> Vec<Override> {
+    let mut list = Vec::new();
+    for entry in &set.entries {
+        match parse_path(&entry.key) {
+            Some(path) => flatten(path, entry.key_span, entry.node.clone(), &mut list),
+            None => {
+                let problem = Problem::Value { key: entry.key.clone(), message: "is not a dotted key".into() };
+                report.help(entry.key_span, problem, "write a key such as \"switch.path.kind\"");
+            }
+        }
+    }
+    list
+}
+
+/// A table means its keys, except where the table is a value by itself (sizes).
+pub(crate) fn flatten(path: Vec<String>, key_span: Span, node: Node, list: &mut Vec<Override>) {
+    match node.datum {
+        Datum::Table(table) if path.last().is_none_or(|last| last != "sizes") => {
+            for entry in table.entries {
+                let mut path = path.clone();
+                path.push(entry.key);
+                flatten(path, entry.key_span, entry.node, list);
+            }
+        }
+        _ => list.push(Override { path, key_span, node }),
+    }
+}
+
+/// Applies all changes of one layer, kinds first.
+pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report: &mut Report) {
+    let is_kind = |c: &Override| c.path.last().is_some_and(|last| last == "kind");
+    let mut ordered: Vec<&Override> = changes.iter().collect();
+    ordered.sort_by_key(|c| (!is_kind(c), if is_kind(c) { c.path.len() } else { 0 }));
+    for change in ordered {
+        let mut node = change.node.clone();
+        node.set_layer(layer);
+        let change = Override { node, ..change.clone() };
+        match change.path.first().map(String::as_str) {
+            Some("traffic") => set_traffic(root, &change, layer, report),
+            Some("variant") => {
+                let message = "variants are chosen, not overridden";
+                report.value(change.key_span, "variant", message);
+            }
+            _ => set(root, &change.path, 0, &change, layer),
+        }
+    }
+}
+
+/// What a table keeps when its kind changes.
+fn keeps(path: &[String], key: &str) -> bool {
+    match path.first().map(String::as_str) {
+        Some("transport") if path.len() == 1 => {
+            ["importance", "rank", "ordering"].contains(&key) || TransportParams::KEYS.iter().any(|k| k.name() == key)
+        }
+        Some("traffic") if path.len() == 2 => ["name", "start", "stop"].contains(&key),
+        _ => false,
+    }
+}
+
+/// Walks (and makes) tables down the path from component `from` on, and puts the value there.
+fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer: Layer) {
+    let Some((key, rest)) = path[from..].split_first() else { return };
+    if rest.is_empty() {
+        if key == "kind" {
+            table.entries.retain(|e| keeps(&path[..from], &e.key));
+        }
+        table.put(key, change.key_span, layer, change.node.clone());
+        return;
+    }
+    let is_table = table.get(key).is_some_and(|e| e.node.as_table().is_some());
+    if !is_table {
+        let node = Node { datum: Datum::Table(Table::default()), span: change.key_span };
+        table.put(key, change.key_span, layer, node);
+    }
+    if let Some(Datum::Table(inner)) = table.get_mut(key).map(|e| &mut e.node.datum) {
+        set(inner, path, from + 1, change, layer);
+    }
+}
+
+/// `traffic.NAME.key`: the table of that name (or of that kind, if it has no name).
+fn set_traffic(root: &mut Table, change: &Override, layer: Layer, report: &mut Report) {
+    let [_, name, _, ..] = change.path.as_slice() else {
+        let problem = Problem::Value { key: change.path.join("."), message: "names no key of a traffic".into() };
+        report.help(change.key_span, problem, "write traffic.NAME.KEY");
+        return;
+    };
+    let mut names = Vec::new();
+    if let Some(Datum::Array(items)) = root.get_mut("traffic").map(|e| &mut e.node.datum) {
+        for item in items {
+            let Datum::Table(table) = &mut item.datum else { continue };
+            let own = table.text("name").or(table.text("kind")).unwrap_or("").to_string();
+            if own == *name {
+                set(table, &change.path, 2, change, layer);
+                return;
+            }
+            names.push(own);
+        }
+    }
+    let help = match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("traffic here: {}", names.join(", ")),
+    };
+    report.help(change.key_span, Problem::Unknown { what: "traffic".into(), name: name.clone() }, help);
+}

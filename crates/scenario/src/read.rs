@@ -1,0 +1,516 @@
+//! From a TOML tree to [`Settings`]: walks the tree against the declared keys and collects everything that is wrong.
+//!
+//! Invariant: a key that no declaration reads is reported, with the nearest name there is; nothing is silently ignored.
+
+use crate::cdf::{Cdf, Shape, SizeSpec};
+use crate::error::{Problem, Report, suggestion};
+use crate::settings::{NicChoice, NicSettings, PLANNED, PLANNED_TABLES, Settings, TrafficSettings};
+use crate::source::Span;
+use crate::topology::GROUPS;
+use crate::traffic::flows::{FlowRow, FlowRows, FlowTable, parse_us};
+use crate::traffic::{TrafficCommon, TrafficParams};
+use crate::tree::{Datum, Entry, Node, Table};
+use millpond_core::params::{Form, Key, Params, Value};
+use millpond_core::registry::{Choice, Place};
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::{Bytes, Rate, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A key that counts only where another one of its table does not: (place, kind, key, the other).
+pub(crate) const RIVALS: &[(&str, &str, &str, &str)] =
+    &[("switch.marking", "ecn", "threshold-packets", "threshold-bytes")];
+
+/// Words for "no value" where a key may have none.
+pub(crate) const OFF_WORDS: &[&str] = &["off", "none", "unlimited"];
+
+/// A key's table and the rest of its name: `host-link-rate` is `rate` in the table `host-link`.
+pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {
+    for group in GROUPS {
+        if let Some(leaf) = name.strip_prefix(group).and_then(|rest| rest.strip_prefix('-')) {
+            return (Some(group), leaf);
+        }
+    }
+    (None, name)
+}
+
+/// What a value of this form looks like.
+pub(crate) fn form_text(form: Form) -> String {
+    match form {
+        Form::Bool => "true or false".into(),
+        Form::Int => "a whole number".into(),
+        Form::Float => "a number".into(),
+        Form::Time => "a time such as \"10ms\"".into(),
+        Form::Bytes => "a size such as \"300KB\"".into(),
+        Form::Rate => "a rate such as \"10Gbps\"".into(),
+        Form::Choice(words) => format!("one of {}", words.join(", ")),
+        Form::Text => "a text".into(),
+    }
+}
+
+/// A value of the tree as a value for a key, or what is wrong with it.
+fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
+    let bad_unit = |e: millpond_core::units::UnitError| e.to_string();
+    Ok(match &node.datum {
+        Datum::Bool(b) => Value::Bool(*b),
+        Datum::Int(i) if *i < 0 => return Err(format!("{i} is negative; expected {}", form_text(key.form))),
+        Datum::Int(i) => Value::Int(u64::try_from(*i).map_err(|_| format!("{i} is too large"))?),
+        Datum::Float(x) => Value::Float(*x),
+        Datum::Text(text) => match key.form {
+            Form::Choice(words) if words.contains(&text.as_str()) => Value::Text(text.clone()),
+            _ if key.optional && OFF_WORDS.contains(&text.as_str()) => Value::Off,
+            Form::Time => Value::Time(text.parse::<Time>().map_err(bad_unit)?),
+            Form::Bytes => Value::Bytes(text.parse::<Bytes>().map_err(bad_unit)?),
+            Form::Rate => Value::Rate(text.parse::<Rate>().map_err(bad_unit)?),
+            _ => Value::Text(text.clone()),
+        },
+        Datum::Array(_) | Datum::Table(_) | Datum::Date => {
+            return Err(format!("expected {}, found {}", form_text(key.form), node.describe()));
+        }
+    })
+}
+
+/// One table while it is read: which of its keys have been asked for.
+pub(crate) struct Section<'a> {
+    /// "switch.marking"; empty for the scenario itself.
+    path: String,
+    table: Option<&'a Table>,
+    known: Vec<String>,
+}
+
+impl<'a> Section<'a> {
+    fn new(path: impl Into<String>, table: Option<&'a Table>) -> Section<'a> {
+        Section { path: path.into(), table, known: Vec::new() }
+    }
+    fn take(&mut self, key: &str) -> Option<&'a Entry> {
+        self.known.push(key.to_string());
+        self.table?.get(key)
+    }
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// Reads one tree.
+pub(crate) struct Reader<'r> {
+    report: &'r mut Report,
+    places: BTreeMap<String, Span>,
+}
+
+/// Reads a whole tree. `at` is where the text begins.
+pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
+    let mut r = Reader { report, places: BTreeMap::from([(String::new(), at)]) };
+    let mut s = Settings::default();
+    let mut top = Section::new("", Some(root));
+    r.params(&mut top, &mut s.run, &[]);
+    s.topology = r.choice(&mut top, "topology", "topology");
+    r.host(&mut top, &mut s);
+    r.switch(&mut top, &mut s);
+    r.transport(&mut top, &mut s);
+    let mut edge = r.table(&mut top, "edge");
+    s.load_balancing = r.choice(&mut edge, "load-balancing", "edge.load-balancing");
+    s.virtual_switch = r.choice(&mut edge, "virtual-switch", "edge.virtual-switch");
+    r.finish(edge, None);
+    let mut engine = r.table(&mut top, "engine");
+    r.params(&mut engine, &mut s.engine, &[]);
+    r.finish(engine, None);
+    s.traffic = r.traffic(&mut top);
+    top.take("variant");
+    r.finish(top, None);
+    s.places = r.places;
+    s
+}
+
+impl<'r> Reader<'r> {
+    /// The table under `key`, or an empty one.
+    fn table<'a>(&mut self, parent: &mut Section<'a>, key: &str) -> Section<'a> {
+        let path = parent.path_of(key);
+        let table = parent.take(key).and_then(|entry| {
+            self.places.insert(path.clone(), entry.key_span);
+            let table = entry.node.as_table();
+            if table.is_none() {
+                let message = format!("expected a table, found {}", entry.node.describe());
+                self.report.value(entry.node.span, &path, message);
+            }
+            table
+        });
+        Section::new(path, table)
+    }
+
+    /// Reads all keys of `params` but those in `skip`, which the caller reads itself.
+    fn params(&mut self, section: &mut Section<'_>, params: &mut dyn Params, skip: &[&str]) {
+        let mut groups: Vec<Section<'_>> = Vec::new();
+        for (i, key) in params.keys().iter().enumerate() {
+            let name = key.name();
+            if skip.contains(&name.as_str()) {
+                section.known.push(name);
+                continue;
+            }
+            let (group, leaf) = grouped(&name);
+            let entry = match group {
+                None => section.take(leaf),
+                Some(group) => {
+                    let path = section.path_of(group);
+                    let at = groups.iter().position(|g| g.path == path).unwrap_or_else(|| {
+                        let sub = self.table(section, group);
+                        groups.push(sub);
+                        groups.len() - 1
+                    });
+                    groups[at].take(leaf)
+                }
+            };
+            let Some(entry) = entry else { continue };
+            let path = match group {
+                None => section.path_of(leaf),
+                Some(group) => format!("{}.{leaf}", section.path_of(group)),
+            };
+            self.places.insert(path.clone(), entry.node.span);
+            let set = value_of(key, &entry.node).and_then(|v| params.set(i, &v).map_err(|e| e.0));
+            if let Err(message) = set {
+                self.report.value(entry.node.span, &path, message);
+            }
+        }
+        for group in groups {
+            self.finish(group, None);
+        }
+    }
+
+    /// Reports the keys that nobody asked for.
+    fn finish(&mut self, section: Section<'_>, place: Option<(&Place, &str)>) {
+        let known: Vec<&str> = section.known.iter().map(String::as_str).collect();
+        for entry in section.table.into_iter().flat_map(|t| &t.entries) {
+            if known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            if section.path.is_empty() && PLANNED_TABLES.contains(&entry.key.as_str()) {
+                self.report.add(entry.key_span, Problem::NotBuilt(format!("[[{}]]", entry.key)));
+                continue;
+            }
+            let others = place.map(|(place, _)| kinds_with(place, &entry.key)).unwrap_or_default();
+            if let Some((_, kind)) = place
+                && !others.is_empty()
+            {
+                let problem =
+                    Problem::Unused { key: entry.key.clone(), place: section.path.clone(), kind: kind.to_string() };
+                self.report.help(entry.key_span, problem, format!("it belongs to kind {}", others.join(", ")));
+                continue;
+            }
+            let table = if section.path.is_empty() { "the scenario".into() } else { format!("[{}]", section.path) };
+            let problem = Problem::UnknownKey { key: entry.key.clone(), table };
+            self.report.push(entry.key_span, problem, suggestion(&entry.key, &known));
+        }
+    }
+
+    /// The kind under `key`, with its keys; the default where there is no such table. Messages name it `path`.
+    fn choice<C: Choice>(&mut self, parent: &mut Section<'_>, key: &str, path: &str) -> C {
+        let Some(entry) = parent.take(key) else { return C::default() };
+        self.places.insert(path.to_string(), entry.key_span);
+        let Some(table) = entry.node.as_table() else {
+            let message = format!("expected a table, found {}", entry.node.describe());
+            let problem = Problem::Value { key: path.into(), message };
+            let kind = match &entry.node.datum {
+                Datum::Text(kind) => kind,
+                _ => C::place().default,
+            };
+            self.report.help(entry.node.span, problem, format!("write {key} = {{ kind = {kind:?} }}"));
+            return C::default();
+        };
+        let mut section = Section::new(path, Some(table));
+        let Some(mut choice) = self.kind::<C>(&mut section) else { return C::default() };
+        self.keys(&mut section, &mut choice, &[]);
+        self.finish(section, Some((C::place(), choice.kind())));
+        choice
+    }
+
+    /// The kind that a table names, with its defaults; `None` if there is no such kind, which is reported.
+    fn kind<C: Choice>(&mut self, section: &mut Section<'_>) -> Option<C> {
+        let Some(entry) = section.take("kind") else { return Some(C::default()) };
+        let path = section.path_of("kind");
+        self.places.insert(path.clone(), entry.node.span);
+        let Datum::Text(kind) = &entry.node.datum else {
+            self.report.value(entry.node.span, &path, format!("expected a text, found {}", entry.node.describe()));
+            return None;
+        };
+        let choice = C::of_kind(kind);
+        if choice.is_none() {
+            let place = C::place();
+            let planned = PLANNED.iter().any(|(p, kinds)| *p == place.path && kinds.contains(&kind.as_str()));
+            if planned {
+                let what = format!("kind \"{kind}\" of {}", section.path);
+                self.report.add(entry.node.span, Problem::NotBuilt(what));
+            } else {
+                let kinds: Vec<&str> = place.mechanisms.iter().map(|m| m.kind).collect();
+                let problem = Problem::Unknown { what: format!("kind of {}", section.path), name: kind.clone() };
+                self.report.push(entry.node.span, problem, suggestion(kind, &kinds));
+            }
+        }
+        choice
+    }
+
+    /// The chosen kind's own keys.
+    fn keys<C: Choice>(&mut self, section: &mut Section<'_>, choice: &mut C, skip: &[&str]) {
+        let mut skip = skip.to_vec();
+        for (place, kind, key, other) in RIVALS {
+            if *place == C::place().path && *kind == choice.kind() {
+                skip.extend(self.rival(section, key, other));
+            }
+        }
+        self.params(section, choice.params_mut(), &skip);
+        // Packets in the place of bytes: a count of packets alone is meant to be the only limit.
+        let has = |key: &str| section.table.is_some_and(|t| t.get(key).is_some());
+        if C::place().path == "switch.buffer" && choice.kind() == "per-port" && has("packets") && !has("size") {
+            let index = choice.params().keys().iter().position(|k| k.field == "size");
+            let packets = choice.params().keys().iter().position(|k| k.field == "packets");
+            if let (Some(size), Some(packets)) = (index, packets)
+                && choice.params().get(packets) != Value::Off
+                && let Err(e) = choice.params_mut().set(size, &Value::Off)
+            {
+                self.report.value(self.places.get(&section.path).copied().unwrap_or_default(), "size", e.0);
+            }
+        }
+    }
+
+    /// Of two keys of which `other` makes `key` ineffective: the one to leave out, where both are written.
+    fn rival<'k>(&mut self, section: &Section<'_>, key: &'k str, other: &'k str) -> Option<&'k str> {
+        let table = section.table?;
+        let (a, b) = (table.get(key)?, table.get(other)?);
+        if matches!(&b.node.datum, Datum::Text(t) if OFF_WORDS.contains(&t.as_str())) {
+            return None;
+        }
+        match a.layer.cmp(&b.layer) {
+            std::cmp::Ordering::Less => Some(key),
+            std::cmp::Ordering::Greater => Some(other),
+            std::cmp::Ordering::Equal => {
+                let message = format!("`{key}` has no effect: {other} is given, and takes its place");
+                self.report.add(a.key_span, Problem::Impossible(message));
+                Some(key)
+            }
+        }
+    }
+
+    fn host(&mut self, top: &mut Section<'_>, s: &mut Settings) {
+        let mut host = self.table(top, "host");
+        self.params(&mut host, &mut s.host, &[]);
+        s.receive_offload = self.choice(&mut host, "receive-offload", "host.receive-offload");
+        let mut nic = self.table(&mut host, "nic");
+        let mut settings = NicSettings::default();
+        self.params(&mut nic, &mut settings.params, &[]);
+        settings.buffer = self.nic_choice(&mut nic, "buffer", "unlimited");
+        settings.marking = self.nic_choice(&mut nic, "marking", "none");
+        if let NicChoice::Own(BufferParams::Shared(_)) = settings.buffer {
+            let message = "a NIC has one port and nobody to share with; use kind \"per-port\"";
+            let at = self.places.get("host.nic.buffer.kind").copied().unwrap_or_default();
+            self.report.value(at, "host.nic.buffer", message);
+        }
+        s.nic = settings;
+        self.finish(nic, None);
+        self.finish(host, None);
+    }
+
+    fn nic_choice<C: Choice>(&mut self, nic: &mut Section<'_>, key: &str, without: &str) -> NicChoice<C> {
+        let path = nic.path_of(key);
+        match nic.table.and_then(|t| t.get(key)) {
+            Some(Entry { node: Node { datum: Datum::Text(word), span }, .. }) => {
+                nic.take(key);
+                self.places.insert(path.clone(), *span);
+                if word == "switch" {
+                    return NicChoice::Switch;
+                }
+                if word != without {
+                    let message = format!("expected \"{without}\", \"switch\" or a table, found {word:?}");
+                    self.report.value(*span, &path, message);
+                }
+                NicChoice::Without
+            }
+            Some(_) => NicChoice::Own(self.choice(nic, key, &path)),
+            None => {
+                nic.take(key);
+                NicChoice::Without
+            }
+        }
+    }
+
+    fn switch(&mut self, top: &mut Section<'_>, s: &mut Settings) {
+        let mut switch = self.table(top, "switch");
+        s.switch.buffer = self.choice(&mut switch, "buffer", "switch.buffer");
+        s.switch.marking = self.choice(&mut switch, "marking", "switch.marking");
+        s.switch.admission = self.choice(&mut switch, "admission", "switch.admission");
+        s.switch.queue = self.choice(&mut switch, "queue", "switch.queue");
+        s.switch.path = self.choice(&mut switch, "path", "switch.path");
+        s.switch.deflection = self.choice(&mut switch, "deflection", "switch.deflection");
+        s.switch.pause = self.choice(&mut switch, "pause", "switch.pause");
+        self.finish(switch, None);
+    }
+
+    /// Common keys, the kind's own keys and three sub-tables share one table.
+    fn transport(&mut self, top: &mut Section<'_>, s: &mut Settings) {
+        let mut section = self.table(top, "transport");
+        // The segment size follows from the host's MTU and is set there.
+        self.params(&mut section, &mut s.transport, &["mss"]);
+        section.known.retain(|key| key != "mss");
+        s.importance = self.choice(&mut section, "importance", "transport.importance");
+        s.rank = self.choice(&mut section, "rank", "transport.rank");
+        s.ordering = self.choice(&mut section, "ordering", "transport.ordering");
+        let Some(mut kind) = self.kind::<crate::transport::TransportKind>(&mut section) else { return };
+        self.keys(&mut section, &mut kind, &[]);
+        let chosen = kind.kind();
+        s.transport_kind = kind;
+        if let Some(mss) = section.table.and_then(|t| t.get("mss")) {
+            let problem = Problem::UnknownKey { key: "mss".into(), table: "[transport]".into() };
+            self.report.help(mss.key_span, problem, "set it in [host]");
+            section.known.push("mss".into());
+        }
+        self.finish(section, Some((crate::transport::TransportKind::place(), chosen)));
+    }
+
+    fn traffic(&mut self, top: &mut Section<'_>) -> Vec<TrafficSettings> {
+        let Some(entry) = top.take("traffic") else { return Vec::new() };
+        self.places.insert("traffic".into(), entry.key_span);
+        let Datum::Array(items) = &entry.node.datum else {
+            let message = format!("expected [[traffic]] tables, found {}", entry.node.describe());
+            self.report.value(entry.node.span, "traffic", message);
+            return Vec::new();
+        };
+        items.iter().filter_map(|node| self.one_traffic(node)).collect()
+    }
+
+    fn one_traffic(&mut self, node: &Node) -> Option<TrafficSettings> {
+        let Some(table) = node.as_table() else {
+            self.report.value(node.span, "traffic", format!("expected a table, found {}", node.describe()));
+            return None;
+        };
+        let name = table.text("name").or(table.text("kind")).unwrap_or("poisson");
+        let mut section = Section::new(format!("traffic.{name}"), Some(table));
+        self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+        let mut common = TrafficCommon::default();
+        self.params(&mut section, &mut common, &[]);
+        if table.get("kind").is_none() {
+            let problem = Problem::Missing { table: "[[traffic]]".into(), key: "kind".into() };
+            self.report.add(node.span, problem);
+        }
+        let mut kind = self.kind::<TrafficParams>(&mut section)?;
+        match &mut kind {
+            TrafficParams::Poisson(p) => {
+                let own = section.take("sizes").filter(|e| e.node.as_table().is_some());
+                if let Some(e) = own {
+                    let path = section.path_of("sizes");
+                    self.places.insert(path.clone(), e.node.span);
+                    if let Some(sizes) = self.sizes(&path, e) {
+                        p.sizes = sizes;
+                    }
+                }
+                self.keys(&mut section, &mut kind, if own.is_some() { &["sizes"] } else { &[] });
+            }
+            TrafficParams::Flows(p) => {
+                let rows = section.take("rows").filter(|e| matches!(e.node.datum, Datum::Array(_)));
+                if let Some(e) = rows {
+                    let path = section.path_of("rows");
+                    self.places.insert(path.clone(), e.node.span);
+                    p.rows = self.rows(&path, e);
+                }
+                self.keys(&mut section, &mut kind, if rows.is_some() { &["rows"] } else { &[] });
+            }
+            _ => self.keys(&mut section, &mut kind, &[]),
+        }
+        self.finish(section, Some((TrafficParams::place(), kind.kind())));
+        Some(TrafficSettings { common, kind })
+    }
+
+    /// `{ file = "x.txt" }` or `{ points = [[bytes, probability], …] }`, with `interpolation`.
+    fn sizes(&mut self, path: &str, entry: &Entry) -> Option<SizeSpec> {
+        let mut section = Section::new(path, entry.node.as_table());
+        let (file, points) = (section.take("file"), section.take("points"));
+        let shape = section.take("interpolation").map(|e| match &e.node.datum {
+            Datum::Text(word) => Shape::from_name(word),
+            _ => None,
+        });
+        let table = section.table;
+        self.finish(section, None);
+        if shape == Some(None) {
+            let at = table.and_then(|t| t.get("interpolation")).map_or(entry.node.span, |e| e.node.span);
+            self.report.value(at, path, "interpolation is \"linear\" or \"steps\"");
+        }
+        let shape = shape.flatten().unwrap_or(Shape::Linear);
+        match (file.map(|e| &e.node), points.map(|e| &e.node)) {
+            (Some(Node { datum: Datum::Text(file), .. }), None) => Some(SizeSpec::File { path: file.clone(), shape }),
+            (None, Some(Node { datum: Datum::Array(items), span })) => {
+                let points: Option<Vec<(f64, f64)>> = items.iter().map(pair).collect();
+                let cdf = points.ok_or("expected pairs [bytes, probability]".to_string()).and_then(|points| {
+                    Cdf::new(points, shape).map_err(|e| format!("point {}: {e}", e.line))
+                });
+                cdf.map_err(|message| self.report.value(*span, path, message)).ok().map(|c| SizeSpec::Points(Arc::new(c)))
+            }
+            _ => {
+                self.report.value(entry.node.span, path, "expected one of file = \"…\" and points = [[bytes, probability], …]");
+                None
+            }
+        }
+    }
+
+    fn rows(&mut self, path: &str, entry: &Entry) -> FlowRows {
+        let Datum::Array(items) = &entry.node.datum else { return FlowRows(None) };
+        let mut rows = Vec::with_capacity(items.len());
+        for item in items {
+            match row(item) {
+                Some(row) => rows.push(row),
+                None => {
+                    let message = "expected [start, src, dst, bytes] with an optional class at the end";
+                    self.report.value(item.span, path, message);
+                }
+            }
+        }
+        match FlowTable::new(rows) {
+            Ok(table) => FlowRows(Some(Arc::new(table))),
+            Err(message) => {
+                self.report.value(entry.node.span, path, message);
+                FlowRows(None)
+            }
+        }
+    }
+}
+
+fn number(node: &Node) -> Option<f64> {
+    match node.datum {
+        Datum::Int(i) => Some(i as f64),
+        Datum::Float(x) => Some(x),
+        _ => None,
+    }
+}
+
+fn pair(node: &Node) -> Option<(f64, f64)> {
+    match &node.datum {
+        Datum::Array(items) if items.len() == 2 => Some((number(&items[0])?, number(&items[1])?)),
+        _ => None,
+    }
+}
+
+fn row(node: &Node) -> Option<(FlowRow, Option<String>)> {
+    let Datum::Array(items) = &node.datum else { return None };
+    if !(4..=5).contains(&items.len()) {
+        return None;
+    }
+    let whole = |node: &Node| match node.datum {
+        Datum::Int(i) => u64::try_from(i).ok(),
+        _ => None,
+    };
+    let start = match &items[0].datum {
+        Datum::Text(text) => text.parse::<Time>().ok()?,
+        Datum::Int(i) => parse_us(&i.to_string())?,
+        Datum::Float(x) => parse_us(&x.to_string())?,
+        _ => return None,
+    };
+    let class = match items.get(4).map(|n| &n.datum) {
+        None => None,
+        Some(Datum::Text(class)) if !class.is_empty() => Some(class.clone()),
+        Some(_) => return None,
+    };
+    let host = |node| u32::try_from(whole(node)?).ok();
+    let row = FlowRow { start, src: host(&items[1])?, dst: host(&items[2])?, bytes: whole(&items[3])?, class: None };
+    Some((row, class))
+}
+
+/// The kinds of a place that have a key of this name.
+fn kinds_with(place: &Place, key: &str) -> Vec<String> {
+    let has = |keys: &[Key]| keys.iter().any(|k| grouped(&k.name()).0.unwrap_or(&k.name()) == key);
+    place.mechanisms.iter().filter(|m| has(m.keys)).map(|m| format!("\"{}\"", m.kind)).collect()
+}

@@ -1,0 +1,204 @@
+//! The resolved scenario: every key with its value, as TOML that gives the same plan and resolves to the same text.
+
+use crate::cdf::SizeSpec;
+use crate::read::{RIVALS, grouped};
+use crate::settings::{NicChoice, Settings, TrafficSettings};
+use crate::traffic::TrafficParams;
+use crate::traffic::flows::FlowTable;
+use millpond_core::params::{Params, Value};
+use millpond_core::registry::Choice;
+use std::fmt::Write;
+
+/// A TOML basic string.
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A value as TOML.
+pub(crate) fn value_text(value: &Value) -> String {
+    match value {
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        Value::Float(x) => format!("{x:?}"),
+        Value::Time(t) => quote(&t.to_string()),
+        Value::Bytes(b) => quote(&b.to_string()),
+        Value::Rate(r) => quote(&r.to_string()),
+        Value::Text(t) => quote(t),
+        Value::Off => "\"off\"".into(),
+    }
+}
+
+/// Keys and values, with grouped keys as inline tables where their first member stands.
+fn pairs(params: &dyn Params) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+    for (i, key) in params.keys().iter().enumerate() {
+        let name = key.name();
+        let text = value_text(&params.get(i));
+        match grouped(&name) {
+            (None, _) => out.push((name, text)),
+            (Some(group), leaf) => {
+                let pair = format!("{leaf} = {text}");
+                match groups.iter_mut().find(|(g, _)| *g == group) {
+                    Some((_, members)) => members.push(pair),
+                    None => {
+                        groups.push((group, vec![pair]));
+                        out.push((group.to_string(), String::new()));
+                    }
+                }
+            }
+        }
+    }
+    for (group, members) in groups {
+        if let Some(entry) = out.iter_mut().find(|(name, _)| name == group) {
+            entry.1 = format!("{{ {} }}", members.join(", "));
+        }
+    }
+    out
+}
+
+/// A choice's keys without those that another key of it makes ineffective.
+fn choice_pairs<C: Choice>(choice: &C) -> Vec<(String, String)> {
+    let mut list = pairs(choice.params());
+    for (place, kind, key, other) in RIVALS {
+        let is_set = list.iter().any(|(k, v)| k == other && v != "\"off\"");
+        if *place == C::place().path && *kind == choice.kind() && is_set {
+            list.retain(|(k, _)| k != key);
+        }
+    }
+    list
+}
+
+fn inline<C: Choice>(choice: &C) -> String {
+    let mut text = format!("{{ kind = {}", quote(choice.kind()));
+    for (key, value) in choice_pairs(choice) {
+        let _ = write!(text, ", {key} = {value}");
+    }
+    text + " }"
+}
+
+fn lines(out: &mut String, pairs: &[(String, String)]) {
+    for (key, value) in pairs {
+        let _ = writeln!(out, "{key} = {value}");
+    }
+}
+
+fn nic<C: Choice>(choice: &NicChoice<C>, without: &str) -> String {
+    match choice {
+        NicChoice::Without => quote(without),
+        NicChoice::Switch => quote("switch"),
+        NicChoice::Own(own) => inline(own),
+    }
+}
+
+/// Writes the whole scenario.
+pub(crate) fn write(s: &Settings) -> String {
+    let mut out = String::new();
+    lines(&mut out, &pairs(&s.run));
+    let _ = writeln!(out, "\n[topology]\nkind = {}", quote(s.topology.kind()));
+    lines(&mut out, &pairs(s.topology.params()));
+    out.push_str("\n[host]\n");
+    lines(&mut out, &pairs(&s.host));
+    let (buffer, marking) = (nic(&s.nic.buffer, "unlimited"), nic(&s.nic.marking, "none"));
+    let own: Vec<String> = pairs(&s.nic.params).iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    let _ = writeln!(out, "nic = {{ buffer = {buffer}, marking = {marking}, {} }}", own.join(", "));
+    let _ = writeln!(out, "receive-offload = {}", inline(&s.receive_offload));
+    out.push_str("\n[switch]\n");
+    let switch = [
+        ("buffer", inline(&s.switch.buffer)),
+        ("marking", inline(&s.switch.marking)),
+        ("admission", inline(&s.switch.admission)),
+        ("queue", inline(&s.switch.queue)),
+        ("path", inline(&s.switch.path)),
+        ("deflection", inline(&s.switch.deflection)),
+        ("pause", inline(&s.switch.pause)),
+    ];
+    lines(&mut out, &switch.map(|(k, v)| (k.to_string(), v)));
+    let _ = writeln!(out, "\n[transport]\nkind = {}", quote(s.transport_kind.kind()));
+    let mut common = pairs(&s.transport);
+    common.retain(|(key, _)| key != "mss");
+    lines(&mut out, &common);
+    lines(&mut out, &choice_pairs(&s.transport_kind));
+    let _ = writeln!(out, "importance = {}", inline(&s.importance));
+    let _ = writeln!(out, "rank = {}", inline(&s.rank));
+    let _ = writeln!(out, "ordering = {}", inline(&s.ordering));
+    let _ = writeln!(out, "\n[edge]\nload-balancing = {}", inline(&s.load_balancing));
+    let _ = writeln!(out, "virtual-switch = {}", inline(&s.virtual_switch));
+    out.push_str("\n[engine]\n");
+    lines(&mut out, &pairs(&s.engine));
+    for t in &s.traffic {
+        traffic(&mut out, t);
+    }
+    out
+}
+
+fn traffic(out: &mut String, t: &TrafficSettings) {
+    out.push_str("\n[[traffic]]\n");
+    let common = pairs(&t.common);
+    let (name, rest) = common.split_at(1);
+    lines(out, name);
+    let _ = writeln!(out, "kind = {}", quote(t.kind.kind()));
+    lines(out, rest);
+    let mut own = pairs(t.kind.params());
+    match &t.kind {
+        TrafficParams::Poisson(p) => {
+            if let Some(entry) = own.iter_mut().find(|(key, _)| key == "sizes") {
+                entry.1 = sizes(&p.sizes);
+            }
+        }
+        TrafficParams::Flows(p) => {
+            // One of the two, never both.
+            match &p.rows.0 {
+                Some(table) => {
+                    own.retain(|(key, _)| key != "file");
+                    own.iter_mut().filter(|(key, _)| key == "rows").for_each(|entry| entry.1 = rows(table));
+                }
+                None => own.retain(|(key, _)| key != "rows"),
+            }
+        }
+        _ => {}
+    }
+    lines(out, &own);
+}
+
+fn sizes(spec: &SizeSpec) -> String {
+    match spec {
+        SizeSpec::Builtin(name) => quote(name),
+        SizeSpec::Fixed(bytes) => quote(&bytes.to_string()),
+        SizeSpec::File { path, shape } => format!("{{ file = {}, interpolation = {} }}", quote(path), quote(shape.name())),
+        SizeSpec::Points(cdf) => {
+            let points: Vec<String> = cdf.points().iter().map(|(x, p)| format!("[{x:?}, {p:?}]")).collect();
+            let shape = quote(cdf.shape().name());
+            format!("{{ points = [{}], interpolation = {shape} }}", points.join(", "))
+        }
+    }
+}
+
+fn rows(table: &FlowTable) -> String {
+    let mut out = String::from("[\n");
+    for row in &table.rows {
+        let start = quote(&row.start.to_string());
+        let _ = write!(out, "  [{start}, {}, {}, {}", row.src, row.dst, row.bytes);
+        if let Some(class) = row.class.and_then(|c| table.classes.get(c as usize)) {
+            let _ = write!(out, ", {}", quote(class));
+        }
+        out.push_str("],\n");
+    }
+    out + "]"
+}

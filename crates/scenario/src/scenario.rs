@@ -1,0 +1,244 @@
+//! A scenario: the text with its variants, read once, from which plans are made.
+//!
+//! Invariant: a scenario that parses has no unknown key and no value of a wrong form, in itself or in any variant; what
+//! remains for [`Scenario::plan`] to find is what takes numbers together, or files.
+
+use crate::assemble::assemble;
+use crate::error::{Errors, Problem, Report, suggestion};
+use crate::overrides::{Override, apply, flatten, from_table};
+use crate::plan::Plan;
+use crate::read::read;
+use crate::settings::Settings;
+use crate::source::{Sources, Span};
+use crate::tree::{self, Datum, Layer, Node, Table, parse_path, parse_value};
+use std::path::{Path, PathBuf};
+
+/// Longer texts are refused: places are 32-bit.
+const TEXT_MAX: usize = 256 << 20;
+
+/// A scenario file.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    sources: Sources,
+    root: Table,
+    variants: Vec<Variant>,
+    /// What relative file names are relative to.
+    base: PathBuf,
+    /// The scenario's name where the text has none.
+    stem: String,
+}
+
+#[derive(Clone, Debug)]
+struct Variant {
+    name: String,
+    set: Vec<Override>,
+}
+
+impl Scenario {
+    /// Reads a text. `name` is what messages call it ("microburst.toml"); without its extension it is the scenario's
+    /// name where the text gives none. Files that it names are looked for in the current directory.
+    pub fn parse(name: &str, text: &str) -> Result<Scenario, Errors> {
+        let mut sources = Sources::default();
+        let mut report = Report::default();
+        if text.len() > TEXT_MAX {
+            sources.add(name, "");
+            report.add(Span::default(), Problem::Syntax(format!("longer than {TEXT_MAX} bytes")));
+            return Err(report.into_errors(&sources));
+        }
+        let source = sources.add(name, text);
+        let root = tree::parse(source, text, &mut report);
+        if !report.is_clean() {
+            return Err(report.into_errors(&sources));
+        }
+        let stem = Path::new(name).file_stem().map_or("scenario".into(), |s| s.to_string_lossy().into_owned());
+        let variants = read_variants(&root, &mut report);
+        let scenario = Scenario { sources, root, variants, base: PathBuf::new(), stem };
+        scenario.settings(None, &[], &mut report);
+        for i in 0..scenario.variants.len() {
+            scenario.settings(Some(i), &[], &mut report);
+        }
+        if report.is_clean() { Ok(scenario) } else { Err(report.into_errors(&scenario.sources)) }
+    }
+
+    /// Reads a file. Files that it names are relative to its folder.
+    pub fn load(path: &Path) -> Result<Scenario, Errors> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            let mut sources = Sources::default();
+            let source = sources.add(&name, "");
+            let mut report = Report::default();
+            let problem = Problem::File { file: name.clone(), reason: format!("cannot be read: {e}") };
+            report.add(Span { source, start: 0, end: 0 }, problem);
+            report.into_errors(&sources)
+        })?;
+        let mut scenario = Scenario::parse(&name, &text)?;
+        scenario.base = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        Ok(scenario)
+    }
+
+    /// The same scenario with its files relative to `base`.
+    pub fn with_base(mut self, base: &Path) -> Scenario {
+        self.base = base.to_path_buf();
+        self
+    }
+
+    /// The names of the variants, in order.
+    pub fn variants(&self) -> Vec<&str> {
+        self.variants.iter().map(|v| v.name.as_str()).collect()
+    }
+
+    /// The scenario's name.
+    pub fn name(&self) -> &str {
+        self.root.text("name").unwrap_or(&self.stem)
+    }
+
+    /// The plan of a variant (or of the scenario without any), changed by overrides `(key, value)`, in their order.
+    /// Values are read as TOML; what is no TOML value is a text. A seed given here wins over all others.
+    pub fn plan(
+        &self,
+        variant: Option<&str>,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+    ) -> Result<Plan, Errors> {
+        let mut report = Report::default();
+        let mut with_overrides = self.clone();
+        let changes = read_overrides(overrides, &mut with_overrides.sources, &mut report);
+        let index = match variant {
+            None => None,
+            Some(name) => match self.variants.iter().position(|v| v.name == name) {
+                Some(i) => Some(i),
+                None => {
+                    let problem = Problem::Unknown { what: "variant".into(), name: name.into() };
+                    report.push(Span::default(), problem, suggestion(name, &self.variants()));
+                    return Err(report.into_errors(&with_overrides.sources));
+                }
+            },
+        };
+        let mut settings = with_overrides.settings(index, &changes, &mut report);
+        with_overrides.demote_unused(index, &changes, &mut report);
+        if let Some(seed) = seed {
+            settings.run.seed = seed;
+        }
+        let plan = if report.is_clean() { assemble(settings, &self.base, variant, &mut report) } else { None };
+        match plan {
+            Some(mut plan) if report.is_clean() => {
+                plan.warnings = report.warnings;
+                Ok(plan)
+            }
+            _ => Err(report.into_errors(&with_overrides.sources)),
+        }
+    }
+
+    /// The settings of a variant after all changes; problems go to the report.
+    fn settings(&self, variant: Option<usize>, changes: &[Override], report: &mut Report) -> Settings {
+        let mut root = self.root.clone();
+        if let Some(i) = variant {
+            apply(&mut root, &self.variants[i].set, Layer::Variant, report);
+        }
+        apply(&mut root, changes, Layer::Override, report);
+        let mut settings = read(&root, Span::default(), report);
+        if !settings.is_written("name") {
+            settings.run.name = self.stem.clone();
+        }
+        settings
+    }
+
+    /// A `--set` that this variant does not use is no error if another one (or the scenario without any) does: then
+    /// several variants were given the same overrides, and it is only said.
+    fn demote_unused(&self, variant: Option<usize>, changes: &[Override], report: &mut Report) {
+        let is_unused = |span: &Span, problem: &Problem| {
+            span.source > 0 && matches!(problem, Problem::Unused { .. } | Problem::UnknownKey { .. })
+        };
+        if !report.problems.iter().any(|(span, problem, _)| is_unused(span, problem)) {
+            return;
+        }
+        let others = (0..self.variants.len()).map(Some).chain([None]).filter(|v| *v != variant);
+        let others: Vec<Report> = others
+            .map(|v| {
+                let mut report = Report::default();
+                self.settings(v, changes, &mut report);
+                report
+            })
+            .collect();
+        let problems = std::mem::take(&mut report.problems);
+        for (span, problem, help) in problems {
+            let used = |r: &Report| !r.problems.iter().any(|(s, p, _)| *s == span && is_unused(s, p));
+            if is_unused(&span, &problem) && others.iter().any(used) {
+                report.warnings.push(format!("{problem} in this variant"));
+            } else {
+                report.problems.push((span, problem, help));
+            }
+        }
+    }
+}
+
+/// Reads the `[[variant]]` tables.
+fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
+    let Some(entry) = root.get("variant") else { return Vec::new() };
+    let Datum::Array(items) = &entry.node.datum else {
+        report.value(entry.node.span, "variant", format!("expected [[variant]] tables, found {}", entry.node.describe()));
+        return Vec::new();
+    };
+    let mut variants: Vec<Variant> = Vec::new();
+    for item in items {
+        let Some(table) = item.as_table() else {
+            report.value(item.span, "variant", format!("expected a table, found {}", item.describe()));
+            continue;
+        };
+        let variant = read_variant(item, table, report);
+        if let Some(name) = table.get("name")
+            && variants.iter().any(|v| v.name == variant.name)
+        {
+            report.value(name.node.span, "variant.name", format!("two variants are called {:?}", variant.name));
+        }
+        variants.push(variant);
+    }
+    variants
+}
+
+fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
+    let mut variant = Variant { name: String::new(), set: Vec::new() };
+    for entry in &table.entries {
+        match (entry.key.as_str(), &entry.node.datum) {
+            ("name", Datum::Text(name)) => {
+                if let Err(message) = crate::assemble::check_folder_name(name) {
+                    report.value(entry.node.span, "variant.name", message);
+                }
+                variant.name = name.clone();
+            }
+            ("set", Datum::Table(set)) => variant.set = from_table(set, report),
+            ("name", _) => report.value(entry.node.span, "variant.name", "expected a text"),
+            ("set", _) => report.value(entry.node.span, "variant.set", "expected a table such as { \"seed\" = 2 }"),
+            (key, _) => {
+                let problem = Problem::UnknownKey { key: key.into(), table: "[[variant]]".into() };
+                report.push(entry.key_span, problem, suggestion(key, &["name", "set"]));
+            }
+        }
+    }
+    if table.get("name").is_none() {
+        report.add(item.span, Problem::Missing { table: "[[variant]]".into(), key: "name".into() });
+    }
+    variant
+}
+
+/// Reads `--set` pairs; each is a source of its own, so that messages point into it.
+fn read_overrides(pairs: &[(String, String)], sources: &mut Sources, report: &mut Report) -> Vec<Override> {
+    let mut list = Vec::new();
+    for (key, value) in pairs {
+        let source = sources.add("--set", &format!("{key}={value}"));
+        let key_span = Span { source, start: 0, end: key.len() as u32 };
+        let span = Span { source, start: key.len() as u32 + 1, end: (key.len() + 1 + value.len()) as u32 };
+        let Some(path) = parse_path(key) else {
+            let problem = Problem::Value { key: key.clone(), message: "is not a dotted key".into() };
+            report.help(key_span, problem, "write KEY=VALUE, such as switch.path.kind=spray");
+            continue;
+        };
+        let text = Node { datum: Datum::Text(value.clone()), span };
+        let mut node = parse_value(source, value).unwrap_or(text);
+        node.place_at(span, Layer::Override);
+        let from = list.len();
+        flatten(path, key_span, node, &mut list);
+        list[from..].iter_mut().for_each(|c| c.key_span = key_span);
+    }
+    list
+}

@@ -1,0 +1,281 @@
+//! Settings: a scenario as typed values, one struct a table, before any network is built or file is read.
+//!
+//! Invariant: every key of every table is declared here or in a registry, so that the reader, the resolved text, the
+//! schema and the reference can never disagree about what there is.
+
+use crate::source::Span;
+use crate::topology::TopologyParams;
+use crate::traffic::{TrafficCommon, TrafficParams};
+use crate::transport::{TransportKind, TransportParams};
+use millpond_core::registry::About;
+use millpond_core::switch::admission::AdmissionParams;
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::deflection::DeflectionParams;
+use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::path::PathParams;
+use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::queue::QueueParams;
+use millpond_core::{Bytes, Time, choice, params, registry};
+use std::collections::BTreeMap;
+
+choice! {
+    /// When a run may end before its duration.
+    pub enum Until {
+        /// At the first window edge after the last flow.
+        FlowsComplete = "flows-complete",
+    }
+}
+
+params! {
+    /// The keys outside any table.
+    pub struct RunParams {
+        /// What the scenario is called; names the results folder.
+        pub name: String = "scenario".to_string(),
+        /// The seed of every random stream. One scenario and seed give one result, on any machine.
+        pub seed: u64 = 1,
+        /// Virtual time that is simulated; off means until the flows are complete.
+        pub duration: Option<Time> = None,
+        /// "flows-complete" stops at the first window edge after the last flow; needs a traffic that ends. Off means to
+        /// go on to the duration.
+        pub until: Option<Until> = None,
+        /// Flows that start before it carry load but are not counted.
+        pub warm_up: Time = Time::ZERO,
+        /// Flows smaller than this are mice in the statistics.
+        pub mice: Bytes = Bytes(100_000),
+        /// Flows larger than this are elephants in the statistics.
+        pub elephants: Bytes = Bytes(1_000_000),
+    }
+}
+
+params! {
+    /// The table [host].
+    pub struct HostParams {
+        /// IP bytes of the largest packet. Source: Ethernet's 1500.
+        pub mtu: u32 = 1500,
+        /// Payload bytes of the largest packet; off means mtu - 40 (IPv4 and TCP headers without options).
+        pub mss: Option<u32> = None,
+        /// Bytes of framing that each packet adds on the wire; 38 counts preamble, Ethernet header, CRC and gap.
+        pub frame_overhead: u32 = 0,
+        /// The largest segment that the transport hands down, as a kernel with TSO does; off means packet by packet.
+        pub segment_offload: Option<Bytes> = Some(Bytes(64 << 10)),
+        /// Time between the wire and the transport, each way.
+        pub stack_delay: Time = Time::ZERO,
+    }
+}
+
+params! {
+    /// The scalar keys of host.nic.
+    pub struct NicParams {
+        /// Bytes that one flow may have waiting in the NIC. Source: Linux's TCP small queues; 128 KiB is
+        /// tcp_limit_output_bytes' order of magnitude. Off means no limit.
+        pub per_flow_limit: Option<Bytes> = Some(Bytes(128 << 10)),
+    }
+}
+
+choice! {
+    /// Which ports the simulator uses.
+    pub enum Ports {
+        /// Fast ports wherever they can serve.
+        Auto = "auto",
+        /// General ports everywhere.
+        General = "general",
+    }
+}
+choice! {
+    /// How the simulator divides the network.
+    pub enum Partitions {
+        /// By leaf or pod.
+        Auto = "auto",
+        /// All nodes in one.
+        One = "one",
+    }
+}
+
+params! {
+    /// The table [engine]: how the simulator runs a plan. None of it changes a result.
+    pub struct EngineParams {
+        /// "general" uses general ports even where fast ones can serve; the results are the same.
+        pub ports: Ports = Ports::Auto,
+        /// "one" runs all nodes as one partition; the results are the same.
+        pub partitions: Partitions = Partitions::Auto,
+    }
+}
+
+params! {
+    /// Nothing to set.
+    pub struct NothingParams {}
+}
+
+const NOTHING: About = About { summary: "nothing", source: "", needs: &[], breaks: &[], restores: &[] };
+
+registry! {
+    /// What the receiving host merges.
+    place: "host.receive-offload", question: "which packets does the receiver merge?", default: None,
+    params: ReceiveOffloadParams;
+    "none" => None { NothingParams; NOTHING },
+}
+registry! {
+    /// Which packets are important.
+    place: "transport.importance", question: "is this packet important?", default: None,
+    params: ImportanceParams;
+    "none" => None { NothingParams; NOTHING },
+}
+registry! {
+    /// Which rank a packet carries.
+    place: "transport.rank", question: "how urgent is this packet?", default: None,
+    params: RankParams;
+    "none" => None { NothingParams; NOTHING },
+}
+registry! {
+    /// Whether the receiver restores order.
+    place: "transport.ordering", question: "does the receiver restore order below the transport?", default: None,
+    params: OrderingParams;
+    "none" => None { NothingParams; NOTHING },
+}
+registry! {
+    /// How the sending edge spreads a flow.
+    place: "edge.load-balancing", question: "which label does it get?", default: None,
+    params: LoadBalancingParams;
+    "none" => None { NothingParams; NOTHING },
+}
+registry! {
+    /// Which virtual switch the hosts run.
+    place: "edge.virtual-switch", question: "where do packets wait in the host?", default: None,
+    params: VirtualSwitchParams;
+    "none" => None { NothingParams; NOTHING },
+}
+
+/// Kinds that later versions will have, so that asking for one says so.
+pub(crate) const PLANNED: &[(&str, &[&str])] = &[
+    ("topology", &["file"]),
+    ("host.receive-offload", &["stock-gro", "presto-gro"]),
+    ("switch.marking", &["red"]),
+    ("switch.admission", &["red", "aifo", "color-aware"]),
+    ("switch.queue", &["srpt", "sp-pifo"]),
+    ("switch.path", &["flowlet", "letflow", "drill", "conga", "power-of-n", "labels"]),
+    ("switch.deflection", &["dibs", "simple", "vertigo", "canary"]),
+    ("switch.pause", &["pfc", "bfc"]),
+    ("transport", &["newreno", "cubic", "dctcp", "swift", "mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
+    ("transport.importance", &["tlt"]),
+    ("transport.rank", &["remaining-bytes", "attained-service"]),
+    ("transport.ordering", &["timeout"]),
+    ("edge.load-balancing", &["presto", "flowlet"]),
+    ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
+    ("traffic", &["probe"]),
+];
+
+/// Tables that later versions will have.
+pub(crate) const PLANNED_TABLES: &[&str] = &["limit", "failure"];
+
+/// Something that a NIC takes from the switches, or has of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NicChoice<T> {
+    /// `"unlimited"` or `"none"`.
+    Without,
+    /// `"switch"`: as the switches.
+    Switch,
+    /// A table of its own.
+    Own(T),
+}
+
+/// The table host.nic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicSettings {
+    /// What may wait there.
+    pub buffer: NicChoice<BufferParams>,
+    /// How it marks.
+    pub marking: NicChoice<MarkingParams>,
+    /// Its scalar keys.
+    pub params: NicParams,
+}
+
+impl Default for NicSettings {
+    fn default() -> Self {
+        NicSettings { buffer: NicChoice::Without, marking: NicChoice::Without, params: NicParams::default() }
+    }
+}
+
+/// The table [switch].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SwitchSettings {
+    /// Where packets wait.
+    pub buffer: BufferParams,
+    /// Which get CE.
+    pub marking: MarkingParams,
+    /// Which may join a queue.
+    pub admission: AdmissionParams,
+    /// Which is served next.
+    pub queue: QueueParams,
+    /// Which port of several.
+    pub path: PathParams,
+    /// Where else when refused.
+    pub deflection: DeflectionParams,
+    /// Whom to stop.
+    pub pause: PauseParams,
+}
+
+/// One [[traffic]] table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficSettings {
+    /// What all kinds have.
+    pub common: TrafficCommon,
+    /// The kind with its keys.
+    pub kind: TrafficParams,
+}
+
+/// A whole scenario as typed values.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The keys outside any table.
+    pub run: RunParams,
+    /// The network.
+    pub topology: TopologyParams,
+    /// The hosts.
+    pub host: HostParams,
+    /// Their NICs.
+    pub nic: NicSettings,
+    /// What receivers merge.
+    pub receive_offload: ReceiveOffloadParams,
+    /// The switches.
+    pub switch: SwitchSettings,
+    /// The transport's common keys.
+    pub transport: TransportParams,
+    /// Which transport.
+    pub transport_kind: TransportKind,
+    /// Which packets are important.
+    pub importance: ImportanceParams,
+    /// Their rank.
+    pub rank: RankParams,
+    /// The receiver's order.
+    pub ordering: OrderingParams,
+    /// The edge's load balancing.
+    pub load_balancing: LoadBalancingParams,
+    /// The edge's virtual switch.
+    pub virtual_switch: VirtualSwitchParams,
+    /// How the simulator runs it.
+    pub engine: EngineParams,
+    /// The traffic, in order.
+    pub traffic: Vec<TrafficSettings>,
+    /// Where each key stands: "topology.leaves", "traffic.background.load".
+    pub(crate) places: BTreeMap<String, Span>,
+}
+
+impl Settings {
+    /// Where a key stands; where it is not written, where its table does.
+    pub(crate) fn place(&self, path: &str) -> Span {
+        let mut path = path;
+        loop {
+            if let Some(span) = self.places.get(path) {
+                return *span;
+            }
+            match path.rfind('.') {
+                Some(dot) => path = &path[..dot],
+                None => return self.places.get("").copied().unwrap_or_default(),
+            }
+        }
+    }
+    /// Whether the scenario writes a key rather than leaving it to its default.
+    pub(crate) fn is_written(&self, path: &str) -> bool {
+        self.places.contains_key(path)
+    }
+}

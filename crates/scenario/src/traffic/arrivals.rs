@@ -1,0 +1,116 @@
+//! The merged stream of open-loop arrivals.
+
+use super::incast::Incast;
+use super::pattern::{Listed, OneEach};
+use super::poisson::Poisson;
+use super::{Arrival, Query};
+use millpond_core::Time;
+
+/// What happens next: a query begins, or a flow starts. A query comes right before its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A query begins.
+    Query(Query),
+    /// A flow starts.
+    Flow(Arrival),
+}
+
+/// What a source emits, before it has its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Emitted {
+    /// A query with its client and degree.
+    Query { client: u32, degree: u32 },
+    /// A flow; `of_query` if it belongs to the source's latest query.
+    Flow { src: u32, dst: u32, bytes: u64, response: u64, class: u16, of_query: bool },
+}
+
+/// One open-loop source: yields in order of time.
+#[derive(Clone, Debug)]
+pub(crate) enum Generator {
+    Poisson(Poisson),
+    Incast(Incast),
+    OneEach(OneEach),
+    Listed(Listed),
+}
+
+impl Generator {
+    fn next(&mut self) -> Option<(Time, Emitted)> {
+        match self {
+            Generator::Poisson(g) => g.next(),
+            Generator::Incast(g) => g.next(),
+            Generator::OneEach(g) => g.next(),
+            Generator::Listed(g) => g.next(),
+        }
+    }
+    /// The class of its queries.
+    fn class(&self) -> u16 {
+        match self {
+            Generator::Incast(g) => g.class,
+            _ => 0,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Head {
+    generator: Generator,
+    next: Option<(Time, Emitted)>,
+    query: u32,
+}
+
+/// The open-loop flows and queries of a plan, in order; made by [`super::TrafficPlan::arrivals`].
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    heads: Vec<Head>,
+    /// A `u64`, so that running out of ids is seen and not wrapped.
+    next_flow: u64,
+    next_query: u32,
+}
+
+impl Arrivals {
+    pub(super) fn new(generators: &[Generator], first_flow: u32) -> Arrivals {
+        let heads = generators.iter().cloned().map(|mut generator| {
+            let next = generator.next();
+            Head { generator, next, query: 0 }
+        });
+        Arrivals { heads: heads.collect(), next_flow: first_flow as u64, next_query: 0 }
+    }
+
+    /// When the next flow or query starts.
+    pub fn peek_time(&self) -> Option<Time> {
+        self.heads.iter().filter_map(|h| h.next.map(|(at, _)| at)).min()
+    }
+
+    /// The next flow, passing over queries.
+    pub fn next_arrival(&mut self) -> Option<Arrival> {
+        self.find_map(|event| match event {
+            Event::Flow(arrival) => Some(arrival),
+            Event::Query(_) => None,
+        })
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let first = self.heads.iter_mut().filter(|h| h.next.is_some()).min_by_key(|h| h.next.map(|(at, _)| at))?;
+        let (at, emitted) = first.next?;
+        first.next = first.generator.next();
+        match emitted {
+            Emitted::Query { client, degree } => {
+                first.query = self.next_query;
+                self.next_query += 1;
+                let class = first.generator.class();
+                Some(Event::Query(Query { query: first.query, client, degree, at, class }))
+            }
+            Emitted::Flow { src, dst, bytes, response, class, of_query } => {
+                // A plan whose flows would not fit 32 bits is refused; this is the last resort of an endless one.
+                let flow = u32::try_from(self.next_flow).ok().filter(|&f| f < u32::MAX - 1)?;
+                self.next_flow += if response == 0 { 1 } else { 2 };
+                let query = of_query.then_some(first.query);
+                Some(Event::Flow(Arrival { at, src, dst, bytes, response, class, flow, query }))
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! From traffic tables to a traffic plan: draws what is drawn in advance, reserves ids, and checks what can be checked.
+
+use super::arrivals::Generator;
+use super::flows::FlowTable;
+use super::incast::{Incast, IncastShape, Spacing};
+use super::params::{IncastParams, LoadBase, Pairs, PoissonParams, Receiver, RpcParams, TrafficParams};
+use super::pattern::{self, Listed, OneEach};
+use super::poisson::Poisson;
+use super::{Source, SourceKind, TrafficPlan};
+use crate::cdf::{SizeSpec, Sizes};
+use crate::error::{Problem, Report};
+use crate::settings::{Settings, TrafficSettings};
+use crate::topology::Topology;
+use millpond_core::random::Stream;
+use millpond_core::{Bytes, Time};
+use std::sync::Arc;
+
+/// Shuffles keep every host's order, so their memory grows with the square of the hosts.
+const SHUFFLE_HOSTS_MAX: u32 = 8_192;
+
+/// The name of a traffic: its own, or its kind's.
+pub(crate) fn name_of(settings: &TrafficSettings) -> String {
+    use millpond_core::registry::Choice;
+    settings.common.name.clone().unwrap_or_else(|| settings.kind.kind().to_string())
+}
+
+/// What all sources are built with.
+struct Builder<'a> {
+    settings: &'a Settings,
+    topology: &'a Topology,
+    horizon: Time,
+    report: &'a mut Report,
+    classes: Vec<String>,
+    generators: Vec<Generator>,
+    /// Next closed-loop flow id.
+    next_id: u64,
+    /// Open-loop flow ids, if they can be counted in advance.
+    open_ids: Option<u64>,
+    is_finite: bool,
+}
+
+/// Builds the traffic; what is wrong goes to the report.
+pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, report: &mut Report) -> TrafficPlan {
+    let classes = settings.traffic.iter().map(name_of).collect();
+    let mut b = Builder {
+        settings,
+        topology,
+        horizon,
+        report,
+        classes,
+        generators: Vec::new(),
+        next_id: 0,
+        open_ids: Some(0),
+        is_finite: true,
+    };
+    let mut sources = Vec::new();
+    let mut rpc = false;
+    for (i, t) in settings.traffic.iter().enumerate() {
+        let kind = b.source(i as u16, t);
+        rpc |= matches!(kind, SourceKind::Rpc { .. });
+        sources.push(Source { class: i as u16, kind });
+    }
+    let total = b.open_ids.map(|open| open.saturating_add(b.next_id));
+    if b.next_id.max(total.unwrap_or(0)) >= u32::MAX as u64 - 1 {
+        let message = "the traffic has more flows than 32 bits can number";
+        b.report.add(settings.place("traffic"), Problem::Impossible(message.into()));
+    }
+    TrafficPlan {
+        classes: b.classes,
+        sources,
+        first_open_flow: b.next_id as u32,
+        total_flows: total.filter(|_| !rpc),
+        is_finite: b.is_finite,
+        generators: b.generators,
+    }
+}
+
+impl Builder<'_> {
+    fn source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
+        let name = name_of(t);
+        let mut random = Stream::new(self.settings.run.seed, &format!("traffic/{name}"));
+        let start = t.common.start;
+        let stop = t.common.stop.map_or(self.horizon, |s| s.min(self.horizon));
+        if start >= stop {
+            let message = format!("starts at {start}, which is not before its stop or the end of the run at {stop}");
+            self.wrong(&name, "start", message);
+        }
+        let hosts = self.topology.hosts;
+        let attachment = &*self.topology.attachment;
+        let inter_leaf = |pairs: Pairs| (pairs == Pairs::InterLeaf).then_some(attachment);
+        let (to, size, stagger) = match &t.kind {
+            TrafficParams::Poisson(p) => return self.poisson(class, &name, random, p, start, stop),
+            TrafficParams::Incast(p) => return self.incast(class, &name, random, p, start, stop),
+            TrafficParams::Rpc(p) => return self.rpc(&name, random, p, start, stop),
+            TrafficParams::Flows(p) => return self.flows(class, &name, p.rows.0.clone(), start, stop),
+            TrafficParams::Shuffle(p) => {
+                self.size(&name, "size", p.size);
+                return self.shuffle(&name, random, p.size.get(), p.concurrency, start, stop);
+            }
+            TrafficParams::Permutation(p) => (pattern::permutation(&mut random, hosts), p.size, p.stagger),
+            TrafficParams::Bijection(p) => (pattern::bijection(&mut random, attachment), p.size, p.stagger),
+            TrafficParams::Random(p) => {
+                if !self.can_cross(&name, p.pairs) {
+                    return SourceKind::Open;
+                }
+                (pattern::random(&mut random, hosts, inter_leaf(p.pairs)), p.size, p.stagger)
+            }
+            TrafficParams::Stride(p) => {
+                if p.offset % hosts == 0 {
+                    self.wrong(&name, "offset", format!("{} makes every one of {hosts} hosts send to itself", p.offset));
+                }
+                let to = (0..hosts as u64).map(|h| ((h + p.offset as u64) % hosts as u64) as u32).collect();
+                (to, p.size, p.stagger)
+            }
+        };
+        self.size(&name, "size", size);
+        let span = stop.saturating_sub(start).as_ps();
+        let in_time = if stagger == Time::ZERO { hosts as u64 } else { span.div_ceil(stagger.as_ps()) };
+        self.open(Some(in_time.min(hosts as u64)));
+        let to: Arc<[u32]> = to.into();
+        let one_each = OneEach { to, bytes: size.get(), start, stagger, stop, class, next: 0 };
+        self.generators.push(Generator::OneEach(one_each));
+        SourceKind::Open
+    }
+
+    fn wrong(&mut self, name: &str, key: &str, message: String) {
+        let path = format!("traffic.{name}.{key}");
+        self.report.value(self.settings.place(&path), &path, message);
+    }
+
+    fn size(&mut self, name: &str, key: &str, size: Bytes) {
+        if size.get() == 0 || size.get() > super::flows::BYTES_MAX {
+            self.wrong(name, key, format!("{size} is no size of a flow; 1B to {} are", Bytes(super::flows::BYTES_MAX)));
+        }
+    }
+
+    /// Counts the flow ids of an open-loop source, if they can be counted.
+    fn open(&mut self, ids: Option<u64>) {
+        self.open_ids = self.open_ids.zip(ids).map(|(a, b)| a.saturating_add(b));
+    }
+
+    fn can_cross(&mut self, name: &str, pairs: Pairs) -> bool {
+        let can = pairs == Pairs::Random || self.topology.leaves() > 1;
+        if !can {
+            self.wrong(name, "pairs", "\"inter-leaf\" needs hosts on at least two leaves".into());
+        }
+        can
+    }
+
+    fn poisson(
+        &mut self,
+        class: u16,
+        name: &str,
+        random: Stream,
+        p: &PoissonParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let crosses = self.can_cross(name, p.pairs);
+        let sizes = match &p.sizes {
+            SizeSpec::Fixed(bytes) => {
+                self.size(name, "sizes", *bytes);
+                Sizes::Fixed(bytes.get())
+            }
+            SizeSpec::Points(cdf) => Sizes::Cdf(cdf.clone()),
+            SizeSpec::Builtin(builtin) => match crate::cdf::Cdf::builtin(builtin) {
+                Some(cdf) => Sizes::Cdf(Arc::new(cdf)),
+                None => return SourceKind::Open,
+            },
+            // The file could not be read, which is already reported.
+            SizeSpec::File { .. } => return SourceKind::Open,
+        };
+        let (base, capacity) = match p.load_base {
+            LoadBase::HostLinks => ("the host links", self.topology.host_capacity()),
+            LoadBase::Fabric | LoadBase::Auto => ("the leaves' uplinks", self.topology.fabric_capacity()),
+        };
+        if capacity == 0 {
+            self.wrong(name, "load-base", "\"fabric\" needs leaves with uplinks; use \"host-links\"".into());
+        }
+        if !(p.load > 0.0 && p.load <= 1_000.0) {
+            self.wrong(name, "load", format!("{} is no load; above 0 and up to 1000 is, 1 being all of {base}", p.load));
+            return SourceKind::Open;
+        }
+        if p.load > 1.0 {
+            let text = format!("traffic {name:?} offers a load of {}: more than {base} can carry", p.load);
+            self.report.warnings.push(text);
+        }
+        let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
+        let expected = rate * stop.saturating_sub(start).as_s_f64();
+        if p.count.is_none() && stop == Time::MAX {
+            self.is_finite = false;
+        } else if p.count.is_none() && expected > 4e9 {
+            self.wrong(name, "load", format!("makes about {expected:.1e} flows, more than 32 bits can number"));
+        }
+        self.open(p.count.filter(|_| stop == Time::MAX));
+        if crosses && capacity > 0 {
+            let inter_leaf = (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
+            let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.topology.hosts);
+            let g = Poisson { random, at: start, stop, gap, left, sizes, hosts, inter_leaf, class };
+            self.generators.push(Generator::Poisson(g));
+        }
+        SourceKind::Open
+    }
+
+    fn incast(
+        &mut self,
+        class: u16,
+        name: &str,
+        random: Stream,
+        p: &IncastParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let hosts = self.topology.hosts;
+        self.size(name, "response", p.response);
+        if let Some(request) = p.request {
+            self.size(name, "request", request);
+        }
+        if p.degree == 0 || p.degree >= hosts {
+            self.wrong(name, "degree", format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1));
+        }
+        if let Receiver::Host(host) = p.receiver
+            && host >= hosts
+        {
+            self.wrong(name, "receiver", format!("{host} is no host; there are {hosts}, from 0"));
+        }
+        let spacing = match (p.rate, p.period) {
+            (Some(_), Some(_)) => {
+                self.wrong(name, "period", "is given together with rate; give one of them".into());
+                return SourceKind::Open;
+            }
+            (Some(rate), None) if !(rate > 0.0 && rate <= 1e9) => {
+                self.wrong(name, "rate", format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"));
+                return SourceKind::Open;
+            }
+            (None, Some(Time::ZERO)) => {
+                self.wrong(name, "period", "must be more than zero".into());
+                return SourceKind::Open;
+            }
+            (Some(rate), None) => Spacing::Random(1.0 / rate),
+            (None, Some(period)) => Spacing::Fixed(period),
+            (None, None) => Spacing::Fixed(Time::ZERO),
+        };
+        let at_once = p.rate.is_none() && p.period.is_none();
+        let count = if at_once { p.count.or(Some(1)) } else { p.count };
+        let ids = if p.request.is_some() { 2 } else { 1 } * p.degree as u64;
+        self.is_finite &= count.is_some() || stop < Time::MAX;
+        let exact = count.filter(|_| at_once || stop == Time::MAX);
+        self.open(exact.map(|c| c.saturating_mul(ids)));
+        if p.degree < hosts {
+            let shape = IncastShape {
+                class,
+                start,
+                stop,
+                count: count.unwrap_or(u64::MAX),
+                hosts,
+                receiver: p.receiver,
+                request: p.request.map_or(0, Bytes::get),
+                response: p.response.get(),
+                degree: p.degree,
+                spacing,
+            };
+            self.generators.push(Generator::Incast(Incast::new(random, &shape)));
+        }
+        SourceKind::Open
+    }
+
+    fn shuffle(
+        &mut self,
+        name: &str,
+        mut random: Stream,
+        size: u64,
+        concurrency: u32,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let hosts = self.topology.hosts;
+        if concurrency == 0 {
+            self.wrong(name, "concurrency", "must be at least 1".into());
+        }
+        if hosts > SHUFFLE_HOSTS_MAX {
+            self.wrong(name, "kind", format!("a shuffle among {hosts} hosts; {SHUFFLE_HOSTS_MAX} is the most"));
+            return SourceKind::Open;
+        }
+        let first_flow = self.next_id as u32;
+        self.next_id += hosts as u64 * (hosts as u64 - 1);
+        let order = pattern::shuffle(&mut random, hosts);
+        SourceKind::Shuffle { size, concurrency, start, stop, order, first_flow }
+    }
+
+    fn rpc(&mut self, name: &str, mut random: Stream, p: &RpcParams, start: Time, stop: Time) -> SourceKind {
+        let hosts = self.topology.hosts;
+        self.size(name, "request", p.request);
+        self.size(name, "response", p.response);
+        for (key, n) in [("clients", p.clients), ("servers", p.servers), ("connections", p.connections)] {
+            if n == 0 {
+                self.wrong(name, key, "must be at least 1".into());
+            }
+        }
+        let (clients, servers) = (p.clients as u64, p.servers as u64);
+        let connections = clients * p.connections as u64;
+        if clients + servers > hosts as u64 {
+            self.wrong(name, "clients", format!("{clients} clients and {servers} servers are more than {hosts} hosts"));
+        }
+        if connections > 10_000_000 {
+            self.wrong(name, "connections", format!("makes {connections} connections; 10000000 is the most"));
+        }
+        if clients + servers > hosts as u64 || connections > 10_000_000 || servers == 0 {
+            return SourceKind::Open;
+        }
+        self.is_finite &= stop < Time::MAX;
+        let mut drawn: Vec<u32> = (0..hosts).collect();
+        random.shuffle(&mut drawn);
+        let (asking, answering) = drawn.split_at(p.clients as usize);
+        let pairs = (0..connections).map(|i| {
+            (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize])
+        });
+        let connections: Vec<(u32, u32)> = pairs.collect();
+        let first_flow = self.next_id as u32;
+        self.next_id += 2 * connections.len() as u64;
+        let (request, response) = (p.request.get(), p.response.get());
+        SourceKind::Rpc { connections, request, response, start, stop, first_flow }
+    }
+
+    fn flows(
+        &mut self,
+        class: u16,
+        name: &str,
+        table: Option<Arc<FlowTable>>,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        // Without a table the file could not be read, which is already reported.
+        let Some(table) = table else { return SourceKind::Open };
+        let mut classes = Vec::with_capacity(table.classes.len());
+        for c in &table.classes {
+            if ["all", "mice", "elephants"].contains(&c.as_str()) {
+                self.wrong(name, "file", format!("the class {c:?} is taken by the statistics"));
+            }
+            let number = self.classes.iter().position(|known| known == c).unwrap_or(self.classes.len());
+            if number == self.classes.len() {
+                self.classes.push(c.clone());
+            }
+            classes.push(number as u16);
+        }
+        if self.classes.len() > u16::MAX as usize {
+            self.wrong(name, "file", "makes more than 65535 classes".into());
+        }
+        let before_stop = table.rows.partition_point(|row| start.saturating_add(row.start) < stop);
+        self.open(Some(before_stop as u64));
+        if before_stop < table.rows.len() {
+            let late = table.rows.len() - before_stop;
+            self.report.warnings.push(format!("traffic {name:?}: {late} flows would start after its stop and are left out"));
+        }
+        let listed = Listed { table, start, stop, class, classes: classes.into(), next: 0 };
+        self.generators.push(Generator::Listed(listed));
+        SourceKind::Open
+    }
+}

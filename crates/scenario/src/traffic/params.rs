@@ -1,0 +1,208 @@
+//! The kinds of traffic and their keys.
+
+use crate::cdf::SizeSpec;
+use crate::traffic::flows::FlowRows;
+use millpond_core::params::{Field, Form, Value, ValueError};
+use millpond_core::registry::About;
+use millpond_core::{Bytes, Time, choice, params, registry};
+
+choice! {
+    /// What a load of one means.
+    pub enum LoadBase {
+        /// "fabric" where leaves have uplinks, else "host-links".
+        Auto = "auto",
+        /// The sum of the leaves' uplinks.
+        Fabric = "fabric",
+        /// The sum of the host links.
+        HostLinks = "host-links",
+    }
+}
+choice! {
+    /// Who talks to whom.
+    pub enum Pairs {
+        /// Any two hosts.
+        Random = "random",
+        /// Two hosts on different leaves.
+        InterLeaf = "inter-leaf",
+    }
+}
+
+/// Who receives an incast: a host drawn for each query, or one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// Drawn for each query.
+    Random,
+    /// Always this one.
+    Host(u32),
+}
+
+impl Field for Receiver {
+    const FORM: Form = Form::Text;
+    fn to_value(&self) -> Value {
+        match self {
+            Receiver::Random => Value::Text("random".into()),
+            Receiver::Host(h) => Value::Int(*h as u64),
+        }
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::Text(t) if t == "random" => Ok(Receiver::Random),
+            Value::Int(h) if u32::try_from(*h).is_ok() => Ok(Receiver::Host(*h as u32)),
+            _ => Err(ValueError("expected \"random\" or the number of a host".into())),
+        }
+    }
+}
+
+params! {
+    /// What every traffic has.
+    pub struct TrafficCommon {
+        /// What it is called: the class of its flows in the statistics and the name of its random stream. Off means the
+        /// name of its kind.
+        pub name: Option<String> = None,
+        /// When its first flow may start.
+        pub start: Time = Time::ZERO,
+        /// No flow starts from here on; off means at the end of the run.
+        pub stop: Option<Time> = None,
+    }
+}
+params! {
+    /// Poisson arrivals.
+    pub struct PoissonParams {
+        /// Flow sizes: the name of a built-in distribution, a file of two columns (bytes, cumulative probability), one
+        /// size, or { points = [[bytes, probability], …] }.
+        pub sizes: SizeSpec = SizeSpec::default(),
+        /// Application payload over capacity.
+        pub load: f64 = 0.5,
+        /// The capacity that load refers to: "fabric" is the sum of the leaves' uplinks, "host-links" that of the host
+        /// links, "auto" the first where there are uplinks.
+        pub load_base: LoadBase = LoadBase::Auto,
+        /// "random": any two hosts; "inter-leaf": two hosts on different leaves.
+        pub pairs: Pairs = Pairs::Random,
+        /// Flows in all; off means as many as start before stop.
+        pub count: Option<u64> = None,
+    }
+}
+params! {
+    /// Incast queries.
+    pub struct IncastParams {
+        /// Servers that answer each query, drawn for each among all hosts but the receiver.
+        pub degree: u32 = 10,
+        /// Bytes that each server sends.
+        pub response: Bytes = Bytes(40_000),
+        /// Bytes that the receiver sends to ask each server; off means that the servers start by themselves at the
+        /// query's time.
+        pub request: Option<Bytes> = None,
+        /// Queries per second on average, as a Poisson process. Not together with period.
+        pub rate: Option<f64> = None,
+        /// Time from one query to the next; the first is at start. Not together with rate.
+        pub period: Option<Time> = None,
+        /// Queries in all; off means as many as start before stop. Without rate and period all start at once, one by
+        /// default.
+        pub count: Option<u64> = None,
+        /// Who receives: "random" draws a host for each query, a number is a host.
+        pub receiver: Receiver = Receiver::Random,
+    }
+}
+params! {
+    /// One flow a host, to a permutation of the hosts.
+    pub struct PermutationParams {
+        /// Bytes of each flow.
+        pub size: Bytes = Bytes(1_000_000),
+        /// Host h starts h times this after start.
+        pub stagger: Time = Time::ZERO,
+    }
+}
+params! {
+    /// One flow a host, to the host a fixed distance away.
+    pub struct StrideParams {
+        /// Host h sends to (h + offset) mod H.
+        pub offset: u32 = 1,
+        /// Bytes of each flow.
+        pub size: Bytes = Bytes(1_000_000),
+        /// Host h starts h times this after start.
+        pub stagger: Time = Time::ZERO,
+    }
+}
+params! {
+    /// One flow a host, to a permutation that crosses the fabric.
+    pub struct BijectionParams {
+        /// Bytes of each flow.
+        pub size: Bytes = Bytes(1_000_000),
+        /// Host h starts h times this after start.
+        pub stagger: Time = Time::ZERO,
+    }
+}
+params! {
+    /// One flow a host, to a random host; receivers may collide.
+    pub struct RandomParams {
+        /// "random": any other host; "inter-leaf": a host on another leaf.
+        pub pairs: Pairs = Pairs::Random,
+        /// Bytes of each flow.
+        pub size: Bytes = Bytes(1_000_000),
+        /// Host h starts h times this after start.
+        pub stagger: Time = Time::ZERO,
+    }
+}
+params! {
+    /// Every host to every other.
+    pub struct ShuffleParams {
+        /// Bytes of each flow.
+        pub size: Bytes = Bytes(1_000_000),
+        /// Flows of one host at a time.
+        pub concurrency: u32 = 2,
+    }
+}
+params! {
+    /// Closed loops of requests and responses.
+    pub struct RpcParams {
+        /// Hosts that ask, drawn at random.
+        pub clients: u32 = 1,
+        /// Hosts that answer, drawn among the others.
+        pub servers: u32 = 1,
+        /// Bytes of a request.
+        pub request: Bytes = Bytes(100),
+        /// Bytes of a response.
+        pub response: Bytes = Bytes(10_000),
+        /// Persistent connections of each client, dealt out to the servers in turn; each has one request at a time.
+        pub connections: u32 = 1,
+    }
+}
+params! {
+    /// Flows from a list.
+    pub struct FlowsParams {
+        /// CSV file with the header start_us,src,dst,bytes and an optional class; relative to the scenario file. Times
+        /// count from start.
+        pub file: Option<String> = None,
+        /// The list itself instead of a file: [[start, src, dst, bytes], …] with an optional class at the end; start is
+        /// a time such as "10us" or a number of microseconds.
+        pub rows: FlowRows = FlowRows::default(),
+    }
+}
+
+const fn about(summary: &'static str, source: &'static str) -> About {
+    About { summary, source, needs: &[], breaks: &[], restores: &[] }
+}
+const POISSON: About = about("flows between random hosts at random times, with sizes from a distribution", "");
+const INCAST: About = about("queries that many servers answer at once", "DIBS, EuroSys 2014 §5; DCTCP, SIGCOMM 2010 §2");
+const PERMUTATION: About = about("every host sends one flow and receives one", "");
+const STRIDE: About = about("host h sends one flow to host h + offset", "Hedera, NSDI 2010 §6");
+const BIJECTION: About = about("a permutation in which every flow leaves its leaf", "Hedera, NSDI 2010 §6; Presto §5");
+const RANDOM: About = about("every host sends one flow to a random host; receivers may collide", "Hedera, NSDI 2010 §6; Presto §5");
+const SHUFFLE: About = about("every host sends to every other, a few at a time", "Hedera, NSDI 2010 §6; Presto §5");
+const RPC: About = about("clients that ask again as soon as they are answered", "");
+const FLOWS: About = about("flows from a file", "");
+
+registry! {
+    /// Which traffic, with its parameters.
+    place: "traffic", question: "which flows start when, between whom?", default: Poisson,
+    params: TrafficParams;
+    "poisson" => Poisson { PoissonParams; POISSON },
+    "incast" => Incast { IncastParams; INCAST },
+    "permutation" => Permutation { PermutationParams; PERMUTATION },
+    "stride" => Stride { StrideParams; STRIDE },
+    "bijection" => Bijection { BijectionParams; BIJECTION },
+    "random" => Random { RandomParams; RANDOM },
+    "shuffle" => Shuffle { ShuffleParams; SHUFFLE },
+    "rpc" => Rpc { RpcParams; RPC },
+    "flows" => Flows { FlowsParams; FLOWS },
+}

@@ -1,0 +1,176 @@
+//! The transport's parameters: what a connection does at both of its ends, and which congestion control it runs.
+//!
+//! A scenario gives the common keys and those of the chosen kind in one table, so the keys of a kind carry its name
+//! (`dctcp-g`). The state machines are the simulator's (`sim::transport`); here is only what can be set.
+//!
+//! Invariant: every default is that of the named RFC, or the datacenter value whose source is given beside it.
+
+use millpond_core::registry::{About, PathProperty};
+use millpond_core::{Bytes, Time};
+
+const NEEDS: &[PathProperty] = &[PathProperty::FifoPerFlow, PathProperty::TimersRun, PathProperty::LossIsSignal];
+
+const NEWRENO: About = About {
+    summary: "halves its window on loss, grows by one segment a round trip",
+    source: "RFC 5681, RFC 6582, RFC 6675",
+    needs: NEEDS,
+    breaks: &[],
+    restores: &[],
+};
+
+const CUBIC: About = About {
+    summary: "grows its window along a cubic of the time since the last loss",
+    source: "RFC 9438",
+    needs: NEEDS,
+    breaks: &[],
+    restores: &[],
+};
+
+const DCTCP: About = About {
+    summary: "cuts its window in proportion to the fraction of bytes that met congestion",
+    source: "RFC 8257; DCTCP, SIGCOMM 2010",
+    needs: NEEDS,
+    breaks: &[],
+    restores: &[],
+};
+
+millpond_core::choice! {
+    /// How the retransmission timeout follows the measured round-trip times.
+    pub enum RtoEstimator {
+        /// The first sample R sets SRTT = R and RTTVAR = R/2; gains 1/8 and 1/4 (RFC 6298 §2).
+        Rfc6298 = "rfc6298",
+    }
+}
+
+millpond_core::choice! {
+    /// How a DCTCP receiver echoes congestion marks.
+    pub enum DctcpEcho {
+        /// Each acknowledgement tells exactly which bytes were marked: the two-state machine of RFC 8257 §3.2.
+        Precise = "precise",
+        /// Every acknowledgement carries the echo until the sender says that it has reduced (RFC 3168 §6.1.3).
+        Latch = "latch",
+    }
+}
+
+millpond_core::choice! {
+    /// When a DCTCP sender cuts its window.
+    pub enum DctcpReduce {
+        /// At the end of an observation window in which there were marks, after alpha's update (RFC 8257 §3.3).
+        WindowEnd = "window-end",
+        /// At the first mark of a window, with the alpha known by then (Linux, ns-3).
+        FirstMark = "first-mark",
+    }
+}
+
+millpond_core::params! {
+    /// What all transports have in common.
+    pub struct TransportParams {
+        /// Largest payload of a packet, in bytes. Off means the MTU less 40 bytes of IP and TCP header (RFC 9293
+        /// §3.7.1).
+        pub mss: Option<u32> = None,
+        /// Window of a new connection, in segments; its cap of 14600 bytes is not applied, as in Linux. Source: RFC
+        /// 6928 §2.
+        pub initial_window: u32 = 10,
+        /// Shortest retransmission timeout. Source: RFC 6298 (2.4) says 1s, which no datacenter uses; 10ms is that of
+        /// the DCTCP paper (SIGCOMM 2010 §4).
+        pub min_rto: Time = Time::from_ms(10),
+        /// Retransmission timeout before the first round-trip time is known, and of the SYN. Source: RFC 6298 (2.1).
+        pub initial_rto: Time = Time::from_s(1),
+        /// Longest retransmission timeout, backed off. Source: RFC 6298 (2.5) asks for at least 60s.
+        pub max_rto: Time = Time::from_s(60),
+        /// How the timeout follows the measured round-trip times. Source: RFC 6298 §2.
+        pub rto_estimator: RtoEstimator = RtoEstimator::Rfc6298,
+        /// The retransmission timeout of data is always this, without backing off; the SYN's is not touched. Source:
+        /// the static timeouts that TLT compares with (EuroSys 2021).
+        pub fixed_rto: Option<Time> = None,
+        /// An acknowledgement for at least every so many full segments; 1 acknowledges every packet at once. Source:
+        /// RFC 5681 §4.2 allows 2.
+        pub delayed_ack: u32 = 1,
+        /// A delayed acknowledgement waits no longer than this. Source: RFC 5681 §4.2 allows 500ms; 40ms is Linux's.
+        pub delayed_ack_timeout: Time = Time::from_ms(40),
+        /// Duplicate acknowledgements that mean loss. Off: only the timer does. Source: RFC 5681 §3.2.
+        pub dupack_threshold: Option<u32> = Some(3),
+        /// Whether a connection opens with SYN and SYN-ACK before its data. Source: RFC 9293 §3.5.
+        pub handshake: bool = true,
+        /// Bytes that the sender may hold unacknowledged.
+        pub send_buffer: Option<Bytes> = None,
+        /// The receiver's advertised window; its application reads at once, so it never shrinks.
+        pub receive_buffer: Option<Bytes> = None,
+        /// Whether the first duplicate acknowledgements let new segments out. Source: RFC 3042; RFC 6675 §5 (3).
+        pub limited_transmit: bool = true,
+        /// Whether the receiver reports what it holds out of order, and the sender repairs by it. Source: RFC 2018,
+        /// RFC 6675. Without it losses are repaired by RFC 6582.
+        pub sack: bool = true,
+        /// Whether the window falls back to the initial one after an idle time of one timeout. Source: RFC 5681 §4.1.
+        pub restart_after_idle: bool = true,
+        /// Segments by which one acknowledgement may grow the window in slow start; 1 after a timeout. Source: RFC 3465
+        /// §2.2 and §2.3; 1 is RFC 5681 (2). No difference where every packet is acknowledged.
+        pub growth_limit: Option<u32> = Some(2),
+    }
+}
+
+millpond_core::params! {
+    /// NewReno.
+    pub struct NewRenoParams {
+        /// Whether it declares ECN and halves on marks as on loss. Source: RFC 3168 §6.1.2.
+        pub newreno_ecn: bool = false,
+    }
+}
+
+millpond_core::params! {
+    /// CUBIC.
+    pub struct CubicParams {
+        /// C, the aggressiveness, in segments per second cubed. Source: RFC 9438 §5.1.
+        pub cubic_c: f64 = 0.4,
+        /// What remains of the window after loss or a mark. Source: RFC 9438 §4.6.
+        pub cubic_beta: f64 = 0.7,
+        /// Whether a flow that lost below its last maximum gives up more, for new flows' sake. Source: RFC 9438 §4.7.
+        pub cubic_fast_convergence: bool = true,
+        /// Whether it is never slower than Reno would be. Source: RFC 9438 §4.3.
+        pub cubic_reno_friendly: bool = true,
+        /// Whether it declares ECN and reacts to marks as to loss. Source: RFC 9438 §4.6, RFC 3168 §6.1.2.
+        pub cubic_ecn: bool = false,
+    }
+}
+
+millpond_core::params! {
+    /// DCTCP.
+    pub struct DctcpParams {
+        /// Weight of the newest window in alpha. Source: RFC 8257 §4.2.
+        pub dctcp_g: f64 = 1.0 / 16.0,
+        /// Alpha of a new connection. Source: RFC 8257 §3.3.
+        pub dctcp_alpha_initial: f64 = 1.0,
+        /// How the receiver echoes marks. Source: RFC 8257 §3.2.
+        pub dctcp_echo: DctcpEcho = DctcpEcho::Precise,
+        /// When in a window the sender reacts. Source: RFC 8257 §3.3.
+        pub dctcp_reduce: DctcpReduce = DctcpReduce::WindowEnd,
+    }
+}
+
+millpond_core::registry! {
+    /// Which transport, with its parameters.
+    place: "transport", question: "how much may be in flight?", default: Dctcp,
+    params: TransportKind;
+    "newreno" => NewReno { NewRenoParams; NEWRENO },
+    "cubic" => Cubic { CubicParams; CUBIC },
+    "dctcp" => Dctcp { DctcpParams; DCTCP },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_core::registry::Choice;
+
+    #[test]
+    fn every_key_is_documented_and_unique_in_the_one_table() {
+        for mechanism in TransportKind::place().mechanisms {
+            let names: Vec<String> = TransportParams::KEYS.iter().chain(mechanism.keys).map(|k| k.name()).collect();
+            assert!(names.iter().enumerate().all(|(i, name)| !names[..i].contains(name)), "{names:?}");
+            for key in mechanism.keys {
+                assert!(key.name().starts_with(mechanism.kind) && key.text().contains("Source"), "{}", key.name());
+            }
+        }
+        assert!(TransportParams::KEYS.iter().all(|key| !key.text().is_empty()));
+        assert_eq!(TransportKind::default().kind(), "dctcp");
+    }
+}

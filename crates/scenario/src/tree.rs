@@ -1,0 +1,237 @@
+//! The TOML tree with a place for every key and value, owned, in source order: what overrides change and readers walk.
+
+use crate::error::{Problem, Report};
+use crate::source::Span;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Who wrote a value: later layers win over earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layer {
+    /// The scenario itself.
+    File,
+    /// The chosen variant.
+    Variant,
+    /// `--set`.
+    Override,
+}
+
+/// A value without its place.
+#[derive(Clone, Debug)]
+pub(crate) enum Datum {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(String),
+    Array(Vec<Node>),
+    Table(Table),
+    /// A date or time, which no key takes.
+    Date,
+}
+
+/// A value in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub datum: Datum,
+    pub span: Span,
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub key_span: Span,
+    pub layer: Layer,
+    pub node: Node,
+}
+
+/// Keys with their values, in source order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub entries: Vec<Entry>,
+}
+
+impl Table {
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.key == key)
+    }
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|e| e.key == key)
+    }
+    /// The text of a key, if it is one.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match &self.get(key)?.node.datum {
+            Datum::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+    /// Puts `node` in the place of what `key` had.
+    pub fn put(&mut self, key: &str, key_span: Span, layer: Layer, node: Node) {
+        let entry = Entry { key: key.to_string(), key_span, layer, node };
+        match self.get_mut(key) {
+            Some(old) => *old = entry,
+            None => self.entries.push(entry),
+        }
+    }
+}
+
+impl Node {
+    pub fn as_table(&self) -> Option<&Table> {
+        match &self.datum {
+            Datum::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+    /// What it is, for messages.
+    pub fn describe(&self) -> String {
+        match &self.datum {
+            Datum::Bool(b) => b.to_string(),
+            Datum::Int(i) => i.to_string(),
+            Datum::Float(x) => x.to_string(),
+            Datum::Text(t) => format!("{t:?}"),
+            Datum::Array(_) => "an array".into(),
+            Datum::Table(_) => "a table".into(),
+            Datum::Date => "a date".into(),
+        }
+    }
+    /// Gives every place inside it the span `span`: a value that was typed on a command line is one place.
+    pub fn place_at(&mut self, span: Span, layer: Layer) {
+        self.span = span;
+        match &mut self.datum {
+            Datum::Array(items) => items.iter_mut().for_each(|n| n.place_at(span, layer)),
+            Datum::Table(table) => {
+                for e in &mut table.entries {
+                    e.key_span = span;
+                    e.layer = layer;
+                    e.node.place_at(span, layer);
+                }
+            }
+            _ => {}
+        }
+    }
+    /// Says of every key inside it who wrote it.
+    pub fn set_layer(&mut self, layer: Layer) {
+        match &mut self.datum {
+            Datum::Array(items) => items.iter_mut().for_each(|n| n.set_layer(layer)),
+            Datum::Table(table) => {
+                for e in &mut table.entries {
+                    e.layer = layer;
+                    e.node.set_layer(layer);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a whole document; syntax errors go to the report, and what could be read is returned.
+pub(crate) fn parse(source: u32, text: &str, report: &mut Report) -> Table {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for e in errors {
+        let range = e.span().unwrap_or(0..0);
+        let span = Span { source, start: range.start as u32, end: range.end as u32 };
+        report.add(span, Problem::Syntax(e.message().to_string()));
+    }
+    convert_table(source, table.into_inner(), report)
+}
+
+/// Reads one value, as on the right of an equals sign.
+pub(crate) fn parse_value(source: u32, text: &str) -> Option<Node> {
+    let value = DeValue::parse(text).ok()?;
+    let mut report = Report::default();
+    let node = convert(source, value, &mut report);
+    report.is_clean().then_some(node)
+}
+
+/// Reads a dotted key: `traffic."my incast".degree` is three parts.
+pub(crate) fn parse_path(text: &str) -> Option<Vec<String>> {
+    if text.contains(['\n', '\r', '=', '#']) {
+        return None;
+    }
+    let document = format!("{text} = 0");
+    let mut table = DeTable::parse(&document).ok()?.into_inner();
+    let mut path = Vec::new();
+    loop {
+        let (key, value) = table.into_iter().next()?;
+        path.push(key.into_inner().into_owned());
+        match value.into_inner() {
+            DeValue::Table(inner) => table = inner,
+            _ => return Some(path),
+        }
+    }
+}
+
+fn span_of(source: u32, range: std::ops::Range<usize>) -> Span {
+    Span { source, start: range.start as u32, end: range.end as u32 }
+}
+
+fn convert_table(source: u32, table: DeTable<'_>, report: &mut Report) -> Table {
+    let mut entries: Vec<Entry> = table
+        .into_iter()
+        .map(|(key, value)| Entry {
+            key_span: span_of(source, key.span()),
+            key: key.into_inner().into_owned(),
+            layer: Layer::File,
+            node: convert(source, value, report),
+        })
+        .collect();
+    entries.sort_by_key(|e| e.key_span);
+    Table { entries }
+}
+
+fn convert(source: u32, value: Spanned<DeValue<'_>>, report: &mut Report) -> Node {
+    let span = span_of(source, value.span());
+    let datum = match value.into_inner() {
+        DeValue::String(text) => Datum::Text(text.into_owned()),
+        DeValue::Integer(int) => match i128::from_str_radix(int.as_str(), int.radix()) {
+            Ok(i) => Datum::Int(i),
+            Err(_) => {
+                report.add(span, Problem::Syntax(format!("{int} is too large")));
+                Datum::Int(0)
+            }
+        },
+        DeValue::Float(float) => match float.as_str().parse::<f64>() {
+            Ok(x) if x.is_finite() => Datum::Float(x),
+            _ => {
+                report.add(span, Problem::Syntax(format!("{float} is not a number that can be computed with")));
+                Datum::Float(0.0)
+            }
+        },
+        DeValue::Boolean(b) => Datum::Bool(b),
+        DeValue::Datetime(_) => Datum::Date,
+        DeValue::Array(items) => Datum::Array(items.into_iter().map(|v| convert(source, v, report)).collect()),
+        DeValue::Table(table) => Datum::Table(convert_table(source, table, report)),
+    };
+    Node { datum, span }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_their_places_and_order() {
+        let mut report = Report::default();
+        let t = parse(0, "b = 1\na = \"x\"\n[s]\nq = [1, 2.5]\nz.y = true\n", &mut report);
+        assert!(report.is_clean());
+        assert_eq!(t.entries.iter().map(|e| e.key.as_str()).collect::<Vec<_>>(), ["b", "a", "s"]);
+        assert_eq!(t.get("a").unwrap().key_span.start, 6);
+        assert_eq!(t.text("a"), Some("x"));
+    }
+
+    #[test]
+    fn paths_and_values_of_overrides() {
+        assert_eq!(parse_path("traffic.\"a b\".load").unwrap(), ["traffic", "a b", "load"]);
+        assert_eq!(parse_path("switch.path.kind").unwrap().len(), 3);
+        assert!(parse_path("").is_none() && parse_path("a..b").is_none() && parse_path("a=1").is_none());
+        assert!(matches!(parse_value(0, "65").unwrap().datum, Datum::Int(65)));
+        assert!(parse_value(0, "10ms").is_none());
+    }
+
+    #[test]
+    fn several_syntax_errors_are_found() {
+        let mut report = Report::default();
+        parse(0, "a = \nb = 2\nc = [1,,\n", &mut report);
+        assert!(report.problems.len() >= 2, "{:?}", report.problems);
+    }
+}

@@ -1,0 +1,245 @@
+//! Every kind of mistake is named with its line, its column and, where there is one, its repair.
+
+use millpond_scenario::{Errors, Plan, Scenario};
+
+const HEAD: &str = "duration = \"10ms\"\n";
+
+fn plan(text: &str, variant: Option<&str>, overrides: &[(&str, &str)]) -> Result<Plan, Errors> {
+    let overrides: Vec<(String, String)> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    Scenario::parse("s.toml", text)?.plan(variant, &overrides, None)
+}
+
+/// One mistake after [`HEAD`]: where it must be found, and what the message must say.
+fn fails(text: &str, line: usize, column: usize, says: &str) {
+    let text = format!("{HEAD}{text}");
+    let errors = match plan(&text, None, &[]) {
+        Ok(_) => panic!("no error in\n{text}"),
+        Err(errors) => errors,
+    };
+    let shown = errors.to_string();
+    let found = errors.errors.iter().any(|e| (e.line, e.column) == (line, column));
+    assert!(found && shown.contains(says), "expected {line}:{column} and {says:?}, found {shown}\nin\n{text}");
+    assert!(shown.contains(&format!("s.toml:{line}:{column}: ")));
+}
+
+#[test]
+fn keys_that_nobody_reads() {
+    fails("sede = 2", 2, 1, "did you mean `seed`?");
+    fails("[topology]\nkind = \"leaf-spine\"\nleafs = 3", 4, 1, "did you mean `leaves`?");
+    fails("[topology]\nhost-link = { rat = \"1Gbps\" }", 3, 15, "did you mean `rate`?");
+    fails("[host]\nnic = { per_flow_limit = \"1MB\" }", 3, 9, "per-flow-limit");
+    fails("[switch]\nmarking = { kind = \"none\", threshold-packets = 20 }", 3, 27, "it belongs to kind \"ecn\"");
+    fails("[transport]\nkind = \"newreno\"\ndctcp-g = 0.1", 4, 1, "it belongs to kind \"dctcp\"");
+    fails("[transport]\nmss = 100", 3, 1, "set it in [host]");
+    fails("[[traffic]]\nkind = \"stride\"\nofset = 2", 4, 1, "did you mean `offset`?");
+    fails("[[traffic]]\nkind = \"stride\"\nload = 2", 4, 1, "it belongs to kind \"poisson\"");
+    fails("[engin]\nports = \"auto\"", 2, 2, "did you mean `engine`?");
+    fails("[[variant]]\nname = \"a\"\nsets = {}", 4, 1, "did you mean `set`?");
+    fails("[switch]\nmarking = { threshold-packets = 5, threshold-bytes = 9000 }", 3, 13, "has no effect");
+}
+
+#[test]
+fn values_of_the_wrong_form() {
+    fails("seed = -1", 2, 8, "negative");
+    fails("seed = \"x\"", 2, 8, "expected a whole number, found \"x\"");
+    fails("seed = 1.5", 2, 8, "expected a whole number");
+    fails("seed = 99999999999999999999999", 2, 8, "too large");
+    fails("warm-up = 5", 2, 11, "expected a time such as \"10ms\", found 5");
+    fails("warm-up = \"5 parsecs\"", 2, 11, "is not a unit of time");
+    fails("warm-up = \"-5us\"", 2, 11, "negative");
+    fails("mice = \"1.5\"", 2, 8, "finer than a byte");
+    fails("mice = [1]", 2, 8, "found an array");
+    fails("mice = 1979-05-27", 2, 8, "found a date");
+    fails("until = \"later\"", 2, 9, "flows-complete");
+    fails("host = 3", 2, 8, "expected a table");
+    fails("traffic = 3", 2, 11, "[[traffic]]");
+    fails("[topology]\nhost-link = { rate = \"10Gb\" }", 3, 22, "Gbps");
+    fails("[topology]\nleaves = 99999999999", 3, 10, "too large");
+    fails("[switch]\nmarking = { kind = \"ecn\", at = \"noon\" }", 3, 32, "enqueue, dequeue");
+    fails("[switch]\npath = \"spray\"", 3, 8, "write path = { kind = \"spray\" }");
+    fails("[host]\nnic = { buffer = \"endless\" }", 3, 18, "unlimited");
+    fails("[transport]\ndupack-threshold = true", 3, 20, "whole number");
+    fails("[[traffic]]\nkind = \"incast\"\nreceiver = \"me\"", 4, 12, "number of a host");
+    fails("[[traffic]]\nkind = \"poisson\"\nsizes = \"web-serch\"", 4, 9, "web-search");
+    fails("[[traffic]]\nkind = \"poisson\"\nsizes = { points = [[1, 0], [2]] }", 4, 20, "pairs");
+    fails("[[traffic]]\nkind = \"poisson\"\nsizes = { points = [[9, 0], [2, 1]] }", 4, 20, "point 2");
+    fails("[[traffic]]\nkind = \"flows\"\nrows = [[\"1us\", 0, 1, 5], [\"1us\", 0]]", 4, 27, "[start, src, dst, bytes]");
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    fails("[topology]\nkind = \"leaf-spin\"", 3, 8, "did you mean `leaf-spine`?");
+    fails("[switch]\npath = { kind = \"spary\" }", 3, 17, "did you mean `spray`?");
+    fails("[transport]\nkind = \"tahoe\"", 3, 8, "newreno");
+    fails("[transport]\nkind = 3", 3, 8, "expected a text");
+    fails("[[traffic]]\nkind = \"poison\"", 3, 8, "did you mean `poisson`?");
+    let text = format!("{HEAD}[[variant]]\nname = \"spray\"");
+    let e = plan(&text, Some("spary"), &[]).unwrap_err().to_string();
+    assert!(e.contains("variant") && e.contains("did you mean `spray`?"), "{e}");
+}
+
+#[test]
+fn what_is_not_built_yet_says_so() {
+    fails("[[limit]]\nname = \"x\"", 2, 3, "not built yet");
+    fails("[[failure]]\nat = \"1ms\"", 2, 3, "not built yet");
+    fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
+    fails("[switch]\npause = { kind = \"pfc\" }", 3, 18, "not built yet");
+    fails("[switch]\ndeflection = { kind = \"canary\" }", 3, 23, "not built yet");
+    fails("[transport]\nkind = \"hpcc\"", 3, 8, "not built yet");
+    fails("[transport]\nimportance = { kind = \"tlt\" }", 3, 23, "not built yet");
+    fails("[edge]\nload-balancing = { kind = \"presto\" }", 3, 27, "not built yet");
+    fails("[host]\nreceive-offload = { kind = \"stock-gro\" }", 3, 28, "not built yet");
+    fails("[topology]\nkind = \"file\"", 3, 8, "not built yet");
+    fails("[[traffic]]\nkind = \"probe\"", 3, 8, "not built yet");
+}
+
+#[test]
+fn numbers_that_make_no_network() {
+    fails("[topology]\nleaves = 0", 3, 10, "at least 1");
+    fails("[topology]\nleaves = 2\nspines = 60000\nhosts-per-leaf = 60000", 5, 18, "65535");
+    fails("[topology]\nkind = \"fat-tree\"\nk = 7", 4, 5, "even");
+    fails("[topology]\nhost-link = { rate = \"0bps\" }", 3, 22, "too slow");
+    fails("[topology]\nkind = \"single-switch\"\nhosts = 1", 4, 9, "too few");
+    fails("[topology]\nleaves = 1\nspines = 1\nhosts-per-leaf = 1", 2, 2, "nobody to talk to");
+    fails("[host]\nmtu = 20", 3, 7, "no packet size");
+    fails("[host]\nmss = 1500", 3, 7, "1 to 1460");
+    fails("[host]\nframe-overhead = 65000", 3, 18, "65535");
+    fails("[host]\nsegment-offload = 100", 3, 19, "smaller than one packet");
+    fails("[host]\nnic = { per-flow-limit = 100 }", 3, 26, "less than one packet");
+    fails("[host]\nnic = { buffer = { kind = \"shared\" } }", 3, 27, "one port");
+    fails("[host]\nnic = { buffer = \"switch\" }\n[switch]\nbuffer = { kind = \"shared\" }", 3, 18, "of its own");
+    fails("[switch]\nbuffer = { kind = \"shared\", alpha = 0 }", 3, 37, "no share");
+}
+
+#[test]
+fn numbers_that_make_no_traffic() {
+    let traffic = |keys: &str, line, column, says: &str| fails(&format!("[[traffic]]\n{keys}"), line, column, says);
+    traffic("kind = \"incast\"\ndegree = 320", 4, 10, "1 to 319");
+    traffic("kind = \"incast\"\nreceiver = 320", 4, 12, "no host");
+    traffic("kind = \"incast\"\nresponse = 0", 4, 12, "no size");
+    traffic("kind = \"incast\"\nrate = 5\nperiod = \"1ms\"", 5, 10, "together with rate");
+    traffic("kind = \"incast\"\nrate = 0.0", 4, 8, "no rate");
+    traffic("kind = \"incast\"\nperiod = \"0us\"", 4, 10, "more than zero");
+    traffic("kind = \"poisson\"\nload = 0", 4, 8, "no load");
+    traffic("kind = \"poisson\"\nload = -0.5", 4, 8, "no load");
+    traffic("kind = \"poisson\"\nsizes = 0", 4, 9, "no size");
+    traffic("kind = \"poisson\"\nsizes = \"no/such.file\"", 4, 9, "cannot be read");
+    traffic("kind = \"stride\"\noffset = 640", 4, 10, "send to itself");
+    traffic("kind = \"stride\"\nstart = \"10ms\"", 4, 9, "not before");
+    traffic("kind = \"stride\"\nsize = 0", 4, 8, "no size");
+    traffic("kind = \"shuffle\"\nconcurrency = 0", 4, 15, "at least 1");
+    traffic("kind = \"rpc\"\nclients = 300\nservers = 50", 4, 11, "more than 320 hosts");
+    traffic("kind = \"flows\"\nfile = \"none.csv\"", 4, 8, "cannot be read");
+    traffic("kind = \"flows\"\nrows = [[1, 0, 320, 5]]", 4, 8, "no host");
+    traffic("kind = \"flows\"", 3, 1, "needs `file`");
+    traffic("name = \"all\"\nkind = \"stride\"", 3, 8, "taken by the statistics");
+    traffic("kind = \"stride\"\n[[traffic]]\nkind = \"stride\"", 5, 1, "two traffics");
+    let one_leaf = "[topology]\nkind = \"single-switch\"\n[[traffic]]\nkind = \"poisson\"\n";
+    fails(&format!("{one_leaf}pairs = \"inter-leaf\""), 6, 9, "two leaves");
+    fails(&format!("{one_leaf}load-base = \"fabric\""), 6, 13, "uplinks");
+}
+
+#[test]
+fn the_run_itself() {
+    fails("warm-up = \"10ms\"", 2, 11, "leaves nothing");
+    fails("mice = \"2MB\"", 2, 8, "above elephants");
+    fails("name = \"a/b\"", 2, 8, "folder");
+    fails("[[variant]]\nname = \"..\"", 3, 8, "folder");
+    fails("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"", 5, 8, "two variants");
+    fails("[[variant]]\nset = {}", 2, 1, "needs `name`");
+    let e = plan("seed = 1", None, &[]).unwrap_err().to_string();
+    assert!(e.contains("needs `duration`"), "{e}");
+    let e = plan("until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"", None, &[]).unwrap_err();
+    assert_eq!((e.errors[0].line, e.errors[0].column), (1, 9), "{e}");
+    assert!(plan("until = \"flows-complete\"\n[[traffic]]\nkind = \"stride\"", None, &[]).is_ok());
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let text = "sede = 1\nduration = \"10 lightyears\"\n[switch]\npath = { kind = \"sprays\" }\nmarking = { at = 3 }\n";
+    let errors = Scenario::parse("s.toml", text).unwrap_err();
+    let lines: Vec<usize> = errors.errors.iter().map(|e| e.line).collect();
+    assert_eq!(lines, [1, 2, 4, 5], "{errors}");
+    let errors = Scenario::parse("s.toml", "a = \nb = 2\nc = [1,,\n").unwrap_err();
+    assert!(errors.errors.len() >= 2, "{errors}");
+}
+
+#[test]
+fn mistakes_in_variants_are_found_in_the_variant() {
+    let text = |set: &str| format!("{HEAD}[switch]\nmarking = {{ kind = \"none\" }}\n[[variant]]\nname = \"v\"\nset = {{ {set} }}\n");
+    let error = |set: &str| Scenario::parse("s.toml", &text(set)).unwrap_err();
+    for (set, column, says) in [
+        ("\"switch.path.kind\" = \"sprai\"", 28, "did you mean `spray`?"),
+        ("\"switch.pth.kind\" = \"spray\"", 9, "did you mean `path`?"),
+        ("\"switch.marking.threshold-packets\" = 9", 9, "it belongs to kind \"ecn\""),
+        ("\"traffic.background.load\" = 0.5", 9, "no traffic \"background\""),
+        ("\"not a key\" = 0.5", 9, "is not a dotted key"),
+    ] {
+        let e = error(set);
+        assert_eq!((e.errors[0].line, e.errors[0].column), (6, column), "{e}");
+        assert!(e.to_string().contains(says), "{e}");
+    }
+    assert!(Scenario::parse("s", &text("\"switch.marking.threshold-packets\" = 9, \"switch.marking.kind\" = \"ecn\"")).is_ok());
+}
+
+#[test]
+fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
+    let text = format!(
+        "{HEAD}[switch]\nmarking = {{ kind = \"ecn\", threshold-packets = 20 }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"7ms\"\n\
+         dctcp-g = 0.5\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\noffset = 3\nstart = \"1us\"\n"
+    );
+    let p = plan(&text, None, &[("switch.marking.kind", "ecn")]).unwrap();
+    assert!(p.resolved.contains("threshold-packets = 65"));
+    let p = plan(&text, None, &[("transport.kind", "cubic"), ("traffic.t.kind", "permutation")]).unwrap();
+    assert!(p.resolved.contains("min-rto = \"7ms\"") && p.resolved.contains("cubic-c") && !p.resolved.contains("dctcp-g"));
+    assert!(p.resolved.contains("kind = \"permutation\"\nstart = \"1us\""), "{}", p.resolved);
+    // The later of two keys of which one makes the other ineffective wins.
+    let p = plan(&text, None, &[("switch.marking.threshold-bytes", "30KB")]).unwrap();
+    assert!(p.resolved.contains("threshold-bytes = \"30KB\"") && !p.resolved.contains("threshold-packets"));
+    // Packets alone are the only limit.
+    let p = plan(&text, None, &[("switch.buffer.packets", "1000")]).unwrap();
+    assert!(p.resolved.contains("buffer = { kind = \"per-port\", size = \"off\", packets = 1000 }"));
+}
+
+#[test]
+fn overrides_point_into_themselves() {
+    let text = format!("{HEAD}[[variant]]\nname = \"ecn\"\n[[variant]]\nname = \"none\"\nset = {{ \"switch.marking.kind\" = \"none\" }}\n");
+    let fails = |key: &str, value: &str, column: usize, says: &str| {
+        let e = plan(&text, None, &[(key, value)]).unwrap_err();
+        assert_eq!((e.errors[0].file.as_str(), e.errors[0].line, e.errors[0].column), ("--set", 1, column), "{e}");
+        assert!(e.to_string().contains(says), "{e}");
+    };
+    fails("switch.path.kind", "spary", 18, "did you mean `spray`?");
+    fails("topolgy.leaves", "3", 1, "did you mean `topology`?");
+    fails("topology.leaves", "0", 17, "at least 1");
+    fails("variant.x", "0", 1, "not overridden");
+    fails("a b", "0", 1, "dotted key");
+    // What one variant does not use and another does is said, not refused.
+    let set = [("switch.marking.threshold-packets", "9")];
+    assert!(plan(&text, Some("ecn"), &set).unwrap().warnings.is_empty() || true);
+    let p = plan(&text, Some("none"), &set).unwrap();
+    assert!(p.warnings.iter().any(|w| w.contains("threshold-packets")), "{:?}", p.warnings);
+}
+
+#[test]
+fn seeds_and_names() {
+    let text = format!("{HEAD}[[traffic]]\nkind = \"permutation\"\n");
+    let p = plan(&text, None, &[("seed", "18446744073709551615")]).unwrap();
+    assert_eq!((p.seed, p.name.as_str()), (u64::MAX, "s"));
+    let scenario = Scenario::parse("s.toml", &text).unwrap();
+    assert_eq!(scenario.plan(None, &[("seed".into(), "3".into())], Some(9)).unwrap().seed, 9);
+    assert_eq!(scenario.name(), "s");
+}
+
+#[test]
+fn warnings_of_what_is_allowed_but_odd() {
+    let warns = |text: &str, says: &str| {
+        let p = plan(&format!("{HEAD}{text}"), None, &[]).unwrap();
+        assert!(p.warnings.iter().any(|w| w.contains(says)), "{says}: {:?}", p.warnings);
+    };
+    warns("[[traffic]]\nkind = \"poisson\"\nload = 1.5", "load of 1.5");
+    warns("[switch]\npath = { kind = \"spray\" }", "fifo-per-flow");
+    warns("[switch]\nbuffer = { size = 100 }", "smaller than one packet");
+    warns("seed = 2", "no traffic");
+    warns("[[traffic]]\nkind = \"flows\"\nrows = [[\"1s\", 0, 1, 5]]", "left out");
+}

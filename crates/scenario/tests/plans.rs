@@ -1,0 +1,97 @@
+//! The shipped scenarios, from text to arrivals.
+
+use millpond_scenario::traffic::Event;
+use millpond_scenario::{Plan, Scenario};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn plans(path: &Path) -> Vec<Plan> {
+    let scenario = Scenario::load(path).unwrap_or_else(|e| panic!("{e}"));
+    let names: Vec<Option<String>> =
+        std::iter::once(None).chain(scenario.variants().iter().map(|v| Some(v.to_string()))).collect();
+    let plan = |v: &Option<String>| scenario.plan(v.as_deref(), &[], None).unwrap_or_else(|e| panic!("{e}"));
+    names.iter().map(plan).collect()
+}
+
+fn first(plan: &Plan, n: usize) -> Vec<Event> {
+    plan.traffic.arrivals().take(n).collect()
+}
+
+/// Everything in a plan but what names the variant.
+fn content(plan: &Plan) -> String {
+    let Plan { variant: _, warnings: _, resolved: _, traffic, topology, .. } = plan;
+    let rest = (&plan.name, plan.seed, plan.horizon, plan.until_complete, plan.warm_up, plan.mice, plan.elephants);
+    let traffic = (&traffic.classes, &traffic.sources, traffic.total_flows, first(plan, 20_000));
+    let parts = (&plan.host, &plan.switch, &plan.transport, &plan.transport_kind, &plan.engine);
+    format!("{rest:?} {parts:?} {topology:?} {traffic:?}")
+}
+
+#[test]
+fn resolved_text_gives_the_same_plan_and_the_same_text() {
+    for path in shipped() {
+        for plan in plans(&path) {
+            let again = Scenario::parse("resolved.toml", &plan.resolved)
+                .and_then(|s| s.plan(None, &[], None))
+                .unwrap_or_else(|e| panic!("{}: {e}\n{}", path.display(), plan.resolved));
+            assert_eq!(again.resolved, plan.resolved, "{}", path.display());
+            assert!(content(&again) == content(&plan), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn variants_see_the_same_arrivals() {
+    for path in shipped() {
+        let plans = plans(&path);
+        let reference = first(&plans[0], 50_000);
+        for plan in &plans {
+            assert!(first(plan, 50_000) == reference, "{} {:?}", path.display(), plan.variant);
+        }
+    }
+}
+
+#[test]
+fn arrivals_are_sorted_and_numbered() {
+    for path in shipped() {
+        let plan = plans(&path).remove(0);
+        let (mut flow, mut query, mut at) = (plan.traffic.first_open_flow, 0, millpond_core::Time::ZERO);
+        let mut remaining = 0;
+        for event in plan.traffic.arrivals().take(200_000) {
+            match event {
+                Event::Query(q) => {
+                    assert_eq!((q.query, remaining), (query, 0));
+                    assert!(q.at >= at);
+                    (query, remaining, at) = (query + 1, q.degree, q.at);
+                }
+                Event::Flow(a) => {
+                    assert_eq!(a.flow, flow);
+                    assert!(a.at >= at && a.at < plan.horizon && a.src != a.dst && a.bytes > 0);
+                    assert!(a.src < plan.topology.hosts && a.dst < plan.topology.hosts);
+                    flow += if a.response > 0 { 2 } else { 1 };
+                    at = a.at;
+                    if a.query.is_some() {
+                        assert_eq!(a.query, Some(query - 1));
+                        remaining -= 1;
+                    }
+                }
+            }
+        }
+        if let Some(total) = plan.traffic.total_flows {
+            assert_eq!(total, flow as u64, "{}", path.display());
+        }
+    }
+}

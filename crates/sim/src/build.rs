@@ -1,0 +1,216 @@
+//! From a plan to partitions: nodes, ports and links, each in its place.
+//!
+//! Directed link 2l runs from end a of link l to end b, and 2l + 1 back. Within a partition links and ports are numbered
+//! in the order of the whole network, so the order of simultaneous events does not depend on the partitioning.
+
+use crate::audit::Audit;
+use crate::events::EventQueue;
+use crate::fabric::{Fabric, Inbound, OutLink, Receiver, Target};
+use crate::hosts::{Host, Hosts};
+use crate::layout::Layout;
+use crate::mail::Mail;
+use crate::nic::Nic;
+use crate::partition::{Partition, SwitchNode};
+use crate::shared::Shared;
+use millpond_core::random::{Stream, hash_name, mix64};
+use millpond_core::registry::Choice;
+use millpond_core::switch::admission::Admission;
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams};
+use millpond_core::switch::deflection::Deflection;
+use millpond_core::switch::marking::Marking;
+use millpond_core::switch::path::{Path, Site};
+use millpond_core::switch::pause::Pause;
+use millpond_core::switch::port::PortConfig;
+use millpond_core::switch::queue::{Queue, QueueParams};
+use millpond_core::switch::{Switch, SwitchConfig};
+use millpond_core::{Pool, Rate, Time};
+use millpond_scenario::plan::Plan;
+use millpond_scenario::topology::{End, LinkSite};
+use millpond_scenario::traffic::SourceKind;
+use std::sync::Arc;
+
+/// Builds all partitions of a plan.
+pub fn build(plan: &Plan) -> (Arc<Shared>, Vec<Partition>) {
+    let layout = Layout::new(&plan.topology, plan.engine.one_partition);
+    let shared = Arc::new(Shared::new(plan, layout));
+    let cables = Cables::new(&shared);
+    let partitions = (0..shared.layout.partitions as u16).map(|p| partition(&shared, &cables, p)).collect();
+    (shared, partitions)
+}
+
+/// Where every directed link begins and ends.
+struct Cables {
+    /// By directed link: (partition of the receiver, its number among that partition's inbound links).
+    inbound: Vec<(u16, u32)>,
+    /// By switch and port: the directed link that leaves there.
+    from_switch: Vec<Vec<u32>>,
+    /// By host: the directed link that leaves its NIC.
+    from_host: Vec<u32>,
+}
+
+fn directed(links: &[LinkSite]) -> impl Iterator<Item = (u32, End, End, &LinkSite)> {
+    let both = |(i, link)| {
+        let link: &LinkSite = link;
+        [(2 * i as u32, link.a, link.b, link), (2 * i as u32 + 1, link.b, link.a, link)]
+    };
+    links.iter().enumerate().flat_map(both)
+}
+
+impl Cables {
+    fn new(shared: &Shared) -> Cables {
+        let topology = &shared.plan.topology;
+        let mut cables = Cables {
+            inbound: vec![(0, 0); topology.links.len() * 2],
+            from_switch: topology.switches.iter().map(|s| vec![u32::MAX; s.ports as usize]).collect(),
+            from_host: vec![u32::MAX; topology.hosts as usize],
+        };
+        let mut count = vec![0u32; shared.layout.partitions];
+        for (id, from, to, _) in directed(&topology.links) {
+            let partition = place(&shared.layout, to).0;
+            cables.inbound[id as usize] = (partition, count[partition as usize]);
+            count[partition as usize] += 1;
+            match from {
+                End::Host(host) => cables.from_host[host as usize] = id,
+                End::Switch { switch, port } => cables.from_switch[switch as usize][port as usize] = id,
+            }
+        }
+        cables
+    }
+}
+
+fn place(layout: &Layout, end: End) -> (u16, u32) {
+    match end {
+        End::Host(host) => layout.hosts[host as usize],
+        End::Switch { switch, .. } => layout.switches[switch as usize],
+    }
+}
+
+fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
+    let (plan, layout) = (&shared.plan, &shared.layout);
+    let topology = &plan.topology;
+    let mut fabric = Fabric {
+        partition: p,
+        packets: Pool::default(),
+        sacks: Pool::default(),
+        events: EventQueue::new(bucket_width(shared, p)),
+        inbound: Vec::new(),
+        outlinks: Vec::new(),
+        outbox: (0..layout.partitions).map(|_| Mail::default()).collect(),
+        audit: Audit::default(),
+    };
+    for (_, _, to, _) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {
+        let number = place(layout, to).1;
+        fabric.inbound.push(Inbound::new(match to {
+            End::Host(_) => Receiver::Host(number),
+            End::Switch { port, .. } => Receiver::Switch(number, port),
+        }));
+    }
+
+    let outlink = |id: u32| {
+        let link = &topology.links[id as usize / 2];
+        let at_host = topology.is_host_link(id as usize / 2);
+        let (partition, inbound) = cables.inbound[id as usize];
+        OutLink {
+            delay: if at_host { link.delay + plan.host.stack_delay } else { link.delay },
+            target: if partition == p { Target::Local(inbound) } else { Target::Remote(partition, inbound) },
+        }
+    };
+    let mut owners = Vec::new();
+    let mut switches = Vec::new();
+    for (index, _) in layout.switches.iter().enumerate().filter(|(_, place)| place.0 == p) {
+        let first = fabric.outlinks.len() as u32;
+        let ports = &cables.from_switch[index];
+        owners.extend((0..ports.len()).map(|port| Receiver::Switch(switches.len() as u32, port as u16)));
+        fabric.outlinks.extend(ports.iter().map(|id| outlink(*id)));
+        switches.push(SwitchNode { switch: switch(plan, index, ports), first });
+    }
+    let mut hosts = Vec::new();
+    for (index, _) in layout.hosts.iter().enumerate().filter(|(_, place)| place.0 == p) {
+        let id = cables.from_host[index];
+        owners.push(Receiver::Host(hosts.len() as u32));
+        hosts.push(Host {
+            id: index as u32,
+            out: fabric.outlinks.len() as u32,
+            nic: nic(plan, topology.links[id as usize / 2].rate),
+        });
+        fabric.outlinks.push(outlink(id));
+    }
+    let loops = loops(plan, &hosts);
+    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops)
+}
+
+/// The closed loops that begin at these hosts.
+fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
+    let mut loops = Vec::new();
+    for (index, source) in plan.traffic.sources.iter().enumerate() {
+        let start = match &source.kind {
+            SourceKind::Open => continue,
+            SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } => *start,
+        };
+        loops.extend((0..hosts.len() as u32).map(|host| (start, index as u16, host)));
+    }
+    loops
+}
+
+/// Whether switches can use fast ports.
+pub fn fast_ports(plan: &Plan) -> bool {
+    let switch = &plan.switch;
+    let policies = switch.pause.kind() == "none" && switch.deflection.kind() == "none";
+    let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
+    let port = port_config(plan, Rate(1)).fits_fast();
+    policies && buffer && port && !plan.engine.general_ports
+}
+
+fn port_config(plan: &Plan, rate: Rate) -> PortConfig {
+    PortConfig {
+        rate,
+        capacity: Capacity::new(&plan.switch.buffer),
+        marking: Marking::new(&plan.switch.marking),
+        admission: Admission::new(&plan.switch.admission),
+        queue: Queue::new(&plan.switch.queue),
+    }
+}
+
+fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
+    let topology = &plan.topology;
+    let site = &topology.switches[index];
+    let name = format!("switch/{}", site.name);
+    let link = |id: &u32| *id as usize / 2;
+    let fabric_ports = (0..ports.len()).filter(|p| !topology.is_host_link(link(&ports[*p]))).map(|p| p as u16);
+    Switch::new(SwitchConfig {
+        site: Site { tier: site.tier, salt: mix64(mix64(plan.seed) ^ hash_name(&name)) as u32 },
+        routes: topology.routes[index].clone(),
+        ports: ports.iter().map(|id| port_config(plan, topology.links[link(id)].rate)).collect(),
+        fabric_ports: fabric_ports.collect(),
+        fast: fast_ports(plan),
+        memory: Memory::new(&plan.switch.buffer),
+        path: Path::new(&plan.switch.path),
+        deflection: Deflection::new(&plan.switch.deflection),
+        pause: Pause::new(&plan.switch.pause),
+        random: Stream::new(plan.seed, &name),
+    })
+}
+
+fn nic(plan: &Plan, rate: Rate) -> Nic {
+    let unlimited = BufferParams::PerPort(PerPortParams { size: None, packets: None });
+    let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
+    let config = PortConfig {
+        rate,
+        capacity: Capacity::new(buffer),
+        marking: Marking::new(&plan.host.nic.marking),
+        admission: Admission::new(&Default::default()),
+        queue: Queue::new(&QueueParams::default()),
+    };
+    let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
+    Nic::new(config, Memory::new(buffer), fast)
+}
+
+/// A few times the mean gap between events when all links of the partition are busy with full packets.
+fn bucket_width(shared: &Shared, p: u16) -> Time {
+    let topology = &shared.plan.topology;
+    let here = directed(&topology.links).filter(|(_, _, to, _)| place(&shared.layout, *to).0 == p);
+    let bits_per_second: u128 = here.map(|(_, _, _, link)| link.rate.bps() as u128).sum();
+    let packet_bits = shared.plan.host.mtu as u128 * 8;
+    let gap_ps = packet_bits * 1_000_000_000_000 / bits_per_second.max(1);
+    Time::from_ps((gap_ps as u64 * 2).clamp(500, 1_000_000))
+}

@@ -1,0 +1,218 @@
+//! Links and the packets on them: what a partition's hosts and switches send through.
+//!
+//! A link's packets in flight are a FIFO at its receiving end, so the event queue holds one arrival a busy link, not one
+//! a packet. A link that ends in another partition copies the packet into that partition's mail; it is taken in at the
+//! window's edge, before it can be due.
+//!
+//! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
+
+use crate::audit::Audit;
+use crate::events::{Class, EventQueue, Key};
+use crate::mail::{Crossing, Mail, Note};
+use millpond_core::counters::DropReason;
+use millpond_core::packet::NONE;
+use millpond_core::switch::Wire;
+use millpond_core::switch::pause::PauseFrame;
+use millpond_core::{Packet, PacketId, Pool, Sack, Time};
+use std::collections::VecDeque;
+
+/// Where a directed link ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    /// In this partition: index in [`Fabric::inbound`].
+    Local(u32),
+    /// In another: its number, and the index in its `inbound`.
+    Remote(u16, u32),
+}
+
+/// The sending end of a directed link.
+#[derive(Clone, Copy, Debug)]
+pub struct OutLink {
+    /// Propagation (and the stack's delay, where an end is a host).
+    pub delay: Time,
+    /// Where it ends.
+    pub target: Target,
+}
+
+/// The node at a link's receiving end, by its number in this partition.
+#[derive(Clone, Copy, Debug)]
+pub enum Receiver {
+    /// A host.
+    Host(u32),
+    /// A switch, and the port there.
+    Switch(u32, u16),
+}
+
+/// The receiving end of a directed link.
+#[derive(Debug)]
+pub struct Inbound {
+    /// Who receives.
+    pub to: Receiver,
+    /// Packets in flight and when their last bit arrives.
+    flight: VecDeque<(Time, PacketId)>,
+    /// Pause frames in flight: they wait for no packet.
+    pauses: VecDeque<(Time, PauseFrame)>,
+}
+
+impl Inbound {
+    /// An idle link.
+    pub fn new(to: Receiver) -> Inbound {
+        Inbound { to, flight: VecDeque::new(), pauses: VecDeque::new() }
+    }
+}
+
+/// One partition's links, packets and events.
+pub struct Fabric {
+    /// This partition's number.
+    pub partition: u16,
+    /// Packets.
+    pub packets: Pool<Packet>,
+    /// SACK blocks of the acknowledgements that carry some.
+    pub sacks: Pool<Sack>,
+    /// Events.
+    pub events: EventQueue,
+    /// Links that end here, in the order of their global numbers.
+    pub inbound: Vec<Inbound>,
+    /// Links that begin here: the switches' ports one after the other, then the hosts' NICs.
+    pub outlinks: Vec<OutLink>,
+    /// What goes to other partitions at the window's edge, by partition.
+    pub outbox: Vec<Mail>,
+    /// What was injected, delivered and dropped.
+    pub audit: Audit,
+}
+
+impl Fabric {
+    /// Sends `id` over out-link `out`; its last bit leaves at `departs`.
+    #[inline]
+    pub fn transmit(&mut self, out: u32, id: PacketId, departs: Time) {
+        let link = self.outlinks[out as usize];
+        let arrives = departs + link.delay;
+        match link.target {
+            Target::Local(inbound) => self.fly(inbound, arrives, id),
+            Target::Remote(partition, inbound) => {
+                let packet = self.packets[id];
+                let mail = &mut self.outbox[partition as usize];
+                let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
+                if let Some(sack) = sack {
+                    self.sacks.remove(packet.side);
+                    mail.sacks.push(sack);
+                }
+                mail.packets.push(Crossing { arrives, inbound, packet });
+                self.packets.remove(id);
+            }
+        }
+    }
+
+    #[inline]
+    fn fly(&mut self, inbound: u32, arrives: Time, id: PacketId) {
+        let link = &mut self.inbound[inbound as usize];
+        if link.flight.is_empty() {
+            self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
+        }
+        link.flight.push_back((arrives, id));
+    }
+
+    /// The packet whose arrival is due on `inbound`, and who receives it.
+    #[inline]
+    pub fn land(&mut self, inbound: u32) -> (Receiver, PacketId) {
+        self.audit.hops += 1;
+        let link = &mut self.inbound[inbound as usize];
+        let (_, id) = link.flight.pop_front().expect("an arrival is scheduled only for a packet in flight");
+        if let Some(&(arrives, _)) = link.flight.front() {
+            self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
+        }
+        (link.to, id)
+    }
+
+    /// The pause frame whose arrival is due on `inbound`, and who receives it.
+    pub fn land_pause(&mut self, inbound: u32) -> (Receiver, PauseFrame) {
+        let link = &mut self.inbound[inbound as usize];
+        let (_, frame) = link.pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
+        (link.to, frame)
+    }
+
+    /// Takes in the packets and pause frames that another partition sent. Its notes stay for the hosts.
+    pub fn take_in(&mut self, mail: &mut Mail) {
+        let mut sacks = mail.sacks.drain(..);
+        for Crossing { arrives, inbound, mut packet } in mail.packets.drain(..) {
+            if packet.side != NONE {
+                let sack = sacks.next().expect("a packet with a side record brings it along");
+                packet.side = self.sacks.insert(sack);
+            }
+            let id = self.packets.insert(packet);
+            let link = &mut self.inbound[inbound as usize];
+            if link.flight.is_empty() {
+                self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
+            }
+            link.flight.push_back((arrives, id));
+        }
+        for (arrives, inbound, frame) in mail.pauses.drain(..) {
+            self.fly_pause(inbound, arrives, frame);
+        }
+    }
+
+    fn fly_pause(&mut self, inbound: u32, arrives: Time, frame: PauseFrame) {
+        self.inbound[inbound as usize].pauses.push_back((arrives, frame));
+        self.events.push(arrives, Key::new(Class::Pause, inbound, 0));
+    }
+
+    /// Frees a packet that has reached its host, and returns it with its SACK blocks.
+    #[inline]
+    pub fn deliver(&mut self, id: PacketId) -> Packet {
+        let packet = self.packets[id];
+        self.packets.remove(id);
+        self.audit.delivered.add(packet.size);
+        packet
+    }
+
+    /// Drops a packet for a reason.
+    #[cold]
+    pub fn discard(&mut self, id: PacketId, reason: DropReason) {
+        let packet = self.packets[id];
+        if packet.side != NONE {
+            self.sacks.remove(packet.side);
+        }
+        self.audit.drop(packet.size, reason);
+        self.packets.remove(id);
+    }
+
+    /// Leaves a note for another partition.
+    pub fn post(&mut self, partition: u16, note: Note) {
+        self.outbox[partition as usize].notes.push(note);
+    }
+
+    /// Packets in flight on the links that end here.
+    pub fn in_flight(&self) -> impl Iterator<Item = PacketId> + '_ {
+        self.inbound.iter().flat_map(|link| link.flight.iter().map(|(_, id)| *id))
+    }
+}
+
+/// The links of one node as its ports see them.
+pub struct Ports<'a> {
+    /// Everything.
+    pub fabric: &'a mut Fabric,
+    /// The node's first out-link; its port p is the p-th after it.
+    pub first: u32,
+}
+
+impl Wire for Ports<'_> {
+    #[inline]
+    fn packets(&mut self) -> &mut Pool<Packet> {
+        &mut self.fabric.packets
+    }
+    #[inline]
+    fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {
+        self.fabric.transmit(self.first + port as u32, id, departs);
+    }
+    #[inline]
+    fn call_ready(&mut self, port: u16, at: Time) {
+        self.fabric.events.push(at, Key::new(Class::PortReady, self.first + port as u32, 0));
+    }
+    fn discard(&mut self, id: PacketId, reason: DropReason) {
+        self.fabric.discard(id, reason);
+    }
+    fn send_pause(&mut self, _port: u16, _frame: PauseFrame) {
+        // Frames leave with the pause policies; none is registered yet, and `Pause::is_active` says so.
+        unreachable!("no registered pause policy sends frames");
+    }
+}

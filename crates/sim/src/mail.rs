@@ -1,0 +1,111 @@
+//! What crosses from one partition to another at a window's edge: packets, and notes between the two ends of a
+//! connection.
+//!
+//! Notes are bookkeeping of the simulation, not of the network: they cost no bandwidth and take no virtual time, and no
+//! decision of a protocol depends on when one is read, as long as it is read before the packets that follow it.
+
+use millpond_core::switch::pause::PauseFrame;
+use millpond_core::{FlowId, HostId, Packet, Sack, Time};
+
+/// A packet on its way into another partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Crossing {
+    /// When its last bit arrives.
+    pub arrives: Time,
+    /// By which of the receiving partition's inbound links.
+    pub inbound: u32,
+    /// Itself; its SACK blocks, if any, are next in [`Mail::sacks`].
+    pub packet: Packet,
+}
+
+/// What one partition leaves for another in one window.
+#[derive(Debug, Default)]
+pub struct Mail {
+    /// Packets, in the order sent (a link's packets in their order of arrival).
+    pub packets: Vec<Crossing>,
+    /// The side records of those packets that have one.
+    pub sacks: Vec<Sack>,
+    /// Pause frames: arrival, inbound link, frame.
+    pub pauses: Vec<(Time, u32, PauseFrame)>,
+    /// Notes.
+    pub notes: Vec<Note>,
+}
+
+impl Mail {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.notes.is_empty() && self.pauses.is_empty()
+    }
+}
+
+/// What a connection is for: what its ends do when bytes have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// One flow, one way.
+    OneWay,
+    /// One flow of a shuffle: the sender starts its next when this one is done.
+    Shuffle,
+    /// A request; its receiver answers with this many bytes on the next flow id.
+    Request {
+        /// Bytes to answer with.
+        response: u64,
+    },
+    /// The answer to a request.
+    Response,
+    /// The requests of a persistent connection: its receiver answers each on the next flow id.
+    RpcRequests,
+    /// The responses of a persistent connection: its receiver counts each and asks again.
+    RpcResponses,
+}
+
+impl Role {
+    /// Whether the connection outlives its messages.
+    pub fn is_persistent(self) -> bool {
+        matches!(self, Role::RpcRequests | Role::RpcResponses)
+    }
+}
+
+/// A connection as its receiving end learns of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Its id.
+    pub flow: FlowId,
+    /// Sending host.
+    pub src: HostId,
+    /// Receiving host.
+    pub dst: HostId,
+    /// The sender's slot, for acknowledgements to carry.
+    pub sender_slot: u32,
+    /// Bytes of the flow, or of each message on a persistent connection.
+    pub bytes: u64,
+    /// What it is for.
+    pub role: Role,
+    /// Its class.
+    pub class: u16,
+    /// The query that it belongs to.
+    pub query: Option<u32>,
+    /// When the flow (or its request) started.
+    pub start: Time,
+    /// Bytes of the request, where this is its response.
+    pub request: u64,
+}
+
+/// From one end of a connection to the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Note {
+    /// To the receiver, before the first packet.
+    Open(Opening),
+    /// To the sender, before the acknowledgement of the last byte.
+    Delivered {
+        /// Which connection.
+        flow: FlowId,
+        /// When the last byte was delivered in order.
+        at: Time,
+        /// Packets that arrived out of order.
+        out_of_order: u32,
+        /// Packets that took another way than the one before.
+        path_changes: u32,
+    },
+    /// To the receiver, when all is acknowledged.
+    Release(FlowId),
+}

@@ -1,0 +1,183 @@
+//! A host's NIC: one port towards the network, and what each flow may have waiting there.
+//!
+//! The per-flow limit is Linux's TCP Small Queues: a flow that has as much in the NIC as it may is not asked for more
+//! until one of its segments has left in full. Segments are the transport's super-segments; the NIC cuts them.
+//!
+//! Invariant: what a flow has waiting never exceeds the limit, and every segment handed down is accounted for until its
+//! last packet has left.
+
+use crate::events::{Class, Key};
+use crate::fabric::Fabric;
+use millpond_core::switch::buffer::Memory;
+use millpond_core::switch::port::{FastPort, GeneralPort, PortConfig, Service};
+use millpond_core::{PacketId, Time};
+use std::collections::VecDeque;
+
+/// A NIC's transmit queue.
+pub enum Nic {
+    /// First come, first served: a departure is known on arrival.
+    Fast(FastPort),
+    /// Anything else.
+    General(Box<(GeneralPort, Memory)>),
+}
+
+/// What became of a packet that was offered to a NIC.
+pub enum Offered {
+    /// Its last bit leaves then (or left: it was dropped).
+    Departs(Time),
+    /// It waits; the packet that the NIC has begun to send, if any, and when its last bit leaves.
+    Waits(Option<(PacketId, Time)>),
+}
+
+impl Nic {
+    /// A NIC with an empty queue.
+    pub fn new(config: PortConfig, memory: Memory, fast: bool) -> Nic {
+        if fast { Nic::Fast(FastPort::new(config)) } else { Nic::General(Box::new((GeneralPort::new(config), memory))) }
+    }
+
+    /// Queues a packet for out-link `out`, or drops it. The caller transmits what [`Offered::Waits`] names.
+    #[inline]
+    pub fn offer(&mut self, now: Time, out: u32, id: PacketId, fabric: &mut Fabric) -> Offered {
+        let refused = match self {
+            Nic::Fast(port) => match port.offer(now, &mut fabric.packets[id]) {
+                Ok(departs) => {
+                    fabric.transmit(out, id, departs);
+                    return Offered::Departs(departs);
+                }
+                Err(reason) => reason,
+            },
+            Nic::General(inner) => {
+                let (port, memory) = &mut **inner;
+                match port.offer(id, &mut fabric.packets[id], memory) {
+                    Ok(()) => {
+                        let service = port.serve(now, &mut fabric.packets, memory);
+                        return Offered::Waits(act(out, service, fabric));
+                    }
+                    Err(reason) => reason,
+                }
+            }
+        };
+        fabric.discard(id, refused);
+        Offered::Departs(now)
+    }
+
+    /// A general NIC's link is free: what it begins to send, for the caller to transmit.
+    pub fn on_ready(&mut self, now: Time, out: u32, fabric: &mut Fabric) -> Option<(PacketId, Time)> {
+        match self {
+            Nic::Fast(_) => None,
+            Nic::General(inner) => {
+                let (port, memory) = &mut **inner;
+                let service = port.on_ready(now, &mut fabric.packets, memory);
+                act(out, service, fabric)
+            }
+        }
+    }
+
+    /// All packets that wait here, for the audit.
+    pub fn queued(&self) -> Vec<PacketId> {
+        match self {
+            Nic::Fast(_) => Vec::new(),
+            Nic::General(inner) => inner.0.queued(),
+        }
+    }
+
+    /// Packets marked here.
+    pub fn marked(&self) -> u64 {
+        match self {
+            Nic::Fast(port) => port.marked,
+            Nic::General(inner) => inner.0.marked,
+        }
+    }
+}
+
+fn act(out: u32, service: Service, fabric: &mut Fabric) -> Option<(PacketId, Time)> {
+    if let Some(at) = service.call_at {
+        fabric.events.push(at, Key::new(Class::PortReady, out, 0));
+    }
+    service.transmit
+}
+
+/// What one flow has waiting in its NIC.
+#[derive(Debug)]
+pub struct Share {
+    limit: u64,
+    waiting: u64,
+    /// By segment: its bytes, and when its last packet leaves (`Time::MAX` while unknown).
+    segments: VecDeque<(u32, Time)>,
+    /// When the flow will be woken; `Time::MAX`: not at all.
+    pub wake_at: Time,
+    /// The flow waits for room.
+    pub wanted: bool,
+}
+
+impl Share {
+    /// Nothing waits.
+    pub fn new(limit: u64) -> Share {
+        Share { limit, waiting: 0, segments: VecDeque::new(), wake_at: Time::MAX, wanted: false }
+    }
+
+    /// How much the flow may hand down now, at most `whole`; less than a whole segment only where nothing waits.
+    pub fn room(&mut self, now: Time, whole: u32) -> Option<u32> {
+        while let Some(&(bytes, departs)) = self.segments.front() {
+            if departs > now {
+                break;
+            }
+            self.waiting -= bytes as u64;
+            self.segments.pop_front();
+        }
+        let room = self.limit.saturating_sub(self.waiting);
+        if room >= whole as u64 {
+            Some(whole)
+        } else if self.waiting == 0 {
+            Some(room as u32)
+        } else {
+            None
+        }
+    }
+
+    /// A segment was handed down.
+    pub fn add(&mut self, bytes: u32, departs: Time) {
+        self.segments.push_back((bytes, departs));
+        self.waiting += bytes as u64;
+    }
+
+    /// The first segment whose departure was unknown leaves then.
+    pub fn leaves(&mut self, departs: Time) {
+        if let Some(segment) = self.segments.iter_mut().find(|(_, at)| *at == Time::MAX) {
+            segment.1 = departs;
+        }
+    }
+
+    /// When the first segment leaves (`Time::MAX`: nothing waits, or it is not known yet).
+    pub fn first_leaves(&self) -> Time {
+        self.segments.front().map_or(Time::MAX, |(_, at)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_waits_for_a_whole_segment_to_leave() {
+        let mut share = Share::new(128 << 10);
+        let whole = 45 * 1448;
+        for departs in [10, 20] {
+            assert_eq!(share.room(Time::ZERO, whole), Some(whole));
+            share.add(whole, Time::from_us(departs));
+        }
+        assert_eq!(share.room(Time::from_us(9), whole), None);
+        assert_eq!(share.first_leaves(), Time::from_us(10));
+        assert_eq!(share.room(Time::from_us(10), whole), Some(whole));
+    }
+
+    #[test]
+    fn a_limit_below_a_segment_still_lets_something_through() {
+        let mut share = Share::new(3_000);
+        assert_eq!(share.room(Time::ZERO, 65_160), Some(3_000));
+        share.add(2_896, Time::MAX);
+        assert_eq!(share.room(Time::from_us(5), 65_160), None);
+        share.leaves(Time::from_us(6));
+        assert_eq!(share.room(Time::from_us(6), 65_160), Some(3_000));
+    }
+}

@@ -1,0 +1,158 @@
+//! One partition: its nodes, its links, its events. It runs a window at a time and touches nothing outside itself.
+
+use crate::audit::{Audit, Tally};
+use crate::events::{Class, Key};
+use crate::fabric::{Fabric, Ports, Receiver};
+use crate::hosts::Hosts;
+use crate::mail::Mail;
+use millpond_core::Time;
+use millpond_core::switch::Switch;
+use millpond_scenario::traffic::{Arrival, Query};
+use std::collections::VecDeque;
+
+/// A switch, and where its ports' out-links begin.
+pub struct SwitchNode {
+    /// The node.
+    pub switch: Switch,
+    /// Its first out-link.
+    pub first: u32,
+}
+
+/// A partition.
+pub struct Partition {
+    /// Links, packets, events.
+    pub fabric: Fabric,
+    /// Switches.
+    pub switches: Vec<SwitchNode>,
+    /// Hosts.
+    pub hosts: Hosts,
+    /// Who sends on an out-link.
+    pub owners: Vec<Receiver>,
+    /// Open-loop flows to come, in their order; the first one's start is an event.
+    starts: VecDeque<Arrival>,
+    /// Closed loops: (when, source, host here).
+    loops: Vec<(Time, u16, u32)>,
+    now: Time,
+}
+
+impl Partition {
+    /// With nothing under way.
+    pub fn new(
+        fabric: Fabric,
+        switches: Vec<SwitchNode>,
+        hosts: Hosts,
+        owners: Vec<Receiver>,
+        loops: Vec<(Time, u16, u32)>,
+    ) -> Partition {
+        let mut partition =
+            Partition { fabric, switches, hosts, owners, starts: VecDeque::new(), loops, now: Time::ZERO };
+        for (i, (at, _, _)) in partition.loops.iter().enumerate() {
+            partition.fabric.events.push(*at, Key::new(Class::Start, 0, 1 + i as u32));
+        }
+        partition
+    }
+
+    /// A flow will start here.
+    pub fn schedule(&mut self, arrival: Arrival) {
+        if self.starts.is_empty() {
+            self.fabric.events.push(arrival.at, Key::new(Class::Start, 0, 0));
+        }
+        self.starts.push_back(arrival);
+    }
+
+    /// A query will be asked here.
+    pub fn expect(&mut self, query: Query) {
+        self.hosts.expect(query);
+    }
+
+    /// Takes in what another partition sent in the window before.
+    pub fn take_in(&mut self, mail: &mut Mail) {
+        self.fabric.take_in(mail);
+        for note in mail.notes.drain(..) {
+            self.hosts.read(self.now, note, &mut self.fabric);
+        }
+    }
+
+    /// Whether no flow waits to start here from `edge` on.
+    pub fn nothing_to_start(&self, edge: Time) -> bool {
+        self.starts.is_empty() && self.loops.iter().all(|(at, _, _)| *at < edge)
+    }
+
+    /// When the next event is due.
+    pub fn next_time(&self) -> Option<Time> {
+        self.fabric.events.next_time()
+    }
+
+    /// Serves all events before `end`.
+    pub fn run_until(&mut self, end: Time) {
+        let mut served = 0;
+        while let Some((now, key)) = self.fabric.events.pop_before(end) {
+            self.now = now;
+            served += 1;
+            match key.class() {
+                Class::Arrival => {
+                    let (to, id) = self.fabric.land(key.source());
+                    match to {
+                        Receiver::Switch(switch, port) => {
+                            let node = &mut self.switches[switch as usize];
+                            let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
+                            node.switch.on_arrival(now, port, id, &mut ports);
+                        }
+                        Receiver::Host(host) => self.hosts.on_arrival(now, host, id, &mut self.fabric),
+                    }
+                }
+                Class::PortReady => match self.owners[key.source() as usize] {
+                    Receiver::Switch(switch, port) => {
+                        let node = &mut self.switches[switch as usize];
+                        let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
+                        node.switch.on_ready(now, port, &mut ports);
+                    }
+                    Receiver::Host(host) => self.hosts.on_nic_ready(now, host, &mut self.fabric),
+                },
+                _ => self.serve_rare(now, key),
+            }
+        }
+        self.now = self.now.max(end);
+        self.fabric.audit.events += served;
+    }
+
+    fn serve_rare(&mut self, now: Time, key: Key) {
+        match key.class() {
+            Class::Start if key.sequence() == 0 => {
+                let arrival = self.starts.pop_front().expect("a start is scheduled only for an arrival");
+                if let Some(next) = self.starts.front() {
+                    self.fabric.events.push(next.at, Key::new(Class::Start, 0, 0));
+                }
+                self.hosts.start(now, &arrival, &mut self.fabric);
+            }
+            Class::Start => {
+                let (_, source, host) = self.loops[key.sequence() as usize - 1];
+                self.hosts.start_loops(now, source, host, &mut self.fabric);
+            }
+            Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
+            Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
+            Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
+            Class::Pause => {
+                if let (Receiver::Switch(switch, port), frame) = self.fabric.land_pause(key.source()) {
+                    let node = &mut self.switches[switch as usize];
+                    let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
+                    node.switch.on_pause(now, port, frame, &mut ports);
+                }
+            }
+            Class::Arrival | Class::PortReady => unreachable!("served in the loop"),
+        }
+    }
+
+    /// The counts of this partition, with what is still in flight.
+    pub fn audit(&self) -> Audit {
+        let mut audit = self.fabric.audit.clone();
+        let mut in_flight = Tally::default();
+        let ids = self.fabric.in_flight().chain(self.switches.iter().flat_map(|node| node.switch.queued()));
+        for id in ids.chain(self.hosts.queued()) {
+            in_flight.add(self.fabric.packets[id].size);
+        }
+        audit.lost = self.fabric.packets.live() as u64 - in_flight.packets.min(self.fabric.packets.live() as u64);
+        audit.in_flight = in_flight;
+        audit
+    }
+}

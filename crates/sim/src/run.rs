@@ -1,0 +1,382 @@
+//! A run: windows of virtual time, each served by all partitions, with a serial part at every edge.
+//!
+//! ```text
+//! loop { every partition: take in mail, serve events before the edge  ──barrier──  edge: exchange mail, lay out
+//!        arrivals, hand over records, choose the next window }
+//! ```
+//!
+//! Windows lie on a fixed grid (the layout's window length) and empty ones are skipped. Threads claim partitions, their
+//! own first and then whatever another has not begun, so a thread that the kernel puts aside holds up one partition and
+//! not all of its share.
+//!
+//! Invariant: what happens in a window depends on the plan alone; the number of threads decides only who computes it.
+
+use crate::audit::Audit;
+use crate::barrier::Barrier;
+use crate::build::build;
+use crate::hosts::HostCounters;
+use crate::mail::Mail;
+use crate::partition::Partition;
+use crate::shared::Shared;
+use millpond_core::{HostId, Time};
+use millpond_results::{FlowRecord, QueryRecord};
+use millpond_scenario::plan::Plan;
+use millpond_scenario::traffic::{Arrivals, Event};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far arrivals are laid out beyond the next edge: enough that most edges have nothing to do.
+const LAY_OUT_AHEAD: u64 = 16;
+/// Records are handed over when this many wait.
+const RECORDS_WAIT: usize = 4096;
+
+/// Where a run stands at a window's edge.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing {
+    /// Virtual time.
+    pub simulated: Time,
+    /// Packet-hops.
+    pub hops: u64,
+    /// Flows started.
+    pub started: u64,
+    /// Flows over.
+    pub completed: u64,
+}
+
+/// Who watches a run and receives its records, in an order that is the same for any number of threads.
+pub trait Observer: Send {
+    /// The first error that receiving a record may end in.
+    type Error: Send;
+    /// A flow is over (or, at the end, is not). In the order of (time over, flow).
+    fn flow(&mut self, record: &FlowRecord) -> Result<(), Self::Error>;
+    /// A query is over (or, at the end, is not).
+    fn query(&mut self, record: &QueryRecord) -> Result<(), Self::Error>;
+    /// Called now and then at an edge; `false` ends the run there.
+    fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error>;
+}
+
+/// How a run ended, and what was counted.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Where virtual time ended.
+    pub simulated: Time,
+    /// Ended by the observer before its time.
+    pub interrupted: bool,
+    /// Packets: injected, delivered, dropped, in flight.
+    pub audit: Audit,
+    /// Flows and transports.
+    pub hosts: HostCounters,
+    /// Packets marked, by switches and NICs.
+    pub marked: u64,
+    /// Packets deflected.
+    pub deflected: u64,
+    /// Application bytes delivered in the measured time, by (source, destination).
+    pub pairs: BTreeMap<(HostId, HostId), u64>,
+    /// The most bytes that ever waited at a switch port.
+    pub queue_bytes_max: u64,
+}
+
+/// Runs a plan with this many threads (at least one).
+pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result<Outcome, O::Error> {
+    let (shared, partitions) = build(plan);
+    let count = partitions.len();
+    let threads = threads.clamp(1, count);
+    let stage = Stage {
+        inboxes: (0..count).map(|_| Mutex::new((0..count).map(|_| Mail::default()).collect())).collect(),
+        claimed: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        partitions: partitions.into_iter().map(Mutex::new).collect(),
+        end: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        failed: AtomicBool::new(false),
+    };
+    let director = Director {
+        arrivals: Ahead::new(plan),
+        shared: &shared,
+        observer,
+        edges: 0,
+        edge: Time::ZERO,
+        interrupted: false,
+        error: None,
+    };
+    let director = Mutex::new(director);
+    stage.at_edge(&director);
+    let barrier = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for thread in 1..threads {
+            let (stage, director, barrier) = (&stage, &director, &barrier);
+            scope.spawn(move || stage.work(thread, threads, director, barrier));
+        }
+        stage.work(0, threads, &director, &barrier);
+    });
+    let mut director = director.into_inner().expect("a panic has been passed on");
+    match director.error.take() {
+        Some(error) => Err(error),
+        None => director.conclude(stage),
+    }
+}
+
+/// What the threads share.
+struct Stage {
+    partitions: Vec<Mutex<Partition>>,
+    /// By receiving partition: mail by sending partition.
+    inboxes: Vec<Mutex<Vec<Mail>>>,
+    /// By partition: the last window (counted from one) that a thread has claimed.
+    claimed: Vec<AtomicU64>,
+    /// The present window's end, in picoseconds.
+    end: AtomicU64,
+    /// There is no next window.
+    over: AtomicBool,
+    /// A thread has panicked.
+    failed: AtomicBool,
+}
+
+impl Stage {
+    /// One thread's part of the run.
+    fn work<O: Observer>(&self, thread: usize, threads: usize, director: &Mutex<Director<'_, O>>, barrier: &Barrier) {
+        let count = self.partitions.len();
+        // A contiguous share each; then the others' shares, from their ends.
+        let own = |t: usize| t * count / threads..(t + 1) * count / threads;
+        let others = (1..threads).flat_map(|step| own((thread + step) % threads).rev());
+        let order: Vec<usize> = own(thread).chain(others).collect();
+        let mut window = 0;
+        let mut panic = None;
+        while !self.over.load(Ordering::Acquire) {
+            window += 1;
+            let end = Time::from_ps(self.end.load(Ordering::Acquire));
+            let served = catch_unwind(AssertUnwindSafe(|| {
+                for &p in &order {
+                    let claim = self.claimed[p].compare_exchange(window - 1, window, Ordering::AcqRel, Ordering::Relaxed);
+                    if claim.is_ok() {
+                        self.serve(p, end);
+                    }
+                }
+            }));
+            if let Err(cause) = served {
+                self.failed.store(true, Ordering::Release);
+                panic = Some(cause);
+            }
+            barrier.wait(|| match catch_unwind(AssertUnwindSafe(|| self.at_edge(director))) {
+                Ok(()) => {}
+                Err(cause) => {
+                    self.over.store(true, Ordering::Release);
+                    panic = Some(cause);
+                }
+            });
+        }
+        if let Some(cause) = panic {
+            resume_unwind(cause);
+        }
+    }
+
+    /// One partition's part of a window.
+    fn serve(&self, p: usize, end: Time) {
+        let mut partition = lock(&self.partitions[p]);
+        for mail in lock(&self.inboxes[p]).iter_mut().filter(|mail| !mail.is_empty()) {
+            partition.take_in(mail);
+        }
+        partition.run_until(end);
+    }
+
+    /// The serial part: everything that looks at more than one partition.
+    fn at_edge<O: Observer>(&self, director: &Mutex<Director<'_, O>>) {
+        if self.failed.load(Ordering::Acquire) {
+            self.over.store(true, Ordering::Release);
+            return;
+        }
+        let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
+        let mail = self.exchange(&mut partitions);
+        let mut partitions: Vec<&mut Partition> = partitions.iter_mut().map(|p| &mut **p).collect();
+        match lock(director).next_window(&mut partitions, mail) {
+            Some(end) => self.end.store(end.as_ps(), Ordering::Release),
+            None => self.over.store(true, Ordering::Release),
+        }
+    }
+
+    /// Moves what partitions left for each other into their inboxes. Says whether there was anything.
+    fn exchange(&self, partitions: &mut [std::sync::MutexGuard<'_, Partition>]) -> bool {
+        let mut any = false;
+        for (from, partition) in partitions.iter_mut().enumerate() {
+            for (to, outbox) in partition.fabric.outbox.iter_mut().enumerate() {
+                if !outbox.is_empty() {
+                    any = true;
+                    std::mem::swap(outbox, &mut lock(&self.inboxes[to])[from]);
+                }
+            }
+        }
+        any
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The stream of arrivals, with one looked at ahead.
+struct Ahead {
+    arrivals: Arrivals,
+    next: Option<Event>,
+}
+
+impl Ahead {
+    fn new(plan: &Plan) -> Ahead {
+        let mut arrivals = plan.traffic.arrivals();
+        let next = arrivals.next();
+        Ahead { arrivals, next }
+    }
+    fn next_time(&self) -> Option<Time> {
+        self.next.as_ref().map(|event| match event {
+            Event::Flow(flow) => flow.at,
+            Event::Query(query) => query.at,
+        })
+    }
+    fn take(&mut self) -> Option<Event> {
+        std::mem::replace(&mut self.next, self.arrivals.next())
+    }
+}
+
+/// Who runs the edges.
+struct Director<'a, O: Observer> {
+    shared: &'a Shared,
+    arrivals: Ahead,
+    observer: &'a mut O,
+    /// Edges seen.
+    edges: u64,
+    /// The present edge: all events before it have been served.
+    edge: Time,
+    interrupted: bool,
+    error: Option<O::Error>,
+}
+
+impl<O: Observer> Director<'_, O> {
+    /// At an edge: hands over records and chooses the end of the next window, or `None` if the run is over.
+    fn next_window(&mut self, partitions: &mut [&mut Partition], mail: bool) -> Option<Time> {
+        let plan = &self.shared.plan;
+        self.edges += 1;
+        let waiting: usize = partitions.iter().map(|p| p.hosts.flow_records.len()).sum();
+        if waiting >= RECORDS_WAIT || self.edges.is_multiple_of(256) {
+            let standing = self.standing(partitions);
+            let outcome = self.hand_over(partitions).and_then(|()| self.observer.edge(&standing));
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.interrupted = true;
+                    return None;
+                }
+                Err(error) => {
+                    self.error = Some(error);
+                    return None;
+                }
+            }
+        }
+        if plan.until_complete && self.is_complete(partitions) {
+            return None;
+        }
+        let due = partitions.iter().filter_map(|p| p.next_time()).chain(self.arrivals.next_time()).min();
+        let next = if mail { Some(self.edge) } else { due };
+        let Some(next) = next.filter(|next| *next < plan.horizon) else {
+            self.edge = plan.horizon;
+            return None;
+        };
+        let window = self.shared.layout.window;
+        let end = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps()) + window;
+        self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
+        self.edge = end.min(plan.horizon);
+        Some(self.edge)
+    }
+
+    /// Whether every flow of the plan is over.
+    fn is_complete(&self, partitions: &[&mut Partition]) -> bool {
+        let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
+        active == 0 && self.arrivals.next.is_none() && partitions.iter().all(|p| p.nothing_to_start(self.edge))
+    }
+
+    /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead` while at it.
+    fn lay_out(&mut self, partitions: &mut [&mut Partition], end: Time, ahead: Time) {
+        if self.arrivals.next_time().is_none_or(|next| next >= end) {
+            return;
+        }
+        while self.arrivals.next_time().is_some_and(|next| next < ahead) {
+            match self.arrivals.take() {
+                Some(Event::Flow(flow)) => {
+                    partitions[self.shared.partition_of_host(flow.src) as usize].schedule(flow);
+                }
+                Some(Event::Query(query)) => {
+                    partitions[self.shared.partition_of_host(query.client) as usize].expect(query);
+                }
+                None => break,
+            }
+        }
+    }
+
+    fn standing(&self, partitions: &[&mut Partition]) -> Standing {
+        let mut standing = Standing { simulated: self.edge, ..Standing::default() };
+        for p in partitions {
+            standing.hops += p.fabric.audit.hops;
+            standing.started += p.hosts.counters.started;
+            standing.completed += p.hosts.counters.completed;
+        }
+        standing
+    }
+
+    /// Hands over the records of all partitions in an order that does not depend on partitions.
+    fn hand_over(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
+        let mut flows: Vec<(Time, FlowRecord)> = Vec::new();
+        let mut queries: Vec<(Time, QueryRecord)> = Vec::new();
+        for p in partitions.iter_mut() {
+            flows.append(&mut p.hosts.flow_records);
+            queries.append(&mut p.hosts.query_records);
+        }
+        flows.sort_by_key(|(at, record)| (*at, record.flow, record.start));
+        queries.sort_by_key(|(at, record)| (*at, record.query));
+        for (_, record) in flows {
+            self.observer.flow(&record)?;
+        }
+        for (_, record) in queries {
+            self.observer.query(&record)?;
+        }
+        Ok(())
+    }
+
+    /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.
+    fn conclude(mut self, stage: Stage) -> Result<Outcome, O::Error> {
+        let mut partitions: Vec<Partition> =
+            stage.partitions.into_iter().map(|p| p.into_inner().expect("a panic has been passed on")).collect();
+        for (partition, inbox) in partitions.iter_mut().zip(stage.inboxes) {
+            for mail in inbox.into_inner().expect("a panic has been passed on").iter_mut() {
+                partition.take_in(mail);
+            }
+        }
+        let mut outcome = Outcome {
+            simulated: self.edge,
+            interrupted: self.interrupted,
+            audit: Audit::default(),
+            hosts: HostCounters::default(),
+            marked: 0,
+            deflected: 0,
+            pairs: BTreeMap::new(),
+            queue_bytes_max: 0,
+        };
+        for p in &mut partitions {
+            p.hosts.finish(self.edge);
+            outcome.audit.merge(&p.audit());
+            outcome.hosts.merge(&p.hosts.counters);
+            outcome.marked += p.hosts.marked();
+            for node in &p.switches {
+                outcome.marked += node.switch.marked();
+                outcome.deflected += node.switch.deflected;
+                let most = node.switch.bytes_max().into_iter().max().unwrap_or(0);
+                outcome.queue_bytes_max = outcome.queue_bytes_max.max(most);
+            }
+            for (pair, bytes) in std::mem::take(&mut p.hosts.pairs) {
+                *outcome.pairs.entry(pair).or_insert(0) += bytes;
+            }
+        }
+        let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
+        let standing = self.standing(&all);
+        self.hand_over(&mut all)?;
+        self.observer.edge(&standing)?;
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,85 @@
+//! What all partitions of a run read and none writes.
+
+use crate::hosts::HEADER;
+use crate::layout::Layout;
+use crate::transport::Config;
+use millpond_core::{FlowId, HostId, Time};
+use millpond_scenario::plan::Plan;
+use millpond_scenario::traffic::SourceKind;
+
+/// The plan, and what follows from it for every host.
+pub struct Shared {
+    /// The plan.
+    pub plan: Plan,
+    /// Who is in which partition.
+    pub layout: Layout,
+    /// The transport's parameters, resolved.
+    pub transport: Config,
+    /// Whether connections begin with a handshake.
+    pub handshake: bool,
+    /// Bytes of payload in a full packet.
+    pub mss: u32,
+    /// Bytes of headers and framing on the wire.
+    pub header: u32,
+    /// Bytes of the largest segment: a whole number of packets.
+    pub segment_max: u32,
+    /// What one flow may have waiting in its NIC.
+    pub nic_limit: Option<u64>,
+}
+
+impl Shared {
+    /// Of a plan.
+    pub fn new(plan: &Plan, layout: Layout) -> Shared {
+        let transport = Config::new(&plan.transport, &plan.transport_kind, plan.host.mtu);
+        let mss = transport.mss;
+        let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() as u32 / mss).max(1));
+        Shared {
+            handshake: plan.transport.handshake,
+            mss,
+            header: HEADER + plan.host.frame_overhead,
+            segment_max: whole * mss,
+            nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
+            transport,
+            layout,
+            plan: plan.clone(),
+        }
+    }
+
+    /// A host's partition.
+    #[inline]
+    pub fn partition_of_host(&self, host: HostId) -> u16 {
+        self.layout.hosts[host as usize].0
+    }
+
+    /// A host's number in its partition.
+    #[inline]
+    pub fn local_host(&self, host: HostId) -> u32 {
+        self.layout.hosts[host as usize].1
+    }
+
+    /// From when on the persistent connection of `flow` asks no more.
+    pub fn rpc_stop(&self, flow: FlowId) -> Time {
+        let stops = self.plan.traffic.sources.iter().filter_map(|source| match &source.kind {
+            SourceKind::Rpc { connections, stop, first_flow, .. }
+                if flow >= *first_flow && flow - first_flow < 2 * connections.len() as u32 =>
+            {
+                Some(*stop)
+            }
+            _ => None,
+        });
+        stops.min().unwrap_or(Time::MAX)
+    }
+
+    /// Which source the flow of a shuffle belongs to.
+    pub fn shuffle_of(&self, flow: FlowId) -> u16 {
+        let mut sources = self.plan.traffic.sources.iter();
+        let found = sources.position(|source| match &source.kind {
+            SourceKind::Shuffle { order, first_flow, .. } => {
+                let flows: usize = order.iter().map(Vec::len).sum();
+                flow >= *first_flow && ((flow - first_flow) as usize) < flows
+            }
+            _ => false,
+        });
+        found.expect("a shuffle's flow ids are the shuffle's own") as u16
+    }
+}

@@ -1,0 +1,226 @@
+//! The transports: TCP's two ends as pure state machines, with NewReno, CUBIC or DCTCP deciding the window.
+//!
+//! A [`Sender`] and a [`Receiver`] know neither clock nor network: the host tells them what arrived and when, asks
+//! [`Sender::poll_send`] for segments until there is none, and calls `on_timer` once `deadline` has passed. Deadlines move
+//! by plain stores, so the host keeps at most one timer event a connection and looks at the deadline when it fires.
+//!
+//! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the host knows a flow's
+//! size), and an ACK echoes the hand-down time of the data that caused it (RFC 7323), in picoseconds. Not modelled: PRR
+//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows.
+//!
+//! | file | what it follows |
+//! |---|---|
+//! | `sender` | RFC 5681, 6582, 6675, 3042, 6928: windows, loss recovery, handshake |
+//! | `scoreboard`, `ranges` | RFC 6675 §4: what the receiver holds, what is lost, what is next |
+//! | `receiver` | RFC 5681 §4.2, 2018, 3168 §6.1.3, 8257 §3.2: reassembly, ACKs, echoes |
+//! | `rto` | RFC 6298 |
+//! | `congestion` | RFC 5681 §3.1, 9438, 8257 §3.3 |
+//!
+//! Invariant: while data is unacknowledged or a SYN unanswered the sender's deadline is set, so a connection always goes
+//! on by itself, whatever the network loses, reorders or repeats.
+
+mod congestion;
+mod ranges;
+mod receiver;
+mod rto;
+mod scoreboard;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use receiver::Receiver;
+pub use sender::Sender;
+
+use millpond_core::{Ecn, Sack, Time};
+use millpond_scenario::transport::{DctcpEcho, DctcpReduce, RtoEstimator, TransportKind, TransportParams};
+
+/// What all connections of a run share: the scenario's parameters, resolved to numbers.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Largest payload of a packet, in bytes.
+    pub mss: u32,
+    /// Window of a new connection, in bytes.
+    pub initial_window: u64,
+    /// Bytes that may be unacknowledged whatever the congestion window: the smaller of both buffers, at least one MSS.
+    pub window_limit: u64,
+    /// Bytes by which one ACK may grow the window in slow start.
+    pub growth_limit: u64,
+    /// Shortest timeout (RFC 6298 (2.4)).
+    pub min_rto: Time,
+    /// Timeout before the first sample (RFC 6298 (2.1)).
+    pub initial_rto: Time,
+    /// Longest timeout (RFC 6298 (2.5)).
+    pub max_rto: Time,
+    /// How the timeout follows the samples.
+    pub rto_estimator: RtoEstimator,
+    /// The timeout of data, if it is pinned.
+    pub fixed_rto: Option<Time>,
+    /// Full segments that one ACK may cover; 1: every packet is acknowledged at once.
+    pub delayed_ack: u32,
+    /// How long an ACK may be held back.
+    pub delayed_ack_timeout: Time,
+    /// Duplicate ACKs that mean loss; `u32::MAX`: none do.
+    pub dupack_threshold: u32,
+    /// Whether connections open with SYN and SYN-ACK.
+    pub handshake: bool,
+    /// RFC 3042.
+    pub limited_transmit: bool,
+    /// RFC 2018 and 6675; otherwise RFC 6582.
+    pub sack: bool,
+    /// RFC 5681 §4.1.
+    pub restart_after_idle: bool,
+    /// ECN field of new data.
+    pub data_ecn: Ecn,
+    /// ECN field of retransmissions. RFC 3168 §6.1.5 forbids ECT there; DCTCP sets it all the same, as Linux does, since
+    /// what is not ECT is dropped where DCTCP's marks begin.
+    pub retransmission_ecn: Ecn,
+    /// How the receiver echoes CE.
+    pub echo: Echo,
+    /// The congestion control, with its constants.
+    pub control: Control,
+}
+
+/// How a receiver echoes congestion marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// Not at all: ECN was not negotiated.
+    Off,
+    /// RFC 8257 §3.2: the ACK of marked bytes, and no other.
+    Precise,
+    /// RFC 3168 §6.1.3: every ACK until the sender's CWR.
+    Latch,
+}
+
+/// The congestion control, with its constants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control {
+    /// RFC 5681.
+    NewReno,
+    /// RFC 9438.
+    Cubic {
+        /// C, in segments per second cubed.
+        c: f64,
+        /// What remains after a congestion event.
+        beta: f64,
+        /// RFC 9438 §4.7.
+        fast_convergence: bool,
+        /// RFC 9438 §4.3.
+        reno_friendly: bool,
+    },
+    /// RFC 8257.
+    Dctcp {
+        /// Weight of the newest window.
+        g: f64,
+        /// Alpha of a new connection.
+        alpha_initial: f64,
+        /// When it reacts.
+        reduce: DctcpReduce,
+    },
+}
+
+impl Config {
+    /// Resolves a scenario's parameters for packets of `mtu` IP bytes.
+    pub fn new(params: &TransportParams, kind: &TransportKind, mtu: u32) -> Config {
+        let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
+        let segments = |n: u32| u64::from(n.max(1)) * u64::from(mss);
+        let buffer = |bytes: Option<millpond_core::Bytes>| bytes.map_or(u64::MAX, |b| b.get());
+        let (ecn, echo, control) = match kind {
+            TransportKind::NewReno(p) => (p.newreno_ecn, Echo::Latch, Control::NewReno),
+            TransportKind::Cubic(p) => {
+                let (c, beta) = (p.cubic_c, p.cubic_beta);
+                let (fast_convergence, reno_friendly) = (p.cubic_fast_convergence, p.cubic_reno_friendly);
+                (p.cubic_ecn, Echo::Latch, Control::Cubic { c, beta, fast_convergence, reno_friendly })
+            }
+            TransportKind::Dctcp(p) => {
+                let echo = match p.dctcp_echo {
+                    DctcpEcho::Precise => Echo::Precise,
+                    DctcpEcho::Latch => Echo::Latch,
+                };
+                let (g, alpha_initial, reduce) = (p.dctcp_g, p.dctcp_alpha_initial, p.dctcp_reduce);
+                (true, echo, Control::Dctcp { g, alpha_initial, reduce })
+            }
+        };
+        Config {
+            mss,
+            initial_window: segments(params.initial_window),
+            window_limit: buffer(params.send_buffer).min(buffer(params.receive_buffer)).max(u64::from(mss)),
+            growth_limit: params.growth_limit.map_or(u64::MAX, segments),
+            min_rto: params.min_rto,
+            initial_rto: params.initial_rto,
+            max_rto: params.max_rto.max(params.min_rto),
+            rto_estimator: params.rto_estimator,
+            fixed_rto: params.fixed_rto,
+            delayed_ack: params.delayed_ack.max(1),
+            delayed_ack_timeout: params.delayed_ack_timeout,
+            dupack_threshold: params.dupack_threshold.map_or(u32::MAX, |n| n.max(1)),
+            handshake: params.handshake,
+            limited_transmit: params.limited_transmit,
+            sack: params.sack,
+            restart_after_idle: params.restart_after_idle,
+            data_ecn: if ecn { Ecn::Ect } else { Ecn::NotEct },
+            retransmission_ecn: if matches!(control, Control::Dctcp { .. }) { Ecn::Ect } else { Ecn::NotEct },
+            echo: if ecn { echo } else { Echo::Off },
+            control,
+        }
+    }
+
+    /// Whether the transport declares that it reacts to marks.
+    #[inline]
+    pub fn ecn(&self) -> bool {
+        self.data_ecn == Ecn::Ect
+    }
+}
+
+/// A segment that the sender hands down; the host stamps it with the time. Up to 64 KB, for the NIC to cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Offset of its first byte.
+    pub seq: u64,
+    /// Payload bytes; 0 for a SYN.
+    pub len: u32,
+    /// Opens the connection.
+    pub syn: bool,
+    /// Was sent before (a SYN, too).
+    pub retransmission: bool,
+    /// The window has been reduced; of a segment that is cut, the first packet says so (RFC 3168 §6.1.2).
+    pub cwr: bool,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+/// An acknowledgement as it reaches the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct AckIn<'a> {
+    /// The next byte that the receiver expects.
+    pub ack: u64,
+    /// ECN echo.
+    pub ece: bool,
+    /// What it holds beyond; `None` where it holds nothing.
+    pub sack: Option<&'a Sack>,
+    /// When the data that caused it was handed down.
+    pub stamp: Time,
+}
+
+/// An acknowledgement as it leaves the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckOut {
+    /// The next byte expected.
+    pub ack: u64,
+    /// ECN echo.
+    pub ece: bool,
+    /// What is held beyond; a count of 0 means nothing.
+    pub sack: Sack,
+    /// Hand-down time of the data that it answers (RFC 7323 §4.3: the earliest that it newly acknowledges).
+    pub stamp: Time,
+}
+
+/// What the arrival of a data packet has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Bytes delivered in order to the application by now.
+    pub in_order_upto: u64,
+    /// Whether the packet came before bytes that precede it.
+    pub out_of_order: bool,
+    /// ACKs to send now, in this order: first one for what came before a change of CE, if there is any (RFC 8257 §3.2).
+    pub acks: [Option<AckOut>; 2],
+}

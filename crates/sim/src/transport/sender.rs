@@ -1,0 +1,624 @@
+//! A connection's sending end: what may be sent, what is lost, when to give up waiting.
+//!
+//! Loss recovery is RFC 6675 with SACK and RFC 6582 without; limited transmit RFC 3042; after a timeout the outstanding
+//! data is sent again from the start, in slow start, past what the receiver is known to hold (RFC 6675 §5.1: its SACKs
+//! are kept, since these receivers never renege). The window is cut at most once a window of data, whatever the signals
+//! (RFC 3168 §5, RFC 8257 §3.4). It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8).
+//!
+//! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
+//! unacknowledged or a SYN unanswered the deadline is set.
+
+use super::congestion::{Cause, Congestion, Growth, Window};
+use super::rto::Rto;
+use super::scoreboard::{NextSeg, Scoreboard};
+use super::{AckIn, Config, Outgoing};
+use millpond_core::{Ecn, Sack, Time};
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Phase {
+    /// Nothing is known to be missing: the common case.
+    Open,
+    /// Duplicate ACKs, too few to mean loss; or SACKs left from a recovery.
+    Disorder,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout, until what was outstanding then is acknowledged.
+    Loss,
+    /// A SYN is to be sent.
+    Closed,
+    /// A SYN is on its way.
+    SynSent,
+}
+
+/// What to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Syn,
+    New(u32),
+    /// `[from, to)` again.
+    Again(u64, u64, Why),
+}
+
+/// Why a range is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Fast retransmit, or the hole that a partial ACK has shown.
+    First,
+    /// NextSeg() rule 1 or 3.
+    Hole,
+    /// NextSeg() rule 4.
+    Rescue,
+    /// After a timeout.
+    Timeout,
+}
+
+/// A connection's sending end. The fields that every ACK touches come first.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Sender {
+    /// The first byte not acknowledged.
+    una: u64,
+    /// The first byte never sent.
+    nxt: u64,
+    /// Where the written stream ends.
+    written: u64,
+    window: Window,
+    deadline: Time,
+    rto: Rto,
+    /// When data was last sent; `Time::MAX` before that.
+    last_send: Time,
+    congestion: Congestion,
+    /// An ACK that reaches it ends recovery (RecoveryPoint; RFC 6582's recover).
+    recover: u64,
+    /// Until it is acknowledged the window is not cut again.
+    cut_until: u64,
+    /// After a timeout: the next byte to send again.
+    resend: u64,
+    /// What the receiver holds; allocated with the first SACK.
+    board: Option<Box<Scoreboard>>,
+    dupacks: u32,
+    /// Segments sent again, SYNs included.
+    pub retransmitted: u32,
+    /// Expiries of the retransmission timer, those of SYNs included.
+    pub timeouts: u32,
+    phase: Phase,
+    /// The segment at `una` is to be sent again whatever the window.
+    first_due: bool,
+    /// The next new data carries CWR.
+    cwr_due: bool,
+    /// RFC 6582: a partial ACK has restarted the timer in this recovery.
+    partial: bool,
+    /// Expiries since `una` last moved.
+    expiries: u8,
+    /// SYNs sent.
+    syns: u8,
+}
+
+/// How many bytes of new data to send: whole segments, except at the end of what is written.
+#[inline]
+fn whole_segments(room: u64, unsent: u64, max_len: u32, mss: u32) -> u32 {
+    let limit = room.min(u64::from(max_len));
+    if unsent <= limit {
+        return unsent as u32;
+    }
+    let limit = limit as u32;
+    match limit.checked_sub(mss) {
+        None => 0,
+        Some(rest) if rest < mss => mss,
+        Some(rest) => limit - rest % mss,
+    }
+}
+
+impl Sender {
+    /// A new connection with nothing written. If the scenario has handshakes, its first segment is a SYN, once there is
+    /// something to send.
+    pub fn new(cfg: &Config) -> Sender {
+        let phase = if cfg.handshake { Phase::Closed } else { Phase::Open };
+        Sender {
+            una: 0,
+            nxt: 0,
+            written: 0,
+            window: Window { cwnd: cfg.initial_window, ssthresh: u64::MAX },
+            deadline: Time::MAX,
+            rto: if cfg.handshake { Rto::new(cfg) } else { Rto::for_data(cfg) },
+            last_send: Time::MAX,
+            congestion: Congestion::new(cfg),
+            recover: 0,
+            cut_until: 0,
+            resend: 0,
+            board: None,
+            dupacks: 0,
+            retransmitted: 0,
+            timeouts: 0,
+            phase,
+            first_due: false,
+            cwr_due: false,
+            partial: false,
+            expiries: 0,
+            syns: 0,
+        }
+    }
+
+    /// The sending end of a connection that the other side has opened: no handshake, no round-trip time known yet.
+    pub fn established(cfg: &Config) -> Sender {
+        Sender { phase: Phase::Open, rto: Rto::for_data(cfg), ..Sender::new(cfg) }
+    }
+
+    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the ACK of it.
+    pub fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
+        self.rto.sample(rtt, cfg);
+    }
+
+    /// The application appends `bytes` to the stream.
+    #[inline]
+    pub fn write(&mut self, _now: Time, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+    /// Bytes acknowledged.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.una
+    }
+    /// Bytes written.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+    /// Whether something was written and all of it is acknowledged.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.una == self.written && self.written > 0
+    }
+    /// The congestion window in bytes. During RFC 6582's recovery it is inflated.
+    #[inline]
+    pub fn cwnd(&self) -> u64 {
+        self.window.cwnd
+    }
+    /// The slow-start threshold in bytes; `u64::MAX` at first.
+    #[inline]
+    pub fn ssthresh(&self) -> u64 {
+        self.window.ssthresh
+    }
+    /// The smoothed round-trip time, zero before the first sample.
+    pub fn srtt(&self) -> Time {
+        self.rto.srtt()
+    }
+    /// The retransmission timeout now.
+    pub fn rto(&self) -> Time {
+        self.rto.current()
+    }
+    /// DCTCP's alpha, for those that have one.
+    pub fn alpha(&self) -> Option<f64> {
+        self.congestion.alpha()
+    }
+
+    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout, what was sent since.
+    pub fn in_flight(&self) -> u64 {
+        match (self.phase, &self.board) {
+            (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
+            (Phase::Loss, Some(board)) => board.resent(self.una, self.resend),
+            (Phase::Loss, None) => self.resend - self.una,
+            _ => self.nxt - self.una,
+        }
+    }
+
+    /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
+    pub fn would_send(&self, cfg: &Config) -> bool {
+        self.plan(u32::MAX, cfg).is_some()
+    }
+
+    /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or nothing but the end of
+    /// the stream will fit). To be called until `None`, after everything that happens to the sender.
+    #[inline]
+    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        if self.phase != Phase::Open {
+            return self.poll_else(now, max_len, cfg);
+        }
+        if self.nxt == self.una && self.nxt < self.written {
+            self.begin_flight(now, cfg);
+        }
+        let room = self.window.cwnd.min(cfg.window_limit).saturating_sub(self.nxt - self.una);
+        let len = whole_segments(room, self.written - self.nxt, max_len, cfg.mss);
+        if len == 0 {
+            return None;
+        }
+        Some(self.send_new(now, len, cfg))
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, len: u32, cfg: &Config) -> Outgoing {
+        let seq = self.nxt;
+        self.nxt += u64::from(len);
+        self.last_send = now;
+        if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.rto.current()); // RFC 6298 (5.1)
+        }
+        let cwr = std::mem::take(&mut self.cwr_due);
+        Outgoing { seq, len, syn: false, retransmission: false, cwr, ecn: cfg.data_ecn }
+    }
+
+    /// Data leaves while nothing is in flight: after an idle time of one timeout, from the restart window (RFC 5681 §4.1).
+    #[cold]
+    fn begin_flight(&mut self, now: Time, cfg: &Config) {
+        if self.last_send == Time::MAX {
+            return;
+        }
+        let idle = now.saturating_sub(self.last_send);
+        self.congestion.idle(idle);
+        if cfg.restart_after_idle && idle > self.rto.current() {
+            self.window.cwnd = self.window.cwnd.min(cfg.initial_window);
+        }
+        self.last_send = now; // once, should the host be unable to send at once
+    }
+
+    #[cold]
+    fn poll_else(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        match self.plan(max_len, cfg)? {
+            Next::Syn => Some(self.send_syn(now)),
+            Next::Again(from, to, why) => Some(self.send_again(now, from, to, why, cfg)),
+            Next::New(len) => {
+                if let Some(board) = &mut self.board {
+                    board.pipe += u64::from(len); // RFC 6675 (C.4)
+                }
+                let caught_up = self.resend == self.nxt;
+                let segment = self.send_new(now, len, cfg);
+                if caught_up || self.phase == Phase::Loss {
+                    self.resend = self.nxt;
+                }
+                Some(segment)
+            }
+        }
+    }
+
+    fn plan(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        match self.phase {
+            Phase::Closed => (self.written > 0).then_some(Next::Syn),
+            Phase::SynSent => None,
+            Phase::Open => self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg),
+            Phase::Disorder => self.plan_disorder(max_len, cfg),
+            Phase::Recovery => self.plan_recovery(max_len, cfg),
+            Phase::Loss => self.plan_loss(max_len, cfg),
+        }
+    }
+
+    /// New data, with `flight` of a window of `window` in use and within the buffers.
+    fn plan_new(&self, window: u64, flight: u64, max_len: u32, cfg: &Config) -> Option<Next> {
+        let allowed = cfg.window_limit.saturating_sub(self.nxt - self.una);
+        let room = window.saturating_sub(flight).min(allowed);
+        let len = whole_segments(room, self.written - self.nxt, max_len, cfg.mss);
+        (len > 0).then_some(Next::New(len))
+    }
+
+    /// Limited transmit: as far as the pipe has room (RFC 6675 §5 (3)), or a segment for each of the first two duplicate
+    /// ACKs (RFC 3042).
+    fn plan_disorder(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        let cwnd = self.window.cwnd;
+        match &self.board {
+            Some(board) if cfg.limited_transmit => self.plan_new(cwnd, board.pipe, max_len, cfg),
+            None if cfg.limited_transmit => {
+                let extra = u64::from(self.dupacks.min(2)) * u64::from(cfg.mss);
+                self.plan_new(cwnd + extra, self.nxt - self.una, max_len, cfg)
+            }
+            _ => self.plan_new(cwnd, self.nxt - self.una, max_len, cfg),
+        }
+    }
+
+    fn plan_recovery(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        let Some(board) = &self.board else {
+            if self.first_due {
+                let to = self.nxt.min(self.una + u64::from(cfg.mss));
+                return Some(Next::Again(self.una, to, Why::First));
+            }
+            return self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg);
+        };
+        if self.first_due {
+            let (from, to) = board.hole(self.una, self.nxt, cfg.mss);
+            return Some(Next::Again(from, to, Why::First)); // §5 (4.3)
+        }
+        if self.window.cwnd < board.pipe + u64::from(cfg.mss) {
+            return None; // §5 (C)
+        }
+        let new = self.plan_new(self.window.cwnd, board.pipe, max_len, cfg);
+        match board.next_seg(self.una, self.nxt, new.is_some(), cfg.mss)? {
+            NextSeg::New => new,
+            NextSeg::Hole(from, to) => Some(Next::Again(from, to, Why::Hole)),
+            NextSeg::Rescue(from, to) => Some(Next::Again(from, to, Why::Rescue)),
+        }
+    }
+
+    /// After a timeout: the holes from the start, then new data (RFC 5681 §3.1, RFC 6675 §5.1).
+    fn plan_loss(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        let flight = self.in_flight();
+        let (from, to) = match &self.board {
+            Some(board) => board.hole(self.resend, self.nxt, cfg.mss),
+            None => (self.resend, self.nxt.min(self.resend + u64::from(cfg.mss))),
+        };
+        if from < to {
+            return (flight + (to - from) <= self.window.cwnd).then_some(Next::Again(from, to, Why::Timeout));
+        }
+        self.plan_new(self.window.cwnd, flight, max_len, cfg)
+    }
+
+    fn send_again(&mut self, now: Time, from: u64, to: u64, why: Why, cfg: &Config) -> Outgoing {
+        let (una, nxt) = (self.una, self.nxt);
+        if let Some(board) = &mut self.board {
+            match why {
+                Why::First => board.first_sent(to, una, nxt),
+                Why::Hole => {
+                    board.high_rxt = to;
+                    board.pipe += to - from;
+                }
+                Why::Rescue => {
+                    board.rescue_sent(self.recover);
+                    board.pipe += to - from;
+                }
+                Why::Timeout => {}
+            }
+        }
+        match why {
+            Why::First => self.first_due = false,
+            Why::Timeout => self.resend = to,
+            Why::Hole | Why::Rescue => {}
+        }
+        self.retransmitted += 1;
+        self.last_send = now;
+        if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.rto.current());
+        }
+        let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
+        Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn }
+    }
+
+    fn send_syn(&mut self, now: Time) -> Outgoing {
+        self.phase = Phase::SynSent;
+        self.deadline = now.saturating_add(self.rto.current());
+        let retransmission = self.syns > 0;
+        self.retransmitted += u32::from(retransmission);
+        self.syns = self.syns.saturating_add(1);
+        Outgoing { seq: 0, len: 0, syn: true, retransmission, cwr: false, ecn: Ecn::NotEct }
+    }
+
+    /// The answer to a SYN that was handed down at `stamp`.
+    ///
+    /// RFC 6298 (5.7) would set the timeout to 3 s where a SYN was sent again, for want of an unambiguous sample; the echo
+    /// gives one. RFC 6928 §2: one segment to begin with only if more than one SYN had to be sent again.
+    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, cfg: &Config) {
+        if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
+            return; // a repeated answer
+        }
+        self.phase = Phase::Open;
+        self.deadline = Time::MAX;
+        self.expiries = 0;
+        self.rto.sample(now.saturating_sub(stamp), cfg);
+        if self.syns > 2 {
+            self.window.cwnd = u64::from(cfg.mss);
+        }
+    }
+
+    /// An acknowledgement.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        if self.phase != Phase::Open || ack.sack.is_some() || ack.ack <= self.una || ack.ack > self.nxt {
+            return self.on_ack_else(now, ack, cfg);
+        }
+        let flight = self.nxt - self.una;
+        let bytes = self.advance(now, ack, cfg);
+        self.steer(now, bytes, flight, ack.ece, cfg);
+    }
+
+    /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how much.
+    #[inline]
+    fn advance(&mut self, now: Time, ack: &AckIn, cfg: &Config) -> u64 {
+        let bytes = ack.ack - self.una;
+        self.una = ack.ack;
+        self.expiries = 0;
+        self.rto.sample(now.saturating_sub(ack.stamp), cfg);
+        self.deadline = if self.una == self.nxt { Time::MAX } else { now.saturating_add(self.rto.current()) };
+        bytes
+    }
+
+    /// Congestion control for an ACK outside of recovery; `flight` is what was in flight before it.
+    #[inline]
+    fn steer(&mut self, now: Time, bytes: u64, flight: u64, ece: bool, cfg: &Config) {
+        if self.congestion.marks(bytes, ece, self.una, self.nxt, cfg) {
+            if self.una >= self.cut_until {
+                self.cut(Cause::Mark, flight, cfg);
+            }
+            return;
+        }
+        let cwnd = self.window.cwnd;
+        let limiting = if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
+        if limiting && !ece {
+            let limit = if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
+            let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
+            self.congestion.grow(&mut self.window, &growth, cfg);
+        }
+    }
+
+    #[cold]
+    fn cut(&mut self, cause: Cause, flight: u64, cfg: &Config) {
+        self.congestion.cut(&mut self.window, cause, flight, cfg);
+        self.cut_until = self.nxt;
+        self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
+    }
+
+    #[cold]
+    fn on_ack_else(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        if matches!(self.phase, Phase::Closed | Phase::SynSent) || ack.ack > self.nxt {
+            return;
+        }
+        let flight = self.in_flight();
+        let sacked = match ack.sack {
+            Some(sack) if sack.count > 0 && cfg.sack => self.update_board(sack, self.una.max(ack.ack), cfg),
+            _ => 0,
+        };
+        // A duplicate ACK: RFC 6675 §2 with SACK, RFC 5681 §2 without.
+        let duplicate = if cfg.sack { sacked > 0 } else { ack.ack == self.una && self.nxt > self.una };
+        let mut bytes = 0;
+        if ack.ack > self.una {
+            let (deadline, partial) = (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover);
+            bytes = self.advance(now, ack, cfg);
+            if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
+                self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
+            }
+            if let Some(board) = &mut self.board {
+                board.advance(self.una);
+            }
+            self.resend = self.resend.max(self.una);
+            self.dupacks = 0;
+        }
+        match self.phase {
+            Phase::Recovery => self.in_recovery(bytes, duplicate, ack.ece, cfg),
+            Phase::Loss => {
+                self.steer(now, bytes, flight, ack.ece, cfg);
+                if self.una >= self.recover {
+                    self.suspect(false, cfg);
+                }
+            }
+            _ => {
+                self.steer(now, bytes, flight, ack.ece, cfg);
+                self.suspect(duplicate, cfg);
+            }
+        }
+    }
+
+    fn update_board(&mut self, sack: &Sack, una: u64, cfg: &Config) -> u64 {
+        self.board.get_or_insert_default().update(sack, una, self.nxt, cfg)
+    }
+
+    /// Outside of recovery: counts a duplicate ACK, and begins to recover if that means loss (RFC 6675 §5 (1), (2), RFC
+    /// 6582 §3.2 (1)).
+    fn suspect(&mut self, duplicate: bool, cfg: &Config) {
+        self.dupacks += u32::from(duplicate);
+        let (una, nxt) = (self.una, self.nxt);
+        let mut missing = self.dupacks > 0;
+        let mut lost = self.dupacks >= cfg.dupack_threshold;
+        if let Some(board) = &mut self.board {
+            board.begin(una, nxt);
+            missing |= !board.is_empty();
+            lost |= duplicate && board.first_is_lost(una);
+        } else {
+            // Duplicates of what a timeout or a recovery has sent again must not look like a new loss.
+            lost &= una > self.recover || self.recover == 0;
+        }
+        self.phase = if missing { Phase::Disorder } else { Phase::Open };
+        if lost {
+            self.recover_fast(cfg);
+        }
+    }
+
+    /// Fast retransmit and fast recovery (RFC 6675 §5 (4), RFC 6582 §3.2 (2)).
+    fn recover_fast(&mut self, cfg: &Config) {
+        let flight = self.nxt - self.una;
+        if self.una >= self.cut_until {
+            self.cut(Cause::Loss, flight.min(self.window.cwnd), cfg);
+        } else {
+            // This window of data has been answered for by a mark already.
+            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+            self.cut_until = self.nxt;
+        }
+        self.phase = Phase::Recovery;
+        self.recover = self.nxt;
+        self.first_due = true;
+        self.partial = false;
+        if self.board.is_none() {
+            self.window.cwnd += u64::from(self.dupacks) * u64::from(cfg.mss);
+        }
+    }
+
+    /// An ACK during fast recovery.
+    fn in_recovery(&mut self, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
+        self.congestion.marks(bytes, ece, self.una, self.nxt, cfg);
+        let mss = u64::from(cfg.mss);
+        if self.una >= self.recover {
+            self.first_due = false;
+            if self.board.is_none() {
+                // RFC 6582 §3.2 (3), option 1: no burst.
+                self.window.cwnd = self.window.ssthresh.min((self.nxt - self.una).max(mss) + mss);
+            }
+            return self.suspect(duplicate && cfg.sack, cfg);
+        }
+        if let Some(board) = &mut self.board {
+            board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
+        } else if bytes > 0 {
+            // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left the network.
+            self.first_due = true;
+            let deflated = self.window.cwnd.saturating_sub(bytes);
+            self.window.cwnd = (if bytes >= mss { deflated + mss } else { deflated }).max(mss);
+        } else if duplicate {
+            self.window.cwnd += mss; // RFC 5681 §3.2 (4)
+        }
+    }
+
+    /// Time has come to `now`; does nothing before the deadline.
+    #[inline]
+    pub fn on_timer(&mut self, now: Time, cfg: &Config) {
+        if now >= self.deadline {
+            self.expire(now, cfg);
+        }
+    }
+
+    /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).
+    #[cold]
+    fn expire(&mut self, now: Time, cfg: &Config) {
+        self.timeouts += 1;
+        if matches!(self.phase, Phase::SynSent | Phase::Closed) {
+            self.phase = Phase::Closed;
+            self.rto.back_off_syn(cfg);
+            self.deadline = now.saturating_add(self.rto.current());
+            return;
+        }
+        let held = self.window.ssthresh;
+        let flight = match self.phase {
+            Phase::Loss => self.in_flight(),
+            Phase::Recovery => self.nxt - self.una,
+            _ => (self.nxt - self.una).min(self.window.cwnd),
+        };
+        let again = self.expiries > 0;
+        let recovering = self.phase == Phase::Recovery;
+        self.cut(Cause::Timeout, flight, cfg);
+        if again {
+            self.window.ssthresh = held; // this segment has been sent again by the timer already
+        } else if recovering {
+            self.window.ssthresh = self.window.ssthresh.min(held); // FlightSize has grown while it repaired
+        }
+        self.phase = Phase::Loss;
+        self.recover = self.nxt;
+        self.resend = self.una;
+        self.dupacks = 0;
+        self.first_due = false;
+        self.expiries = self.expiries.saturating_add(1);
+        self.rto.back_off(cfg);
+        self.deadline = now.saturating_add(self.rto.current());
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn new_data_goes_in_whole_segments_except_at_the_end() {
+        assert_eq!(whole_segments(5500, 99_999, 65_536, 1000), 5000);
+        assert_eq!(whole_segments(1999, 99_999, 65_536, 1000), 1000);
+        assert_eq!(whole_segments(999, 99_999, 65_536, 1000), 0);
+        assert_eq!(whole_segments(u64::MAX, 99_999, 65_536, 1460), 64_240);
+        assert_eq!(whole_segments(5500, 4321, 65_536, 1000), 4321);
+        assert_eq!(whole_segments(300, 200, 65_536, 1000), 200);
+        assert_eq!(whole_segments(u64::MAX, u64::MAX, 1000, 1000), 1000);
+        assert_eq!(whole_segments(0, 0, 1000, 1000), 0);
+    }
+
+    #[test]
+    fn a_sender_is_small() {
+        assert!(size_of::<Sender>() <= 256, "{}", size_of::<Sender>());
+    }
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
+#   scripts/setup.sh            Rust (the version in rust-toolchain.toml) and a C compiler
+#   scripts/setup.sh --gate     and valgrind, which counts instructions
+#   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
+# Works as root or with sudo. What the installers print goes to target/setup.log.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+log=target/setup.log
+rust_host=https://static.rust-lang.org
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+
+say() { echo "setup: $*" >&2; }
+fail() {
+    say "$*"
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+logged() {
+    mkdir -p target
+    "$@" >>"$log" 2>&1
+}
+
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then
+        logged "$@"
+    else
+        # Where a terminal is there, sudo may ask for the password on it.
+        logged sudo "$@"
+    fi
+}
+
+# install_packages WHAT PACKAGE…: with the system's package manager; false if that did not work.
+install_packages() {
+    local what=$1
+    shift
+    if ! have apt-get; then
+        say "$what is missing and there is no apt-get: install it with your package manager (Debian: $*)"
+        return 1
+    fi
+    if [[ $(id -u) -ne 0 ]] && ! have sudo; then
+        say "$what is missing: run as root, or: apt-get install $*"
+        return 1
+    fi
+    say "installing $what ($*)"
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends)
+    as_root "${apt[@]}" install "$@" && return
+    # The list of packages may be absent or old.
+    if as_root "${apt[@]}" update && as_root "${apt[@]}" install "$@"; then
+        return
+    fi
+    say "apt-get could not install $*; see $log"
+    return 1
+}
+
+fetch() {
+    if have curl; then
+        curl --proto '=https' --tlsv1.2 -sSf --retry 3 -o "$2" "$1" 2>>"$log"
+    else
+        wget -q -O "$2" "$1" 2>>"$log"
+    fi
+}
+
+install_rustup() {
+    local channel=$1 triple dir
+    case $(uname -m) in
+    x86_64) triple=x86_64-unknown-linux-gnu ;;
+    aarch64 | arm64) triple=aarch64-unknown-linux-gnu ;;
+    *) fail "no Rust installer is known for $(uname -m): install Rust $channel by hand (https://rustup.rs)" ;;
+    esac
+    have curl || have wget || install_packages "curl" curl ca-certificates || exit 1
+    say "installing Rust $channel from $rust_host"
+    mkdir -p target
+    dir=$(mktemp -d)
+    # shellcheck disable=SC2064  # the folder of now
+    trap "rm -rf '$dir'" EXIT
+    if ! fetch "$rust_host/rustup/dist/$triple/rustup-init" "$dir/rustup-init" ||
+        ! fetch "$rust_host/rustup/dist/$triple/rustup-init.sha256" "$dir/sum"; then
+        fail "could not download the Rust installer from $rust_host; see $log"
+    fi
+    if [[ $(cut -d' ' -f1 "$dir/sum") != $(sha256sum "$dir/rustup-init" | cut -d' ' -f1) ]]; then
+        fail "the Rust installer's checksum is wrong: not run"
+    fi
+    chmod +x "$dir/rustup-init"
+    # A Rust without rustup may be there already, and too old.
+    logged env RUSTUP_INIT_SKIP_PATH_CHECK=yes "$dir/rustup-init" -y --no-modify-path --profile minimal \
+        --default-toolchain "$channel" --component rustfmt --component clippy || fail "the Rust installer failed; see $log"
+}
+
+# Whether version $1 is at least version $2.
+at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
+
+need_rust() {
+    local channel present
+    channel=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
+    if have rustup; then
+        if ! rustup toolchain list 2>/dev/null | grep -q "^$channel-"; then
+            say "installing Rust $channel from $rust_host"
+            logged rustup toolchain install "$channel" --profile minimal --component rustfmt --component clippy \
+                --no-self-update || fail "rustup could not install Rust $channel; see $log"
+        fi
+    elif have cargo && have rustc; then
+        present=$(rustc --version | cut -d' ' -f2)
+        at_least "$present" "$channel" || install_rustup "$channel"
+    else
+        install_rustup "$channel"
+    fi
+}
+
+bench=false
+gate=false
+for option in "$@"; do
+    case $option in
+    --bench) bench=true ;;
+    --gate) gate=true ;;
+    *) fail "unknown option $option: --bench or --gate" ;;
+    esac
+done
+
+have cc || install_packages "a C compiler" gcc libc6-dev || exit 1
+need_rust
+if $gate; then
+    have valgrind || install_packages "valgrind" valgrind || exit 1
+fi
+if $bench; then
+    have python3 || install_packages "python3" python3 || exit 1
+    have valgrind || install_packages "valgrind" valgrind || say "without valgrind: instructions are not counted"
+    have g++ || install_packages "a C++ compiler" g++ || true
+    if ! echo '#include "ns3/core-module.h"' | g++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; then
+        install_packages "ns-3" libns3-dev || say "without ns-3: its column stays empty"
+    fi
+fi
