@@ -27,7 +27,7 @@ struct Job {
 
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario)?;
+    let (scenario, text) = load(&args.scenario)?;
     let arms = arms(&scenario, args)?;
     let mut jobs = Vec::new();
     for (index, arm) in arms.iter().enumerate() {
@@ -61,7 +61,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         name,
         seed: jobs[0].plan.seed,
         overrides: args.set.iter().chain(&args.vary).map(|(key, value)| format!("{key}={value}")).collect(),
-        ..Manifest::new(env!("CARGO_PKG_VERSION"), scenario.text().to_string())
+        ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
     };
     let results = finish_compare(&folder, &variants, several, manifest)?;
     let written = folder.commit()?;
@@ -83,7 +83,7 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
     let mut arms: Vec<Arm> = scenario
         .variants()
         .into_iter()
-        .map(|name| Arm { name: name.clone(), variant: Some(name), overrides: args.set.clone() })
+        .map(|name| Arm { name: name.to_string(), variant: Some(name.to_string()), overrides: args.set.clone() })
         .collect();
     if arms.is_empty() {
         arms.push(Arm { name: "base".to_string(), variant: None, overrides: args.set.clone() });

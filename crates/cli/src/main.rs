@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 fn report(failure: &Failure) {
     match failure {
         Failure::Scenario(errors) => {
-            for error in errors.iter() {
+            for error in &errors.errors {
                 eprintln!("{:?}", miette::Report::new(error.clone()));
             }
         }

@@ -9,15 +9,16 @@ use millpond_results::{Folder, Manifest, Status, folder_name, run_table};
 use millpond_scenario::Scenario;
 use std::path::{Path, PathBuf};
 
-/// Reads a scenario: a TOML file, or the scenario in a result's manifest.
-pub fn load(path: &Path) -> Result<Scenario, Failure> {
+/// Reads a scenario: a TOML file, or the scenario in a result's manifest. Gives its text, too.
+pub fn load(path: &Path) -> Result<(Scenario, String), Failure> {
     let manifest = if path.is_dir() { path.join("manifest.json") } else { path.to_path_buf() };
     if manifest.file_name().is_some_and(|name| name == "manifest.json") {
         let folder = manifest.parent().unwrap_or(Path::new("."));
         let text = Manifest::read(folder)?.scenario;
-        return Ok(Scenario::parse(&manifest.display().to_string(), &text)?);
+        return Ok((Scenario::parse(&manifest.display().to_string(), &text)?, text));
     }
-    Ok(Scenario::load(path)?)
+    let scenario = Scenario::load(path)?;
+    Ok((scenario, std::fs::read_to_string(path).unwrap_or_default()))
 }
 
 /// Where results go by default.
@@ -32,7 +33,7 @@ pub fn all_cores() -> usize {
 
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario)?;
+    let (scenario, _) = load(&args.scenario)?;
     let plan = scenario.plan(args.variant.as_deref(), &args.set, args.seed)?;
     let quiet = args.output.quiet;
     if !quiet {

@@ -86,10 +86,15 @@ impl Cdf {
             }
             let mut columns = content.split(|c: char| c.is_whitespace() || c == ',').filter(|c| !c.is_empty());
             let (Some(bytes), Some(probability), None) = (columns.next(), columns.next(), columns.next()) else {
-                return Err(error(format!("expected two columns, bytes and cumulative probability, found {content:?}")));
+                return Err(error(format!(
+                    "expected two columns, bytes and cumulative probability, found {content:?}"
+                )));
             };
             let number = |text: &str| {
-                text.parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(|| error(format!("{text:?} is not a number")))
+                text.parse::<f64>()
+                    .ok()
+                    .filter(|x| x.is_finite())
+                    .ok_or_else(|| error(format!("{text:?} is not a number")))
             };
             points.push((number(bytes)?, number(probability)?));
             lines.push(i + 1);
@@ -299,7 +304,10 @@ mod tests {
     #[test]
     fn quantiles_by_hand() {
         let cdf = Cdf::parse("# bytes p\n100 0.5\n\n200, 0.5 # a jump\n400 1\n", Shape::Linear).unwrap();
-        assert_eq!([cdf.quantile(0.0), cdf.quantile(0.49), cdf.quantile(0.5), cdf.quantile(0.75)], [100.0, 100.0, 200.0, 300.0]);
+        assert_eq!(
+            [cdf.quantile(0.0), cdf.quantile(0.49), cdf.quantile(0.5), cdf.quantile(0.75)],
+            [100.0, 100.0, 200.0, 300.0]
+        );
         assert_eq!(cdf.mean(), 0.5 * 100.0 + 0.5 * 300.0);
         let steps = Cdf::new(vec![(100.0, 50.0), (400.0, 100.0)], Shape::Steps).unwrap();
         assert_eq!([steps.quantile(0.2), steps.quantile(0.6), steps.mean()], [100.0, 400.0, 250.0]);

@@ -90,7 +90,9 @@ mod tests {
         let order = Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER };
         let warnings = check(&[tcp, spray], true);
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].contains("newreno") && warnings[0].contains("fifo-per-flow") && warnings[0].contains("spray"));
+        assert!(
+            warnings[0].contains("newreno") && warnings[0].contains("fifo-per-flow") && warnings[0].contains("spray")
+        );
         assert!(check(&[tcp, spray, order], true).is_empty());
         assert!(check(&[tcp, spray], false).is_empty());
         assert!(check(&[tcp], true).is_empty());

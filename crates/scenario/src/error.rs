@@ -1,7 +1,7 @@
 //! What can be wrong with a scenario, and where.
 //!
 //! All problems of a text are collected; each knows its file, line and column and, where there is one, the repair. The
-//! command line renders them through [`miette::Diagnostic`]; [`Errors`] as plain text is `file:line:column: message`.
+//! command line renders each through [`miette::Diagnostic`]; [`Errors`] as plain text is `file:line:column: message`.
 //!
 //! Invariant: text from outside ends here or in a plan, never in a panic.
 
@@ -116,11 +116,11 @@ impl ScenarioError {
     }
 }
 
-/// All problems of a scenario, never empty.
-#[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
+/// All problems of a scenario, never empty. As text, one line each; to show them in their context, render each of
+/// `errors` as the diagnostic that it is.
+#[derive(Clone, Debug, thiserror::Error)]
 pub struct Errors {
     /// In the order of their places.
-    #[related]
     pub errors: Vec<ScenarioError>,
 }
 
@@ -167,9 +167,7 @@ impl Report {
     /// All problems, in the order of their places.
     pub fn into_errors(mut self, sources: &Sources) -> Errors {
         self.problems.sort_by_key(|(span, ..)| (span.source, span.start));
-        Errors {
-            errors: self.problems.into_iter().map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(),
-        }
+        Errors { errors: self.problems.into_iter().map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect() }
     }
 }
 

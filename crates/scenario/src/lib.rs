@@ -7,14 +7,18 @@
 //! errors at once, each with file, line and column.
 
 mod assemble;
+pub mod catalogue;
 pub mod cdf;
 pub mod composition;
 mod error;
+pub mod explain;
 mod overrides;
 pub mod plan;
 mod read;
+pub mod reference;
 mod resolved;
 mod scenario;
+pub mod schema;
 pub mod settings;
 mod source;
 pub mod topology;

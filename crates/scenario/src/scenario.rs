@@ -176,7 +176,11 @@ impl Scenario {
 fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
     let Some(entry) = root.get("variant") else { return Vec::new() };
     let Datum::Array(items) = &entry.node.datum else {
-        report.value(entry.node.span, "variant", format!("expected [[variant]] tables, found {}", entry.node.describe()));
+        report.value(
+            entry.node.span,
+            "variant",
+            format!("expected [[variant]] tables, found {}", entry.node.describe()),
+        );
         return Vec::new();
     };
     let mut variants: Vec<Variant> = Vec::new();

@@ -29,7 +29,8 @@ choice! {
 params! {
     /// The keys outside any table.
     pub struct RunParams {
-        /// What the scenario is called; names the results folder.
+        /// What the scenario is called; names the results folder. Where it is not written, the file's name without its
+        /// extension.
         pub name: String = "scenario".to_string(),
         /// The seed of every random stream. One scenario and seed give one result, on any machine.
         pub seed: u64 = 1,
@@ -48,7 +49,7 @@ params! {
 }
 
 params! {
-    /// The table [host].
+    /// The table `[host]`.
     pub struct HostParams {
         /// IP bytes of the largest packet. Source: Ethernet's 1500.
         pub mtu: u32 = 1500,
@@ -66,8 +67,8 @@ params! {
 params! {
     /// The scalar keys of host.nic.
     pub struct NicParams {
-        /// Bytes that one flow may have waiting in the NIC. Source: Linux's TCP small queues; 128 KiB is
-        /// tcp_limit_output_bytes' order of magnitude. Off means no limit.
+        /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP small queues, which
+        /// hold back a flow whose bytes have not left the host.
         pub per_flow_limit: Option<Bytes> = Some(Bytes(128 << 10)),
     }
 }
@@ -92,7 +93,7 @@ choice! {
 }
 
 params! {
-    /// The table [engine]: how the simulator runs a plan. None of it changes a result.
+    /// The table `[engine]`: how the simulator runs a plan. None of it changes a result.
     pub struct EngineParams {
         /// "general" uses general ports even where fast ones can serve; the results are the same.
         pub ports: Ports = Ports::Auto,
@@ -106,43 +107,51 @@ params! {
     pub struct NothingParams {}
 }
 
-const NOTHING: About = About { summary: "nothing", source: "", needs: &[], breaks: &[], restores: &[] };
+const fn without(summary: &'static str) -> About {
+    About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
+}
+const UNMERGED: About = without("the receiver merges nothing");
+const EQUAL: About = without("all packets are alike");
+const UNRANKED: About = without("packets carry no rank");
+const UNORDERED: About = without("packets reach the transport as they come");
+const UNSPREAD: About = without("the edge labels nothing");
+const NO_SWITCH: About = without("packets wait in the NIC alone");
 
 registry! {
     /// What the receiving host merges.
     place: "host.receive-offload", question: "which packets does the receiver merge?", default: None,
     params: ReceiveOffloadParams;
-    "none" => None { NothingParams; NOTHING },
+    "none" => None { NothingParams; UNMERGED },
 }
 registry! {
     /// Which packets are important.
     place: "transport.importance", question: "is this packet important?", default: None,
     params: ImportanceParams;
-    "none" => None { NothingParams; NOTHING },
+    "none" => None { NothingParams; EQUAL },
 }
 registry! {
     /// Which rank a packet carries.
     place: "transport.rank", question: "how urgent is this packet?", default: None,
     params: RankParams;
-    "none" => None { NothingParams; NOTHING },
+    "none" => None { NothingParams; UNRANKED },
 }
 registry! {
     /// Whether the receiver restores order.
     place: "transport.ordering", question: "does the receiver restore order below the transport?", default: None,
     params: OrderingParams;
-    "none" => None { NothingParams; NOTHING },
+    "none" => None { NothingParams; UNORDERED },
 }
 registry! {
     /// How the sending edge spreads a flow.
     place: "edge.load-balancing", question: "which label does it get?", default: None,
     params: LoadBalancingParams;
-    "none" => None { NothingParams; NOTHING },
+    "none" => None { NothingParams; UNSPREAD },
 }
 registry! {
     /// Which virtual switch the hosts run.
     place: "edge.virtual-switch", question: "where do packets wait in the host?", default: None,
     params: VirtualSwitchParams;
-    "none" => None { NothingParams; NOTHING },
+    "none" => None { NothingParams; NO_SWITCH },
 }
 
 /// Kinds that later versions will have, so that asking for one says so.
@@ -195,7 +204,7 @@ impl Default for NicSettings {
     }
 }
 
-/// The table [switch].
+/// The table `[switch]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SwitchSettings {
     /// Where packets wait.
@@ -214,7 +223,7 @@ pub struct SwitchSettings {
     pub pause: PauseParams,
 }
 
-/// One [[traffic]] table.
+/// One `[[traffic]]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficSettings {
     /// What all kinds have.

@@ -58,7 +58,9 @@ fn variants_see_the_same_arrivals() {
     for path in shipped() {
         let plans = plans(&path);
         let reference = first(&plans[0], 50_000);
-        for plan in &plans {
+        let traffic = |plan: &Plan| plan.resolved.split_once("[[traffic]]").map(|(_, t)| t.to_string());
+        // Some variants change the traffic itself.
+        for plan in plans.iter().filter(|p| traffic(p) == traffic(&plans[0])) {
             assert!(first(plan, 50_000) == reference, "{} {:?}", path.display(), plan.variant);
         }
     }

@@ -94,6 +94,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         sacks: Pool::default(),
         events: EventQueue::new(bucket_width(shared, p)),
         inbound: Vec::new(),
+        chunks: Default::default(),
         outlinks: Vec::new(),
         outbox: (0..layout.partitions).map(|_| Mail::default()).collect(),
         audit: Audit::default(),

@@ -8,6 +8,7 @@
 
 use crate::audit::Audit;
 use crate::events::{Class, EventQueue, Key};
+use crate::flight::{Chunks, Flight};
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::NONE;
@@ -49,7 +50,7 @@ pub struct Inbound {
     /// Who receives.
     pub to: Receiver,
     /// Packets in flight and when their last bit arrives.
-    flight: VecDeque<(Time, PacketId)>,
+    flight: Flight,
     /// Pause frames in flight: they wait for no packet.
     pauses: VecDeque<(Time, PauseFrame)>,
 }
@@ -57,7 +58,7 @@ pub struct Inbound {
 impl Inbound {
     /// An idle link.
     pub fn new(to: Receiver) -> Inbound {
-        Inbound { to, flight: VecDeque::new(), pauses: VecDeque::new() }
+        Inbound { to, flight: Flight::default(), pauses: VecDeque::new() }
     }
 }
 
@@ -73,6 +74,8 @@ pub struct Fabric {
     pub events: EventQueue,
     /// Links that end here, in the order of their global numbers.
     pub inbound: Vec<Inbound>,
+    /// Where the packets in flight on them are.
+    pub chunks: Chunks,
     /// Links that begin here: the switches' ports one after the other, then the hosts' NICs.
     pub outlinks: Vec<OutLink>,
     /// What goes to other partitions at the window's edge, by partition.
@@ -97,6 +100,7 @@ impl Fabric {
                     self.sacks.remove(packet.side);
                     mail.sacks.push(sack);
                 }
+                mail.prepare();
                 mail.packets.push(Crossing { arrives, inbound, packet });
                 self.packets.remove(id);
             }
@@ -109,7 +113,7 @@ impl Fabric {
         if link.flight.is_empty() {
             self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
         }
-        link.flight.push_back((arrives, id));
+        link.flight.push(arrives, id, &mut self.chunks);
     }
 
     /// The packet whose arrival is due on `inbound`, and who receives it.
@@ -117,8 +121,8 @@ impl Fabric {
     pub fn land(&mut self, inbound: u32) -> (Receiver, PacketId) {
         self.audit.hops += 1;
         let link = &mut self.inbound[inbound as usize];
-        let (_, id) = link.flight.pop_front().expect("an arrival is scheduled only for a packet in flight");
-        if let Some(&(arrives, _)) = link.flight.front() {
+        let (id, next) = link.flight.pop(&mut self.chunks).expect("an arrival is scheduled only for a packet in flight");
+        if let Some(arrives) = next {
             self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
         }
         (link.to, id)
@@ -133,6 +137,7 @@ impl Fabric {
 
     /// Takes in the packets and pause frames that another partition sent. Its notes stay for the hosts.
     pub fn take_in(&mut self, mail: &mut Mail) {
+        mail.expected = mail.packets.len() as u32;
         let mut sacks = mail.sacks.drain(..);
         for Crossing { arrives, inbound, mut packet } in mail.packets.drain(..) {
             if packet.side != NONE {
@@ -144,11 +149,13 @@ impl Fabric {
             if link.flight.is_empty() {
                 self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
             }
-            link.flight.push_back((arrives, id));
+            link.flight.push(arrives, id, &mut self.chunks);
         }
+        drop(sacks);
         for (arrives, inbound, frame) in mail.pauses.drain(..) {
             self.fly_pause(inbound, arrives, frame);
         }
+        mail.release();
     }
 
     fn fly_pause(&mut self, inbound: u32, arrives: Time, frame: PauseFrame) {
@@ -183,7 +190,7 @@ impl Fabric {
 
     /// Packets in flight on the links that end here.
     pub fn in_flight(&self) -> impl Iterator<Item = PacketId> + '_ {
-        self.inbound.iter().flat_map(|link| link.flight.iter().map(|(_, id)| *id))
+        self.inbound.iter().flat_map(|link| link.flight.ids(&self.chunks))
     }
 }
 

@@ -10,7 +10,7 @@
 //! | [`layout`] | which node is simulated where |
 //! | [`partition`] | nodes, links and events that run together |
 //! | [`events`], [`barrier`] | the event queue; the barrier at an edge |
-//! | [`fabric`], [`mail`] | links; what crosses between partitions |
+//! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
 //! | [`transport`] | TCP: NewReno, CUBIC, DCTCP |
 //! | [`audit`] | conservation of packets and bytes |
@@ -20,6 +20,7 @@ pub mod barrier;
 pub mod build;
 pub mod events;
 pub mod fabric;
+pub mod flight;
 pub mod hosts;
 pub mod layout;
 pub mod mail;

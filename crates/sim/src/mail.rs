@@ -29,9 +29,33 @@ pub struct Mail {
     pub pauses: Vec<(Time, u32, PauseFrame)>,
     /// Notes.
     pub notes: Vec<Note>,
+    /// How many packets to expect in a window.
+    pub expected: u32,
 }
 
+/// A mailbox that never held more than this keeps its memory; larger ones give it back at each edge, since there is one a
+/// pair of partitions and they do not all peak at once.
+const KEEP: usize = 64;
+
 impl Mail {
+    /// Makes room as for the last window, if that was more than a mailbox keeps.
+    #[inline]
+    pub fn prepare(&mut self) {
+        if self.packets.capacity() == 0 {
+            self.packets.reserve(self.expected as usize);
+        }
+    }
+
+    /// Gives large buffers back. Call when it has been emptied.
+    pub fn release(&mut self) {
+        if self.packets.capacity() > KEEP {
+            self.packets = Vec::new();
+        }
+        if self.sacks.capacity() > KEEP {
+            self.sacks = Vec::new();
+        }
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty() && self.notes.is_empty() && self.pauses.is_empty()

@@ -80,9 +80,11 @@ pub struct FastPort {
     capacity: Capacity,
     marking: Marking,
     admission: Admission,
-    /// When each packet that has not yet started will, and its size. Only for occupancy: the packets themselves are on
-    /// their way already.
-    waiting: VecDeque<(Time, u32)>,
+    /// The sizes of the packets that have not yet started. Only for occupancy: the packets themselves are on their way
+    /// already. They follow each other without a gap, so one time tells all of theirs.
+    waiting: VecDeque<u16>,
+    /// When the first of them starts.
+    first_starts: Time,
     /// Packets marked here.
     pub marked: u64,
     /// The most bytes that ever waited.
@@ -101,6 +103,7 @@ impl FastPort {
             marking: config.marking,
             admission: config.admission,
             waiting: VecDeque::new(),
+            first_starts: Time::ZERO,
             marked: 0,
             bytes_max: 0,
         }
@@ -109,11 +112,12 @@ impl FastPort {
     /// Forgets the packets that have started by `now`.
     #[inline]
     fn settle(&mut self, now: Time) {
-        while let Some(&(starts, size)) = self.waiting.front() {
-            if starts > now {
+        while let Some(&size) = self.waiting.front() {
+            if self.first_starts > now {
                 break;
             }
             self.waiting.pop_front();
+            self.first_starts += self.rate.time(size as u64);
             self.bytes -= size as u64;
             self.packets -= 1;
         }
@@ -121,11 +125,17 @@ impl FastPort {
 
     /// What waits at `now`.
     pub fn view_at(&self, now: Time) -> QueueView {
-        let started = self.waiting.iter().take_while(|(starts, _)| *starts <= now);
-        started.fold(QueueView { packets: self.packets, bytes: self.bytes }, |view, (_, size)| QueueView {
-            packets: view.packets - 1,
-            bytes: view.bytes - *size as u64,
-        })
+        let mut view = QueueView { packets: self.packets, bytes: self.bytes };
+        let mut starts = self.first_starts;
+        for &size in self.waiting.iter() {
+            if starts > now {
+                break;
+            }
+            starts += self.rate.time(size as u64);
+            view.packets -= 1;
+            view.bytes -= size as u64;
+        }
+        view
     }
 
     /// Whether `size` bytes would fit at `now`.
@@ -152,7 +162,10 @@ impl FastPort {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {
-            self.waiting.push_back((self.busy_until, size as u32));
+            if self.waiting.is_empty() {
+                self.first_starts = self.busy_until;
+            }
+            self.waiting.push_back(size as u16);
             self.bytes += size;
             self.packets += 1;
             self.bytes_max = self.bytes_max.max(self.bytes);

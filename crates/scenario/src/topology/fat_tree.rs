@@ -2,7 +2,7 @@
 //! and k²/4 cores. Aggregation switch j of each pod connects to cores j·k/2 up to (j+1)·k/2.
 
 use super::builder::{Builder, Checks};
-use super::{Fault, FatTreeParams, Topology};
+use super::{FatTreeParams, Fault, Topology};
 use millpond_core::switch::route::{Attachment, Routes};
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn routes(k: u32, attachment: &Arc<Attachment>) -> Vec<Routes> {
 
 fn check(p: &FatTreeParams) -> Result<(), Vec<Fault>> {
     let mut checks = Checks::default();
-    checks.require(p.k >= 2 && p.k % 2 == 0, "k", || format!("{} is not an even number from 2", p.k));
+    checks.require(p.k >= 2 && p.k.is_multiple_of(2), "k", || format!("{} is not an even number from 2", p.k));
     checks.require(p.k <= 256, "k", || format!("{} is beyond the largest fat tree, 256", p.k));
     checks.rate(p.host_link_rate, "host-link.rate");
     checks.rate(p.fabric_link_rate, "fabric-link.rate");

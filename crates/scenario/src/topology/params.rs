@@ -12,8 +12,10 @@ pub(crate) const GROUPS: &[&str] = &["host-link", "fabric-link", "bottleneck"];
 const fn about(summary: &'static str, source: &'static str) -> About {
     About { summary, source, needs: &[], breaks: &[], restores: &[] }
 }
-const LEAF_SPINE: About =
-    about("two tiers: each leaf has one link to each spine", "Al-Fares et al., SIGCOMM 2008 §2.1; Presto, SIGCOMM 2015 §4");
+const LEAF_SPINE: About = about(
+    "two tiers: each leaf has one link to each spine",
+    "Al-Fares et al., SIGCOMM 2008 §2.1; Presto, SIGCOMM 2015 §4",
+);
 const FAT_TREE: About = about("three tiers of equal k-port switches", "Al-Fares, Loukissas, Vahdat, SIGCOMM 2008 §3");
 const SINGLE_SWITCH: About = about("all hosts on one switch", "");
 const DUMBBELL: About = about("two switches with one link between them", "");
@@ -27,13 +29,13 @@ params! {
         pub spines: u32 = 4,
         /// Hosts on each leaf.
         pub hosts_per_leaf: u32 = 40,
-        /// Rate of the links between hosts and leaves, each way.
+        /// Rate of each host's link, each way.
         pub host_link_rate: Rate = Rate::from_gbps(10),
-        /// Propagation delay of the links between hosts and leaves, each way.
+        /// Propagation delay of each host's link, each way.
         pub host_link_delay: Time = Time::from_us(1),
-        /// Rate of the links between leaves and spines, each way.
+        /// Rate of the links between switches, each way.
         pub fabric_link_rate: Rate = Rate::from_gbps(40),
-        /// Propagation delay of the links between leaves and spines, each way.
+        /// Propagation delay of the links between switches, each way.
         pub fabric_link_delay: Time = Time::from_us(5),
     }
 }
@@ -42,9 +44,9 @@ params! {
     pub struct FatTreeParams {
         /// Ports of every switch, an even number: k³/4 hosts, k²/2 edge, k²/2 aggregation and k²/4 core switches.
         pub k: u32 = 8,
-        /// Rate of the links between hosts and edge switches, each way.
+        /// Rate of each host's link, each way.
         pub host_link_rate: Rate = Rate::from_gbps(10),
-        /// Propagation delay of the links between hosts and edge switches, each way.
+        /// Propagation delay of each host's link, each way.
         pub host_link_delay: Time = Time::from_us(1),
         /// Rate of the links between switches, each way.
         pub fabric_link_rate: Rate = Rate::from_gbps(10),
@@ -57,9 +59,9 @@ params! {
     pub struct SingleSwitchParams {
         /// Hosts, one a port.
         pub hosts: u32 = 16,
-        /// Rate of the links between hosts and the switch, each way.
+        /// Rate of each host's link, each way.
         pub host_link_rate: Rate = Rate::from_gbps(10),
-        /// Propagation delay of the links between hosts and the switch, each way.
+        /// Propagation delay of each host's link, each way.
         pub host_link_delay: Time = Time::from_us(1),
     }
 }
@@ -68,9 +70,9 @@ params! {
     pub struct DumbbellParams {
         /// Hosts on each of the two switches; those on the left have the lower numbers.
         pub hosts_per_side: u32 = 8,
-        /// Rate of the links between hosts and switches, each way.
+        /// Rate of each host's link, each way.
         pub host_link_rate: Rate = Rate::from_gbps(10),
-        /// Propagation delay of the links between hosts and switches, each way.
+        /// Propagation delay of each host's link, each way.
         pub host_link_delay: Time = Time::from_us(1),
         /// Rate of the link between the two switches, each way.
         pub bottleneck_rate: Rate = Rate::from_gbps(10),

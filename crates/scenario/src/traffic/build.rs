@@ -107,7 +107,11 @@ impl Builder<'_> {
             }
             TrafficParams::Stride(p) => {
                 if p.offset % hosts == 0 {
-                    self.wrong(&name, "offset", format!("{} makes every one of {hosts} hosts send to itself", p.offset));
+                    self.wrong(
+                        &name,
+                        "offset",
+                        format!("{} makes every one of {hosts} hosts send to itself", p.offset),
+                    );
                 }
                 let to = (0..hosts as u64).map(|h| ((h + p.offset as u64) % hosts as u64) as u32).collect();
                 (to, p.size, p.stagger)
@@ -178,7 +182,11 @@ impl Builder<'_> {
             self.wrong(name, "load-base", "\"fabric\" needs leaves with uplinks; use \"host-links\"".into());
         }
         if !(p.load > 0.0 && p.load <= 1_000.0) {
-            self.wrong(name, "load", format!("{} is no load; above 0 and up to 1000 is, 1 being all of {base}", p.load));
+            self.wrong(
+                name,
+                "load",
+                format!("{} is no load; above 0 and up to 1000 is, 1 being all of {base}", p.load),
+            );
             return SourceKind::Open;
         }
         if p.load > 1.0 {
@@ -312,9 +320,8 @@ impl Builder<'_> {
         let mut drawn: Vec<u32> = (0..hosts).collect();
         random.shuffle(&mut drawn);
         let (asking, answering) = drawn.split_at(p.clients as usize);
-        let pairs = (0..connections).map(|i| {
-            (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize])
-        });
+        let pairs =
+            (0..connections).map(|i| (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize]));
         let connections: Vec<(u32, u32)> = pairs.collect();
         let first_flow = self.next_id as u32;
         self.next_id += 2 * connections.len() as u64;
@@ -322,14 +329,7 @@ impl Builder<'_> {
         SourceKind::Rpc { connections, request, response, start, stop, first_flow }
     }
 
-    fn flows(
-        &mut self,
-        class: u16,
-        name: &str,
-        table: Option<Arc<FlowTable>>,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
+    fn flows(&mut self, class: u16, name: &str, table: Option<Arc<FlowTable>>, start: Time, stop: Time) -> SourceKind {
         // Without a table the file could not be read, which is already reported.
         let Some(table) = table else { return SourceKind::Open };
         let mut classes = Vec::with_capacity(table.classes.len());
@@ -350,7 +350,9 @@ impl Builder<'_> {
         self.open(Some(before_stop as u64));
         if before_stop < table.rows.len() {
             let late = table.rows.len() - before_stop;
-            self.report.warnings.push(format!("traffic {name:?}: {late} flows would start after its stop and are left out"));
+            self.report
+                .warnings
+                .push(format!("traffic {name:?}: {late} flows would start after its stop and are left out"));
         }
         let listed = Listed { table, start, stop, class, classes: classes.into(), next: 0 };
         self.generators.push(Generator::Listed(listed));

@@ -170,12 +170,11 @@ impl Columns {
             let text = fields[self.of[i]];
             text.parse::<u64>().map_err(|_| format!("{name}: {text:?} is not a whole number"))
         };
-        let host = |i: usize, name: &str| {
-            number(i, name).map(|h| u32::try_from(h).unwrap_or(u32::MAX))
-        };
+        let host = |i: usize, name: &str| number(i, name).map(|h| u32::try_from(h).unwrap_or(u32::MAX));
         let start = fields[self.of[0]];
         let start = parse_us(start).ok_or_else(|| format!("start_us: {start:?} is not a time in microseconds"))?;
-        let row = FlowRow { start, src: host(1, "src")?, dst: host(2, "dst")?, bytes: number(3, "bytes")?, class: None };
+        let row =
+            FlowRow { start, src: host(1, "src")?, dst: host(2, "dst")?, bytes: number(3, "bytes")?, class: None };
         check_row(&row, hosts)?;
         let class = self.class.and_then(|i| fields.get(i)).filter(|c| !c.is_empty());
         Ok((row, class.map(|c| c.to_string())))
@@ -192,12 +191,13 @@ mod tests {
         let text = "start_us,src,dst,bytes,class\n# comment\n2.5,0,1,100,web\n\n1,1,0,7\n2.5,2,0,9,\n";
         let t = FlowTable::parse(text, 3).unwrap();
         assert_eq!(t.classes, ["web"]);
-        assert_eq!(t.rows.iter().map(|r| (r.start.as_ps(), r.bytes, r.class)).collect::<Vec<_>>(), [
-            (1_000_000, 7, None),
-            (2_500_000, 100, Some(0)),
-            (2_500_000, 9, None)
-        ]);
-        assert!(FlowTable::parse("bytes,dst,src,start_us\n5,1,0,0.000001\n", 2).unwrap().rows[0].start == Time::from_ps(1));
+        assert_eq!(
+            t.rows.iter().map(|r| (r.start.as_ps(), r.bytes, r.class)).collect::<Vec<_>>(),
+            [(1_000_000, 7, None), (2_500_000, 100, Some(0)), (2_500_000, 9, None)]
+        );
+        assert!(
+            FlowTable::parse("bytes,dst,src,start_us\n5,1,0,0.000001\n", 2).unwrap().rows[0].start == Time::from_ps(1)
+        );
     }
 
     #[test]

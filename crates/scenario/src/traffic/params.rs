@@ -183,11 +183,13 @@ const fn about(summary: &'static str, source: &'static str) -> About {
     About { summary, source, needs: &[], breaks: &[], restores: &[] }
 }
 const POISSON: About = about("flows between random hosts at random times, with sizes from a distribution", "");
-const INCAST: About = about("queries that many servers answer at once", "DIBS, EuroSys 2014 §5; DCTCP, SIGCOMM 2010 §2");
+const INCAST: About =
+    about("queries that many servers answer at once", "DIBS, EuroSys 2014 §5; DCTCP, SIGCOMM 2010 §2");
 const PERMUTATION: About = about("every host sends one flow and receives one", "");
 const STRIDE: About = about("host h sends one flow to host h + offset", "Hedera, NSDI 2010 §6");
 const BIJECTION: About = about("a permutation in which every flow leaves its leaf", "Hedera, NSDI 2010 §6; Presto §5");
-const RANDOM: About = about("every host sends one flow to a random host; receivers may collide", "Hedera, NSDI 2010 §6; Presto §5");
+const RANDOM: About =
+    about("every host sends one flow to a random host; receivers may collide", "Hedera, NSDI 2010 §6; Presto §5");
 const SHUFFLE: About = about("every host sends to every other, a few at a time", "Hedera, NSDI 2010 §6; Presto §5");
 const RPC: About = about("clients that ask again as soon as they are answered", "");
 const FLOWS: About = about("flows from a file", "");

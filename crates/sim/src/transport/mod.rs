@@ -6,7 +6,8 @@
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the host knows a flow's
 //! size), and an ACK echoes the hand-down time of the data that caused it (RFC 7323), in picoseconds. Not modelled: PRR
-//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows.
+//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and
+//! RFC 3168's wait for the timer when a mark meets a window of one segment.
 //!
 //! | file | what it follows |
 //! |---|---|
@@ -33,6 +34,9 @@ pub use sender::Sender;
 
 use millpond_core::{Ecn, Sack, Time};
 use millpond_scenario::transport::{DctcpEcho, DctcpReduce, RtoEstimator, TransportKind, TransportParams};
+
+/// A timeout of zero would fire again and again at the same instant: none is shorter than this.
+const SHORTEST_RTO: Time = Time::from_us(1);
 
 /// What all connections of a run share: the scenario's parameters, resolved to numbers.
 #[derive(Clone, Debug)]
@@ -119,7 +123,7 @@ pub enum Control {
 }
 
 impl Config {
-    /// Resolves a scenario's parameters for packets of `mtu` IP bytes.
+    /// Resolves a scenario's parameters for packets of `mtu` IP bytes. Fractions are taken into [0, 1].
     pub fn new(params: &TransportParams, kind: &TransportKind, mtu: u32) -> Config {
         let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
         let segments = |n: u32| u64::from(n.max(1)) * u64::from(mss);
@@ -127,7 +131,7 @@ impl Config {
         let (ecn, echo, control) = match kind {
             TransportKind::NewReno(p) => (p.newreno_ecn, Echo::Latch, Control::NewReno),
             TransportKind::Cubic(p) => {
-                let (c, beta) = (p.cubic_c, p.cubic_beta);
+                let (c, beta) = (p.cubic_c.max(0.0), p.cubic_beta.clamp(0.0, 1.0));
                 let (fast_convergence, reno_friendly) = (p.cubic_fast_convergence, p.cubic_reno_friendly);
                 (p.cubic_ecn, Echo::Latch, Control::Cubic { c, beta, fast_convergence, reno_friendly })
             }
@@ -136,7 +140,8 @@ impl Config {
                     DctcpEcho::Precise => Echo::Precise,
                     DctcpEcho::Latch => Echo::Latch,
                 };
-                let (g, alpha_initial, reduce) = (p.dctcp_g, p.dctcp_alpha_initial, p.dctcp_reduce);
+                let (g, alpha_initial) = (p.dctcp_g.clamp(0.0, 1.0), p.dctcp_alpha_initial.clamp(0.0, 1.0));
+                let reduce = p.dctcp_reduce;
                 (true, echo, Control::Dctcp { g, alpha_initial, reduce })
             }
         };
@@ -145,11 +150,11 @@ impl Config {
             initial_window: segments(params.initial_window),
             window_limit: buffer(params.send_buffer).min(buffer(params.receive_buffer)).max(u64::from(mss)),
             growth_limit: params.growth_limit.map_or(u64::MAX, segments),
-            min_rto: params.min_rto,
-            initial_rto: params.initial_rto,
-            max_rto: params.max_rto.max(params.min_rto),
+            min_rto: params.min_rto.max(SHORTEST_RTO),
+            initial_rto: params.initial_rto.max(SHORTEST_RTO),
+            max_rto: params.max_rto.max(params.min_rto).max(SHORTEST_RTO),
             rto_estimator: params.rto_estimator,
-            fixed_rto: params.fixed_rto,
+            fixed_rto: params.fixed_rto.map(|t| t.max(SHORTEST_RTO)),
             delayed_ack: params.delayed_ack.max(1),
             delayed_ack_timeout: params.delayed_ack_timeout,
             dupack_threshold: params.dupack_threshold.map_or(u32::MAX, |n| n.max(1)),

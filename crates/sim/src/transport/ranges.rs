@@ -111,7 +111,10 @@ mod tests {
         let mut r = Ranges::default();
         assert_eq!((r.insert(10, 20), r.insert(30, 40), r.insert(20, 25)), (10, 10, 5));
         assert_eq!(r.iter().collect::<Vec<_>>(), [(10, 25), (30, 40)]);
-        assert_eq!((r.hole(0, 50), r.hole(12, 50), r.hole(35, 50), r.hole(60, 60)), ((0, 10), (25, 30), (40, 50), (60, 60)));
+        assert_eq!(
+            (r.hole(0, 50), r.hole(12, 50), r.hole(35, 50), r.hole(60, 60)),
+            ((0, 10), (25, 30), (40, 50), (60, 60))
+        );
         assert_eq!((r.sum_below(32), r.around(24), r.around(25)), (17, Some((10, 25)), None));
         assert_eq!(r.insert(5, 35), 10);
         assert_eq!((r.remove_below(7), r.end()), (2, Some(40)));

@@ -8,11 +8,14 @@
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
 //! unacknowledged or a SYN unanswered the deadline is set.
 
+mod plan;
+mod recovery;
+
 use super::congestion::{Cause, Congestion, Growth, Window};
 use super::rto::Rto;
-use super::scoreboard::{NextSeg, Scoreboard};
+use super::scoreboard::Scoreboard;
 use super::{AckIn, Config, Outgoing};
-use millpond_core::{Ecn, Sack, Time};
+use millpond_core::{Ecn, Time};
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +75,7 @@ pub struct Sender {
     congestion: Congestion,
     /// An ACK that reaches it ends recovery (RecoveryPoint; RFC 6582's recover).
     recover: u64,
-    /// Until it is acknowledged the window is not cut again.
+    /// What was sent when the window was last cut. Only marks and losses of what was sent after it cut again.
     cut_until: u64,
     /// After a timeout: the next byte to send again.
     resend: u64,
@@ -268,83 +271,11 @@ impl Sender {
                 if let Some(board) = &mut self.board {
                     board.pipe += u64::from(len); // RFC 6675 (C.4)
                 }
-                let caught_up = self.resend == self.nxt;
                 let segment = self.send_new(now, len, cfg);
-                if caught_up || self.phase == Phase::Loss {
-                    self.resend = self.nxt;
-                }
+                self.resend = self.nxt; // after a timeout, new data is due only once all holes are sent again
                 Some(segment)
             }
         }
-    }
-
-    fn plan(&self, max_len: u32, cfg: &Config) -> Option<Next> {
-        match self.phase {
-            Phase::Closed => (self.written > 0).then_some(Next::Syn),
-            Phase::SynSent => None,
-            Phase::Open => self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg),
-            Phase::Disorder => self.plan_disorder(max_len, cfg),
-            Phase::Recovery => self.plan_recovery(max_len, cfg),
-            Phase::Loss => self.plan_loss(max_len, cfg),
-        }
-    }
-
-    /// New data, with `flight` of a window of `window` in use and within the buffers.
-    fn plan_new(&self, window: u64, flight: u64, max_len: u32, cfg: &Config) -> Option<Next> {
-        let allowed = cfg.window_limit.saturating_sub(self.nxt - self.una);
-        let room = window.saturating_sub(flight).min(allowed);
-        let len = whole_segments(room, self.written - self.nxt, max_len, cfg.mss);
-        (len > 0).then_some(Next::New(len))
-    }
-
-    /// Limited transmit: as far as the pipe has room (RFC 6675 §5 (3)), or a segment for each of the first two duplicate
-    /// ACKs (RFC 3042).
-    fn plan_disorder(&self, max_len: u32, cfg: &Config) -> Option<Next> {
-        let cwnd = self.window.cwnd;
-        match &self.board {
-            Some(board) if cfg.limited_transmit => self.plan_new(cwnd, board.pipe, max_len, cfg),
-            None if cfg.limited_transmit => {
-                let extra = u64::from(self.dupacks.min(2)) * u64::from(cfg.mss);
-                self.plan_new(cwnd + extra, self.nxt - self.una, max_len, cfg)
-            }
-            _ => self.plan_new(cwnd, self.nxt - self.una, max_len, cfg),
-        }
-    }
-
-    fn plan_recovery(&self, max_len: u32, cfg: &Config) -> Option<Next> {
-        let Some(board) = &self.board else {
-            if self.first_due {
-                let to = self.nxt.min(self.una + u64::from(cfg.mss));
-                return Some(Next::Again(self.una, to, Why::First));
-            }
-            return self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg);
-        };
-        if self.first_due {
-            let (from, to) = board.hole(self.una, self.nxt, cfg.mss);
-            return Some(Next::Again(from, to, Why::First)); // §5 (4.3)
-        }
-        if self.window.cwnd < board.pipe + u64::from(cfg.mss) {
-            return None; // §5 (C)
-        }
-        let new = self.plan_new(self.window.cwnd, board.pipe, max_len, cfg);
-        match board.next_seg(self.una, self.nxt, new.is_some(), cfg.mss)? {
-            NextSeg::New => new,
-            NextSeg::Hole(from, to) => Some(Next::Again(from, to, Why::Hole)),
-            NextSeg::Rescue(from, to) => Some(Next::Again(from, to, Why::Rescue)),
-        }
-    }
-
-    /// After a timeout: the holes from the start, then new data (RFC 5681 §3.1, RFC 6675 §5.1).
-    fn plan_loss(&self, max_len: u32, cfg: &Config) -> Option<Next> {
-        let flight = self.in_flight();
-        let (from, to) = match &self.board {
-            Some(board) => board.hole(self.resend, self.nxt, cfg.mss),
-            None => (self.resend, self.nxt.min(self.resend + u64::from(cfg.mss))),
-        };
-        if from < to {
-            return (flight + (to - from) <= self.window.cwnd).then_some(Next::Again(from, to, Why::Timeout));
-        }
-        self.plan_new(self.window.cwnd, flight, max_len, cfg)
     }
 
     fn send_again(&mut self, now: Time, from: u64, to: u64, why: Why, cfg: &Config) -> Outgoing {
@@ -429,14 +360,15 @@ impl Sender {
     #[inline]
     fn steer(&mut self, now: Time, bytes: u64, flight: u64, ece: bool, cfg: &Config) {
         if self.congestion.marks(bytes, ece, self.una, self.nxt, cfg) {
-            if self.una >= self.cut_until {
+            if self.una > self.cut_until {
                 self.cut(Cause::Mark, flight, cfg);
             }
             return;
         }
         let cwnd = self.window.cwnd;
-        let limiting = if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
-        if limiting && !ece {
+        let limiting =
+            if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
+        if limiting && !ece && bytes > 0 {
             let limit = if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
             let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
             self.congestion.grow(&mut self.window, &growth, cfg);
@@ -450,154 +382,12 @@ impl Sender {
         self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
     }
 
-    #[cold]
-    fn on_ack_else(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
-        if matches!(self.phase, Phase::Closed | Phase::SynSent) || ack.ack > self.nxt {
-            return;
-        }
-        let flight = self.in_flight();
-        let sacked = match ack.sack {
-            Some(sack) if sack.count > 0 && cfg.sack => self.update_board(sack, self.una.max(ack.ack), cfg),
-            _ => 0,
-        };
-        // A duplicate ACK: RFC 6675 §2 with SACK, RFC 5681 §2 without.
-        let duplicate = if cfg.sack { sacked > 0 } else { ack.ack == self.una && self.nxt > self.una };
-        let mut bytes = 0;
-        if ack.ack > self.una {
-            let (deadline, partial) = (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover);
-            bytes = self.advance(now, ack, cfg);
-            if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
-                self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
-            }
-            if let Some(board) = &mut self.board {
-                board.advance(self.una);
-            }
-            self.resend = self.resend.max(self.una);
-            self.dupacks = 0;
-        }
-        match self.phase {
-            Phase::Recovery => self.in_recovery(bytes, duplicate, ack.ece, cfg),
-            Phase::Loss => {
-                self.steer(now, bytes, flight, ack.ece, cfg);
-                if self.una >= self.recover {
-                    self.suspect(false, cfg);
-                }
-            }
-            _ => {
-                self.steer(now, bytes, flight, ack.ece, cfg);
-                self.suspect(duplicate, cfg);
-            }
-        }
-    }
-
-    fn update_board(&mut self, sack: &Sack, una: u64, cfg: &Config) -> u64 {
-        self.board.get_or_insert_default().update(sack, una, self.nxt, cfg)
-    }
-
-    /// Outside of recovery: counts a duplicate ACK, and begins to recover if that means loss (RFC 6675 §5 (1), (2), RFC
-    /// 6582 §3.2 (1)).
-    fn suspect(&mut self, duplicate: bool, cfg: &Config) {
-        self.dupacks += u32::from(duplicate);
-        let (una, nxt) = (self.una, self.nxt);
-        let mut missing = self.dupacks > 0;
-        let mut lost = self.dupacks >= cfg.dupack_threshold;
-        if let Some(board) = &mut self.board {
-            board.begin(una, nxt);
-            missing |= !board.is_empty();
-            lost |= duplicate && board.first_is_lost(una);
-        } else {
-            // Duplicates of what a timeout or a recovery has sent again must not look like a new loss.
-            lost &= una > self.recover || self.recover == 0;
-        }
-        self.phase = if missing { Phase::Disorder } else { Phase::Open };
-        if lost {
-            self.recover_fast(cfg);
-        }
-    }
-
-    /// Fast retransmit and fast recovery (RFC 6675 §5 (4), RFC 6582 §3.2 (2)).
-    fn recover_fast(&mut self, cfg: &Config) {
-        let flight = self.nxt - self.una;
-        if self.una >= self.cut_until {
-            self.cut(Cause::Loss, flight.min(self.window.cwnd), cfg);
-        } else {
-            // This window of data has been answered for by a mark already.
-            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
-            self.cut_until = self.nxt;
-        }
-        self.phase = Phase::Recovery;
-        self.recover = self.nxt;
-        self.first_due = true;
-        self.partial = false;
-        if self.board.is_none() {
-            self.window.cwnd += u64::from(self.dupacks) * u64::from(cfg.mss);
-        }
-    }
-
-    /// An ACK during fast recovery.
-    fn in_recovery(&mut self, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
-        self.congestion.marks(bytes, ece, self.una, self.nxt, cfg);
-        let mss = u64::from(cfg.mss);
-        if self.una >= self.recover {
-            self.first_due = false;
-            if self.board.is_none() {
-                // RFC 6582 §3.2 (3), option 1: no burst.
-                self.window.cwnd = self.window.ssthresh.min((self.nxt - self.una).max(mss) + mss);
-            }
-            return self.suspect(duplicate && cfg.sack, cfg);
-        }
-        if let Some(board) = &mut self.board {
-            board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
-        } else if bytes > 0 {
-            // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left the network.
-            self.first_due = true;
-            let deflated = self.window.cwnd.saturating_sub(bytes);
-            self.window.cwnd = (if bytes >= mss { deflated + mss } else { deflated }).max(mss);
-        } else if duplicate {
-            self.window.cwnd += mss; // RFC 5681 §3.2 (4)
-        }
-    }
-
     /// Time has come to `now`; does nothing before the deadline.
     #[inline]
     pub fn on_timer(&mut self, now: Time, cfg: &Config) {
         if now >= self.deadline {
             self.expire(now, cfg);
         }
-    }
-
-    /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).
-    #[cold]
-    fn expire(&mut self, now: Time, cfg: &Config) {
-        self.timeouts += 1;
-        if matches!(self.phase, Phase::SynSent | Phase::Closed) {
-            self.phase = Phase::Closed;
-            self.rto.back_off_syn(cfg);
-            self.deadline = now.saturating_add(self.rto.current());
-            return;
-        }
-        let held = self.window.ssthresh;
-        let flight = match self.phase {
-            Phase::Loss => self.in_flight(),
-            Phase::Recovery => self.nxt - self.una,
-            _ => (self.nxt - self.una).min(self.window.cwnd),
-        };
-        let again = self.expiries > 0;
-        let recovering = self.phase == Phase::Recovery;
-        self.cut(Cause::Timeout, flight, cfg);
-        if again {
-            self.window.ssthresh = held; // this segment has been sent again by the timer already
-        } else if recovering {
-            self.window.ssthresh = self.window.ssthresh.min(held); // FlightSize has grown while it repaired
-        }
-        self.phase = Phase::Loss;
-        self.recover = self.nxt;
-        self.resend = self.una;
-        self.dupacks = 0;
-        self.first_due = false;
-        self.expiries = self.expiries.saturating_add(1);
-        self.rto.back_off(cfg);
-        self.deadline = now.saturating_add(self.rto.current());
     }
 }
 

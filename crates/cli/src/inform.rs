@@ -1,0 +1,127 @@
+//! `check`, `list`, `explain`, `schema`: what can be asked without running anything.
+
+use crate::args::{CheckArgs, ExplainArgs, JsonArgs};
+use crate::failure::Failure;
+use crate::run::load;
+use crate::say;
+use millpond_core::registry::{Choice, PathProperty};
+use millpond_scenario::cdf::BUILTIN;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::catalogue::PlaceInfo;
+use millpond_scenario::{catalogue, explain, reference, schema};
+
+/// Checks a scenario, all its variants included.
+pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let (scenario, _) = load(&args.scenario)?;
+    let variants: Vec<Option<String>> = match &args.variant {
+        Some(name) => vec![Some(name.clone())],
+        None => std::iter::once(None).chain(scenario.variants().into_iter().map(|v| Some(v.to_string()))).collect(),
+    };
+    let mut plans = Vec::new();
+    for variant in variants {
+        plans.push(scenario.plan(variant.as_deref(), &args.set, None)?);
+    }
+    if args.resolved {
+        say(&plans[0].resolved);
+        return Ok(());
+    }
+    if args.json {
+        let all: Vec<serde_json::Value> = plans.iter().map(as_json).collect();
+        say(&serde_json::Value::Array(all).to_string());
+        return Ok(());
+    }
+    for plan in &plans {
+        let variant = plan.variant.as_deref().unwrap_or("as it stands");
+        say(&format!("{} ({variant}): {}", plan.name, describe(plan)));
+        for warning in &plan.warnings {
+            say(&format!("  warning: {warning}"));
+        }
+    }
+    Ok(())
+}
+
+fn describe(plan: &Plan) -> String {
+    let t = &plan.topology;
+    let ports = if millpond_sim::build::fast_ports(plan) { "fast" } else { "general" };
+    let layout = millpond_sim::layout::Layout::new(t, plan.engine.one_partition);
+    format!(
+        "{} hosts, {} switches, {} links; {} · {} · {} · {}; {} partitions, windows of {}, {ports} ports",
+        t.hosts,
+        t.switches.len(),
+        t.links.len(),
+        plan.transport_kind.kind(),
+        plan.switch.path.kind(),
+        plan.switch.buffer.kind(),
+        plan.switch.marking.kind(),
+        layout.partitions,
+        layout.window,
+    )
+}
+
+fn as_json(plan: &Plan) -> serde_json::Value {
+    serde_json::json!({
+        "name": plan.name,
+        "variant": plan.variant,
+        "hosts": plan.topology.hosts,
+        "switches": plan.topology.switches.len(),
+        "links": plan.topology.links.len(),
+        "horizon_us": plan.horizon.as_us_f64(),
+        "warnings": plan.warnings,
+    })
+}
+
+/// Lists what there is.
+pub fn list(args: &JsonArgs) -> Result<(), Failure> {
+    if args.json {
+        let places: Vec<serde_json::Value> = catalogue::places().iter().map(place_json).collect();
+        let sizes: Vec<&str> = BUILTIN.iter().map(|cdf| cdf.name).collect();
+        say(&serde_json::json!({ "places": places, "sizes": sizes }).to_string());
+    } else {
+        say(&explain::list());
+    }
+    Ok(())
+}
+
+fn place_json(info: &PlaceInfo) -> serde_json::Value {
+    let place = info.place;
+    let kinds: Vec<serde_json::Value> = place
+        .mechanisms
+        .iter()
+        .map(|m| {
+            let names = |properties: &[PathProperty]| properties.iter().map(|p| p.name()).collect::<Vec<_>>();
+            serde_json::json!({
+                "kind": m.kind,
+                "summary": m.about.summary,
+                "source": m.about.source,
+                "needs": names(m.about.needs),
+                "breaks": names(m.about.breaks),
+                "keys": m.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    serde_json::json!({ "place": place.path, "question": place.question, "default": place.default, "kinds": kinds })
+}
+
+/// Explains a key, a kind or a place.
+pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
+    let text = explain::explain(&args.name).map_err(Failure::Usage)?;
+    if args.json {
+        say(&serde_json::json!({ "name": args.name, "text": text }).to_string());
+    } else {
+        say(&text);
+    }
+    Ok(())
+}
+
+/// Prints the JSON schema.
+pub fn schema() -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(&schema::schema()).map_err(|e| Failure::Usage(e.to_string()))?;
+    say(&text);
+    Ok(())
+}
+
+/// Prints the reference.
+pub fn reference() -> Result<(), Failure> {
+    say(&reference::reference());
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! The catalogue: everything that a scenario can say, gathered from the declarations. The schema, the explanations and
+//! the reference are three views of it.
+//!
+//! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
+
+use crate::read::grouped;
+use crate::resolved::value_text;
+use crate::settings::{
+    EngineParams, HostParams, ImportanceParams, LoadBalancingParams, NicParams, OrderingParams, PLANNED, RankParams,
+    ReceiveOffloadParams, RunParams, VirtualSwitchParams,
+};
+use crate::topology::TopologyParams;
+use crate::traffic::{TrafficCommon, TrafficParams};
+use crate::transport::{TransportKind, TransportParams};
+use millpond_core::params::{Key, Params};
+use millpond_core::registry::{Choice, Mechanism, Place};
+use millpond_core::switch::admission::AdmissionParams;
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::deflection::DeflectionParams;
+use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::path::PathParams;
+use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::queue::QueueParams;
+
+/// A key with everything that there is to say about it.
+#[derive(Clone, Debug)]
+pub struct KeyInfo {
+    /// Its name in its table, with the group: "min-rto", "host-link.rate".
+    pub name: String,
+    /// Its whole path: "transport.min-rto".
+    pub path: String,
+    /// Its descriptor.
+    pub key: Key,
+    /// Its default, as TOML.
+    pub default: String,
+}
+
+impl KeyInfo {
+    /// The meaning, and the source where the declaration gives one.
+    pub fn meaning(&self) -> (String, Option<String>) {
+        let text = self.key.text();
+        match text.split_once("Source:") {
+            Some((meaning, source)) => (meaning.trim().into(), Some(source.trim().into())),
+            None => (text, None),
+        }
+    }
+}
+
+/// A kind with its keys.
+#[derive(Clone, Debug)]
+pub struct KindInfo {
+    /// Its line in the registry.
+    pub mechanism: Mechanism,
+    /// Its keys.
+    pub keys: Vec<KeyInfo>,
+}
+
+/// A place with its kinds.
+#[derive(Clone, Debug)]
+pub struct PlaceInfo {
+    /// Its registry.
+    pub place: &'static Place,
+    /// What is built.
+    pub kinds: Vec<KindInfo>,
+    /// What later versions will have.
+    pub planned: Vec<&'static str>,
+}
+
+/// A table of fixed keys.
+#[derive(Clone, Debug)]
+pub struct TableInfo {
+    /// "host"; empty for the keys outside any table.
+    pub path: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// Its keys.
+    pub keys: Vec<KeyInfo>,
+}
+
+fn keys(path: &str, params: &dyn Params) -> Vec<KeyInfo> {
+    let info = |(i, key): (usize, &Key)| {
+        let full = key.name();
+        let name = match grouped(&full) {
+            (Some(group), leaf) => format!("{group}.{leaf}"),
+            (None, leaf) => leaf.to_string(),
+        };
+        let whole = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        KeyInfo { path: whole, name, key: *key, default: value_text(&params.get(i)) }
+    };
+    params.keys().iter().enumerate().map(info).collect()
+}
+
+fn place<C: Choice>() -> PlaceInfo {
+    let place = C::place();
+    let kinds = place.mechanisms.iter().filter_map(|m| {
+        let choice = C::of_kind(m.kind)?;
+        Some(KindInfo { mechanism: *m, keys: keys(place.path, choice.params()) })
+    });
+    let kinds: Vec<KindInfo> = kinds.collect();
+    let planned = PLANNED.iter().filter(|(path, _)| *path == place.path).flat_map(|(_, kinds)| kinds.iter().copied());
+    let planned = planned.filter(|kind| !kinds.iter().any(|k| k.mechanism.kind == *kind)).collect();
+    PlaceInfo { place, kinds, planned }
+}
+
+/// All places where a kind is chosen, along the packet's path.
+pub fn places() -> Vec<PlaceInfo> {
+    vec![
+        place::<TopologyParams>(),
+        place::<ReceiveOffloadParams>(),
+        place::<BufferParams>(),
+        place::<MarkingParams>(),
+        place::<AdmissionParams>(),
+        place::<QueueParams>(),
+        place::<PathParams>(),
+        place::<DeflectionParams>(),
+        place::<PauseParams>(),
+        place::<TransportKind>(),
+        place::<ImportanceParams>(),
+        place::<RankParams>(),
+        place::<OrderingParams>(),
+        place::<LoadBalancingParams>(),
+        place::<VirtualSwitchParams>(),
+        place::<TrafficParams>(),
+    ]
+}
+
+/// All tables with fixed keys.
+pub fn tables() -> Vec<TableInfo> {
+    let mut transport = keys("transport", &TransportParams::default());
+    transport.retain(|k| k.name != "mss");
+    vec![
+        TableInfo { path: "", about: "The run as a whole.", keys: keys("", &RunParams::default()) },
+        TableInfo { path: "host", about: "How hosts send and receive.", keys: keys("host", &HostParams::default()) },
+        TableInfo {
+            path: "host.nic",
+            about: "A host's transmit queue. `buffer` is \"unlimited\", \"switch\" (as the switches have) or a table as \
+                    switch.buffer; `marking` is \"none\", \"switch\" or a table as switch.marking.",
+            keys: keys("host.nic", &NicParams::default()),
+        },
+        TableInfo { path: "transport", about: "What all transports have in common.", keys: transport },
+        TableInfo {
+            path: "engine",
+            about: "How the simulator runs it. None of it changes a result.",
+            keys: keys("engine", &EngineParams::default()),
+        },
+        TableInfo {
+            path: "traffic",
+            about: "What every [[traffic]] has, beside its kind.",
+            keys: keys("traffic", &TrafficCommon::default()),
+        },
+    ]
+}

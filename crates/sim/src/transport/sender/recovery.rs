@@ -1,0 +1,154 @@
+//! What a sender makes of ACKs when something is missing, and of silence: RFC 6675 §5, RFC 6582 §3.2, RFC 5681 §3.1.
+//!
+//! Invariant: a window of data is answered for by one cut, and recovery ends when what was outstanding at its beginning
+//! is acknowledged.
+
+use super::{Phase, Sender};
+use crate::transport::congestion::Cause;
+use crate::transport::{AckIn, Config};
+use millpond_core::{Sack, Time};
+
+impl Sender {
+    #[cold]
+    pub(super) fn on_ack_else(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        if matches!(self.phase, Phase::Closed | Phase::SynSent) || ack.ack > self.nxt {
+            return;
+        }
+        let flight = self.in_flight();
+        let sacked = match ack.sack {
+            Some(sack) if sack.count > 0 && cfg.sack => self.update_board(sack, self.una.max(ack.ack), cfg),
+            _ => 0,
+        };
+        // A duplicate ACK: RFC 6675 §2 with SACK, RFC 5681 §2 without.
+        let duplicate = if cfg.sack { sacked > 0 } else { ack.ack == self.una && self.nxt > self.una };
+        let mut bytes = 0;
+        if ack.ack > self.una {
+            let (deadline, partial) = (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover);
+            bytes = self.advance(now, ack, cfg);
+            if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
+                self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
+            }
+            if let Some(board) = &mut self.board {
+                board.advance(self.una);
+            }
+            self.resend = self.resend.max(self.una);
+            self.dupacks = 0;
+        }
+        match self.phase {
+            Phase::Recovery => self.in_recovery(bytes, duplicate, ack.ece, cfg),
+            Phase::Loss => {
+                self.steer(now, bytes, flight, ack.ece, cfg);
+                if self.una >= self.recover {
+                    self.suspect(false, cfg);
+                }
+            }
+            _ => {
+                self.steer(now, bytes, flight, ack.ece, cfg);
+                self.suspect(duplicate, cfg);
+            }
+        }
+    }
+
+    fn update_board(&mut self, sack: &Sack, una: u64, cfg: &Config) -> u64 {
+        self.board.get_or_insert_default().update(sack, una, self.nxt, cfg)
+    }
+
+    /// Outside of recovery: counts a duplicate ACK, and begins to recover if that means loss (RFC 6675 §5 (1), (2), RFC
+    /// 6582 §3.2 (1)).
+    fn suspect(&mut self, duplicate: bool, cfg: &Config) {
+        self.dupacks += u32::from(duplicate);
+        let (una, nxt) = (self.una, self.nxt);
+        let mut missing = self.dupacks > 0;
+        let mut lost = self.dupacks >= cfg.dupack_threshold;
+        if let Some(board) = &mut self.board {
+            board.begin(una, nxt);
+            missing |= !board.is_empty();
+            // RFC 6675 asks only at duplicate ACKs; where the last SACKs came before recovery's end, none would follow.
+            lost |= board.first_is_lost(una);
+        } else {
+            // Duplicates of what a timeout or a recovery has sent again must not look like a new loss.
+            lost &= una > self.recover || self.recover == 0;
+        }
+        self.phase = if missing { Phase::Disorder } else { Phase::Open };
+        if lost {
+            self.recover_fast(cfg);
+        }
+    }
+
+    /// Fast retransmit and fast recovery (RFC 6675 §5 (4), RFC 6582 §3.2 (2)).
+    fn recover_fast(&mut self, cfg: &Config) {
+        let flight = self.nxt - self.una;
+        if self.una >= self.cut_until {
+            self.cut(Cause::Loss, flight.min(self.window.cwnd), cfg);
+        } else {
+            // This window of data has been answered for by a mark already.
+            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+            self.cut_until = self.nxt;
+        }
+        self.phase = Phase::Recovery;
+        self.recover = self.nxt;
+        self.first_due = true;
+        self.partial = false;
+        if self.board.is_none() {
+            self.window.cwnd += u64::from(self.dupacks) * u64::from(cfg.mss);
+        }
+    }
+
+    /// An ACK during fast recovery.
+    fn in_recovery(&mut self, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
+        self.congestion.marks(bytes, ece, self.una, self.nxt, cfg);
+        let mss = u64::from(cfg.mss);
+        if self.una >= self.recover {
+            self.first_due = false;
+            if self.board.is_none() {
+                // RFC 6582 §3.2 (3), option 1: no burst.
+                self.window.cwnd = self.window.ssthresh.min((self.nxt - self.una).max(mss) + mss);
+            }
+            return self.suspect(duplicate && cfg.sack, cfg);
+        }
+        if let Some(board) = &mut self.board {
+            board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
+        } else if bytes > 0 {
+            // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left the network.
+            self.first_due = true;
+            let deflated = self.window.cwnd.saturating_sub(bytes);
+            self.window.cwnd = (if bytes >= mss { deflated + mss } else { deflated }).max(mss);
+        } else if duplicate {
+            self.window.cwnd += mss; // RFC 5681 §3.2 (4)
+        }
+    }
+
+    /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).
+    #[cold]
+    pub(super) fn expire(&mut self, now: Time, cfg: &Config) {
+        self.timeouts += 1;
+        if matches!(self.phase, Phase::SynSent | Phase::Closed) {
+            self.phase = Phase::Closed;
+            self.rto.back_off_syn(cfg);
+            self.deadline = now.saturating_add(self.rto.current());
+            return;
+        }
+        let held = self.window.ssthresh;
+        let flight = match self.phase {
+            Phase::Loss => self.in_flight(),
+            Phase::Recovery => self.nxt - self.una,
+            _ => (self.nxt - self.una).min(self.window.cwnd),
+        };
+        let again = self.expiries > 0;
+        let recovering = self.phase == Phase::Recovery;
+        self.cut(Cause::Timeout, flight, cfg);
+        if again {
+            self.window.ssthresh = held; // this segment has been sent again by the timer already
+        } else if recovering {
+            self.window.ssthresh = self.window.ssthresh.min(held); // FlightSize has grown while it repaired
+        }
+        self.phase = Phase::Loss;
+        self.recover = self.nxt;
+        self.resend = self.una;
+        self.dupacks = 0;
+        self.first_due = false;
+        self.expiries = self.expiries.saturating_add(1);
+        self.rto.back_off(cfg);
+        self.deadline = now.saturating_add(self.rto.current());
+    }
+}
