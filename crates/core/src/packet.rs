@@ -129,6 +129,15 @@ pub struct Sack {
     pub count: u8,
 }
 
+/// Pushes, growing by a quarter instead of doubling: for the few vectors whose slack is most of a run's memory.
+#[inline]
+pub fn push_tight<T>(vector: &mut Vec<T>, value: T) {
+    if vector.len() == vector.capacity() {
+        vector.reserve_exact(vector.len() / 4 + 16);
+    }
+    vector.push(value);
+}
+
 /// A slab with a free list: constant-time insert and remove, no allocation once it has grown.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
@@ -150,7 +159,7 @@ impl<T> Pool<T> {
             self.slots[id as usize] = value;
             return id;
         }
-        self.slots.push(value);
+        push_tight(&mut self.slots, value);
         (self.slots.len() - 1) as u32
     }
     /// Frees a slot. The caller must not use the id again.

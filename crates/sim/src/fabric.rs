@@ -11,7 +11,7 @@ use crate::events::{Class, EventQueue, Key};
 use crate::flight::{Chunks, Flight};
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
-use millpond_core::packet::NONE;
+use millpond_core::packet::{NONE, push_tight};
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{Packet, PacketId, Pool, Sack, Time};
@@ -101,7 +101,7 @@ impl Fabric {
                     mail.sacks.push(sack);
                 }
                 mail.prepare();
-                mail.packets.push(Crossing { arrives, inbound, packet });
+                push_tight(&mut mail.packets, Crossing { arrives, inbound, packet });
                 self.packets.remove(id);
             }
         }

@@ -5,9 +5,10 @@
 //!
 //! Invariant: what is pushed on a link comes out of it once, in order.
 
+use millpond_core::packet::push_tight;
 use millpond_core::{PacketId, Time};
 
-const ENTRIES: usize = 15;
+const ENTRIES: usize = 10;
 const END: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -46,7 +47,7 @@ impl Chunks {
             self.chunks[chunk as usize].next = END;
             return chunk;
         }
-        self.chunks.push(Chunk { arrives: [Time::ZERO; ENTRIES], id: [0; ENTRIES], next: END });
+        push_tight(&mut self.chunks, Chunk { arrives: [Time::ZERO; ENTRIES], id: [0; ENTRIES], next: END });
         (self.chunks.len() - 1) as u32
     }
 }

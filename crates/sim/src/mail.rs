@@ -42,7 +42,7 @@ impl Mail {
     #[inline]
     pub fn prepare(&mut self) {
         if self.packets.capacity() == 0 {
-            self.packets.reserve(self.expected as usize);
+            self.packets.reserve_exact(self.expected as usize);
         }
     }
 
