@@ -5,17 +5,31 @@ use crate::execute::execute;
 use crate::failure::Failure;
 use crate::say;
 use crate::watch::{STEPS, catch_interrupts, progress_bar};
-use millpond_results::{Folder, Manifest, Status, folder_name, run_table};
+use millpond_results::{Folder, MANIFEST, Manifest, Status, folder_name, run_table};
 use millpond_scenario::Scenario;
 use std::path::{Path, PathBuf};
 
+/// The results folder that a path means, if it is one or its manifest.
+fn result_folder(path: &Path) -> Option<&Path> {
+    if path.is_dir() {
+        return Some(path);
+    }
+    path.file_name().is_some_and(|name| name == MANIFEST).then(|| path.parent().unwrap_or(Path::new(".")))
+}
+
+/// What a result's scenario does not say, since it is worked into it: the variant, and what the command line changed.
+fn origin(path: &Path) -> Result<(Option<String>, Vec<(String, String)>), Failure> {
+    let Some(folder) = result_folder(path) else { return Ok((None, Vec::new())) };
+    let manifest = Manifest::read(folder)?;
+    let pairs = manifest.overrides.iter().filter_map(|text| text.split_once('='));
+    Ok((manifest.variant, pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect()))
+}
+
 /// Reads a scenario: a TOML file, or the scenario in a result's manifest. Gives its text, too.
 pub fn load(path: &Path) -> Result<(Scenario, String), Failure> {
-    let manifest = if path.is_dir() { path.join("manifest.json") } else { path.to_path_buf() };
-    if manifest.file_name().is_some_and(|name| name == "manifest.json") {
-        let folder = manifest.parent().unwrap_or(Path::new("."));
+    if let Some(folder) = result_folder(path) {
         let text = Manifest::read(folder)?.scenario;
-        return Ok((Scenario::parse(&manifest.display().to_string(), &text)?, text));
+        return Ok((Scenario::parse(&folder.join(MANIFEST).display().to_string(), &text)?, text));
     }
     let scenario = Scenario::load(path)?;
     Ok((scenario, std::fs::read_to_string(path).unwrap_or_default()))
@@ -34,7 +48,10 @@ pub fn all_cores() -> usize {
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (scenario, _) = load(&args.scenario)?;
-    let plan = scenario.plan(args.variant.as_deref(), &args.set, args.seed)?;
+    let mut plan = scenario.plan(args.variant.as_deref(), &args.set, args.seed)?;
+    let (variant, mut overrides) = origin(&args.scenario)?;
+    plan.variant = plan.variant.or(variant);
+    overrides.extend(args.set.iter().cloned());
     let quiet = args.output.quiet;
     if !quiet {
         for warning in &plan.warnings {
@@ -46,7 +63,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let bar = progress_bar(STEPS, quiet);
     bar.set_prefix(plan.name.clone());
     let threads = args.threads.unwrap_or_else(all_cores);
-    let done = execute(&plan, threads, folder.path(), Some(&folder), Some(&bar), &args.set);
+    let done = execute(&plan, threads, folder.path(), Some(&folder), Some(&bar), &overrides);
     bar.finish_and_clear();
     let summary = done?;
     let written = folder.commit()?;

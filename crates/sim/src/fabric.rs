@@ -11,7 +11,7 @@ use crate::events::{Class, EventQueue, Key};
 use crate::flight::{Chunks, Flight};
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
-use millpond_core::packet::{NONE, push_tight};
+use millpond_core::packet::NONE;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{Packet, PacketId, Pool, Sack, Time};
@@ -100,8 +100,7 @@ impl Fabric {
                     self.sacks.remove(packet.side);
                     mail.sacks.push(sack);
                 }
-                mail.prepare();
-                push_tight(&mut mail.packets, Crossing { arrives, inbound, packet });
+                mail.packets.push(Crossing { arrives, inbound, packet });
                 self.packets.remove(id);
             }
         }
@@ -137,25 +136,20 @@ impl Fabric {
 
     /// Takes in the packets and pause frames that another partition sent. Its notes stay for the hosts.
     pub fn take_in(&mut self, mail: &mut Mail) {
-        mail.expected = mail.packets.len() as u32;
-        let mut sacks = mail.sacks.drain(..);
-        for Crossing { arrives, inbound, mut packet } in mail.packets.drain(..) {
+        let Mail { packets, sacks, .. } = mail;
+        let mut sacks = sacks.drain(..);
+        packets.take(|Crossing { arrives, inbound, mut packet }| {
             if packet.side != NONE {
                 let sack = sacks.next().expect("a packet with a side record brings it along");
                 packet.side = self.sacks.insert(sack);
             }
             let id = self.packets.insert(packet);
-            let link = &mut self.inbound[inbound as usize];
-            if link.flight.is_empty() {
-                self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
-            }
-            link.flight.push(arrives, id, &mut self.chunks);
-        }
+            self.fly(inbound, arrives, id);
+        });
         drop(sacks);
         for (arrives, inbound, frame) in mail.pauses.drain(..) {
             self.fly_pause(inbound, arrives, frame);
         }
-        mail.release();
     }
 
     fn fly_pause(&mut self, inbound: u32, arrives: Time, frame: PauseFrame) {

@@ -8,15 +8,22 @@
 use millpond_core::packet::push_tight;
 use millpond_core::{PacketId, Time};
 
-const ENTRIES: usize = 10;
+const ENTRIES: usize = 14;
 const END: u32 = u32::MAX;
 
+/// Two cache lines.
 #[derive(Clone, Copy)]
 struct Chunk {
-    arrives: [Time; ENTRIES],
+    /// When the first packet arrives.
+    first: Time,
+    /// How much later each does, in picoseconds; a packet that is too late for 32 bits begins a new chunk.
+    later: [u32; ENTRIES],
     id: [PacketId; ENTRIES],
     next: u32,
+    len: u32,
 }
+
+const _: () = assert!(size_of::<Chunk>() == 128);
 
 /// All chunks of a partition.
 #[derive(Default)]
@@ -30,24 +37,24 @@ pub struct Chunks {
 pub struct Flight {
     head: u32,
     tail: u32,
-    /// The next entry to take from the head, and the next to fill in the tail.
-    take: u8,
-    fill: u8,
+    /// The next entry to take from the head.
+    take: u32,
 }
 
 impl Default for Flight {
     fn default() -> Self {
-        Flight { head: END, tail: END, take: 0, fill: ENTRIES as u8 }
+        Flight { head: END, tail: END, take: 0 }
     }
 }
 
 impl Chunks {
-    fn allocate(&mut self) -> u32 {
-        if let Some(chunk) = self.free.pop() {
-            self.chunks[chunk as usize].next = END;
-            return chunk;
+    fn allocate(&mut self, first: Time) -> u32 {
+        let chunk = Chunk { first, later: [0; ENTRIES], id: [0; ENTRIES], next: END, len: 0 };
+        if let Some(free) = self.free.pop() {
+            self.chunks[free as usize] = chunk;
+            return free;
         }
-        push_tight(&mut self.chunks, Chunk { arrives: [Time::ZERO; ENTRIES], id: [0; ENTRIES], next: END });
+        push_tight(&mut self.chunks, chunk);
         (self.chunks.len() - 1) as u32
     }
 }
@@ -59,24 +66,33 @@ impl Flight {
         self.head == END
     }
 
-    /// A packet is sent.
+    /// A packet is sent, to arrive no earlier than those before it.
     #[inline]
     pub fn push(&mut self, arrives: Time, id: PacketId, chunks: &mut Chunks) {
-        if self.fill as usize == ENTRIES {
-            let chunk = chunks.allocate();
-            if self.head == END {
-                self.head = chunk;
-                self.take = 0;
-            } else {
-                chunks.chunks[self.tail as usize].next = chunk;
+        if self.tail != END {
+            let chunk = &mut chunks.chunks[self.tail as usize];
+            let later = arrives.as_ps() - chunk.first.as_ps();
+            if (chunk.len as usize) < ENTRIES && later <= u32::MAX as u64 {
+                chunk.later[chunk.len as usize] = later as u32;
+                chunk.id[chunk.len as usize] = id;
+                chunk.len += 1;
+                return;
             }
-            self.tail = chunk;
-            self.fill = 0;
         }
-        let chunk = &mut chunks.chunks[self.tail as usize];
-        chunk.arrives[self.fill as usize] = arrives;
-        chunk.id[self.fill as usize] = id;
-        self.fill += 1;
+        self.push_chunk(arrives, id, chunks);
+    }
+
+    fn push_chunk(&mut self, arrives: Time, id: PacketId, chunks: &mut Chunks) {
+        let chunk = chunks.allocate(arrives);
+        chunks.chunks[chunk as usize].id[0] = id;
+        chunks.chunks[chunk as usize].len = 1;
+        if self.tail == END {
+            self.head = chunk;
+            self.take = 0;
+        } else {
+            chunks.chunks[self.tail as usize].next = chunk;
+        }
+        self.tail = chunk;
     }
 
     /// The first packet arrives: its id, and when the next one does.
@@ -88,22 +104,19 @@ impl Flight {
         let chunk = &chunks.chunks[self.head as usize];
         let id = chunk.id[self.take as usize];
         self.take += 1;
-        if self.head == self.tail {
-            if self.take < self.fill {
-                return Some((id, Some(chunk.arrives[self.take as usize])));
-            }
-            chunks.free.push(self.head);
+        if self.take < chunk.len {
+            let later = Time::from_ps(chunk.later[self.take as usize] as u64);
+            return Some((id, Some(chunk.first + later)));
+        }
+        let next = chunk.next;
+        push_tight(&mut chunks.free, self.head);
+        if next == END {
             *self = Flight::default();
             return Some((id, None));
         }
-        if (self.take as usize) < ENTRIES {
-            return Some((id, Some(chunk.arrives[self.take as usize])));
-        }
-        let next = chunk.next;
-        chunks.free.push(self.head);
         self.head = next;
         self.take = 0;
-        Some((id, Some(chunks.chunks[next as usize].arrives[0])))
+        Some((id, Some(chunks.chunks[next as usize].first)))
     }
 
     /// All packets, first to last.
@@ -112,8 +125,7 @@ impl Flight {
         let (mut chunk, mut from) = (self.head, self.take as usize);
         while chunk != END {
             let it = &chunks.chunks[chunk as usize];
-            let to = if chunk == self.tail { self.fill as usize } else { ENTRIES };
-            ids.extend_from_slice(&it.id[from..to]);
+            ids.extend_from_slice(&it.id[from..it.len as usize]);
             from = 0;
             chunk = it.next;
         }
@@ -130,17 +142,17 @@ mod tests {
     proptest! {
         /// Two links in one slab behave as two queues, and the slab ends empty.
         #[test]
-        fn equals_two_queues(steps in prop::collection::vec((any::<bool>(), 0u8..3), 0..500)) {
+        fn equals_two_queues(gap in prop_oneof![Just(1u64), Just(1_000), Just(3_000_000_000)], steps in prop::collection::vec((any::<bool>(), 0u8..3), 0..500)) {
             let mut chunks = Chunks::default();
             let mut flights = [Flight::default(), Flight::default()];
             let mut model = [VecDeque::new(), VecDeque::new()];
             for (i, (which, action)) in steps.iter().enumerate() {
                 let w = *which as usize;
                 if *action > 0 {
-                    flights[w].push(Time::from_ps(i as u64), i as u32, &mut chunks);
+                    flights[w].push(Time::from_ps(i as u64 * gap), i as u32, &mut chunks);
                     model[w].push_back(i);
                 } else {
-                    let expected = model[w].pop_front().map(|id| (id as u32, model[w].front().map(|t| Time::from_ps(*t as u64))));
+                    let expected = model[w].pop_front().map(|id| (id as u32, model[w].front().map(|t| Time::from_ps(*t as u64 * gap))));
                     prop_assert_eq!(flights[w].pop(&mut chunks), expected);
                 }
                 prop_assert_eq!(flights[w].ids(&chunks), model[w].iter().map(|id| *id as u32).collect::<Vec<_>>());

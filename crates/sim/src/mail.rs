@@ -22,40 +22,56 @@ pub struct Crossing {
 #[derive(Debug, Default)]
 pub struct Mail {
     /// Packets, in the order sent (a link's packets in their order of arrival).
-    pub packets: Vec<Crossing>,
+    pub packets: Crossings,
     /// The side records of those packets that have one.
     pub sacks: Vec<Sack>,
     /// Pause frames: arrival, inbound link, frame.
     pub pauses: Vec<(Time, u32, PauseFrame)>,
     /// Notes.
     pub notes: Vec<Note>,
-    /// How many packets to expect in a window.
-    pub expected: u32,
 }
 
-/// A mailbox that never held more than this keeps its memory; larger ones give it back at each edge, since there is one a
-/// pair of partitions and they do not all peak at once.
-const KEEP: usize = 64;
+/// Crossings in a page of a mailbox.
+const PAGE: usize = 16;
+
+/// Crossings in order, in pages: there is a mailbox a pair of partitions, they do not all peak at once, and pages of one
+/// size go from one to another through the allocator without slack.
+#[derive(Debug, Default)]
+pub struct Crossings {
+    pages: Vec<Vec<Crossing>>,
+}
+
+impl Crossings {
+    /// One more.
+    #[inline]
+    pub fn push(&mut self, crossing: Crossing) {
+        match self.pages.last_mut() {
+            Some(page) if page.len() < PAGE => page.push(crossing),
+            _ => self.push_page(crossing),
+        }
+    }
+    #[cold]
+    fn push_page(&mut self, crossing: Crossing) {
+        let mut page = Vec::with_capacity(PAGE);
+        page.push(crossing);
+        self.pages.push(page);
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.first().is_none_or(|page| page.is_empty())
+    }
+    /// Takes all, in order. The first page stays for the next window.
+    #[inline]
+    pub fn take(&mut self, mut each: impl FnMut(Crossing)) {
+        for page in &mut self.pages {
+            page.iter().for_each(|crossing| each(*crossing));
+            page.clear();
+        }
+        self.pages.truncate(1);
+    }
+}
 
 impl Mail {
-    /// Makes room as for the last window, if that was more than a mailbox keeps.
-    #[inline]
-    pub fn prepare(&mut self) {
-        if self.packets.capacity() == 0 {
-            self.packets.reserve_exact(self.expected as usize);
-        }
-    }
-
-    /// Gives large buffers back. Call when it has been emptied.
-    pub fn release(&mut self) {
-        if self.packets.capacity() > KEEP {
-            self.packets = Vec::new();
-        }
-        if self.sacks.capacity() > KEEP {
-            self.sacks = Vec::new();
-        }
-    }
-
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty() && self.notes.is_empty() && self.pauses.is_empty()

@@ -5,6 +5,9 @@
 //!        arrivals, hand over records, choose the next window }
 //! ```
 //!
+//! Where a window holds little work, one thread runs windows alone while the others sleep: handing over would cost more
+//! than it saves, most of all on a machine that is busy elsewhere.
+//!
 //! Windows lie on a fixed grid (the layout's window length) and empty ones are skipped. Threads claim partitions, their
 //! own first and then whatever another has not begun, so a thread that the kernel puts aside holds up one partition and
 //! not all of its share.
@@ -29,6 +32,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How far arrivals are laid out beyond the next edge: enough that most edges have nothing to do.
 const LAY_OUT_AHEAD: u64 = 16;
+/// Windows with fewer events than this, in the mean of the last ones, are run by one thread (about 100 µs of work: some
+/// ten times what a barrier costs).
+const EVENTS_WORTH_SHARING: u64 = 1_500;
 /// Records are handed over when this many wait.
 const RECORDS_WAIT: usize = 4096;
 
@@ -88,6 +94,7 @@ pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result
         claimed: (0..count).map(|_| AtomicU64::new(0)).collect(),
         partitions: partitions.into_iter().map(Mutex::new).collect(),
         end: AtomicU64::new(0),
+        alone: AtomicBool::new(threads == 1),
         over: AtomicBool::new(false),
         failed: AtomicBool::new(false),
     };
@@ -95,7 +102,10 @@ pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result
         arrivals: Ahead::new(plan),
         shared: &shared,
         observer,
+        threads,
         edges: 0,
+        events: 0,
+        recent: 0,
         edge: Time::ZERO,
         interrupted: false,
         error: None,
@@ -126,6 +136,8 @@ struct Stage {
     claimed: Vec<AtomicU64>,
     /// The present window's end, in picoseconds.
     end: AtomicU64,
+    /// The next window is not worth sharing.
+    alone: AtomicBool,
     /// There is no next window.
     over: AtomicBool,
     /// A thread has panicked.
@@ -157,7 +169,15 @@ impl Stage {
                 self.failed.store(true, Ordering::Release);
                 panic = Some(cause);
             }
-            barrier.wait(|| match catch_unwind(AssertUnwindSafe(|| self.at_edge(director))) {
+            let edge = || {
+                self.at_edge(director);
+                while self.alone.load(Ordering::Relaxed) && !self.over.load(Ordering::Relaxed) {
+                    let end = Time::from_ps(self.end.load(Ordering::Relaxed));
+                    (0..count).for_each(|p| self.serve(p, end));
+                    self.at_edge(director);
+                }
+            };
+            barrier.wait(|| match catch_unwind(AssertUnwindSafe(edge)) {
                 Ok(()) => {}
                 Err(cause) => {
                     self.over.store(true, Ordering::Release);
@@ -188,10 +208,12 @@ impl Stage {
         let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
         let mail = self.exchange(&mut partitions);
         let mut partitions: Vec<&mut Partition> = partitions.iter_mut().map(|p| &mut **p).collect();
-        match lock(director).next_window(&mut partitions, mail) {
+        let mut director = lock(director);
+        match director.next_window(&mut partitions, mail) {
             Some(end) => self.end.store(end.as_ps(), Ordering::Release),
             None => self.over.store(true, Ordering::Release),
         }
+        self.alone.store(director.is_quiet(&partitions), Ordering::Release);
     }
 
     /// Moves what partitions left for each other into their inboxes. Says whether there was anything.
@@ -241,6 +263,10 @@ struct Director<'a, O: Observer> {
     shared: &'a Shared,
     arrivals: Ahead,
     observer: &'a mut O,
+    threads: usize,
+    /// Events served so far, and the moving mean of a window's, in sixteenths.
+    events: u64,
+    recent: u64,
     /// Edges seen.
     edges: u64,
     /// The present edge: all events before it have been served.
@@ -284,6 +310,14 @@ impl<O: Observer> Director<'_, O> {
         self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
         self.edge = end.min(plan.horizon);
         Some(self.edge)
+    }
+
+    /// Whether windows hold too little to share. Decides who computes, never what.
+    fn is_quiet(&mut self, partitions: &[&mut Partition]) -> bool {
+        let events: u64 = partitions.iter().map(|p| p.fabric.audit.events).sum();
+        self.recent = self.recent - self.recent / 16 + (events - self.events);
+        self.events = events;
+        self.threads == 1 || self.recent < EVENTS_WORTH_SHARING * 16
     }
 
     /// Whether every flow of the plan is over.

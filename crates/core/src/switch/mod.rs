@@ -156,10 +156,11 @@ impl PortView for View<'_> {
 impl Switch {
     /// A switch with empty queues.
     pub fn new(config: SwitchConfig) -> Switch {
+        // By reference: a collect from the vector itself would keep its larger allocation.
         let ports = if config.fast {
-            Ports::Fast(config.ports.into_iter().map(FastPort::new).collect())
+            Ports::Fast(config.ports.iter().cloned().map(FastPort::new).collect())
         } else {
-            Ports::General(config.ports.into_iter().map(GeneralPort::new).collect())
+            Ports::General(config.ports.iter().cloned().map(GeneralPort::new).collect())
         };
         let count = match &ports {
             Ports::Fast(p) => p.len(),

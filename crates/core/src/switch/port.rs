@@ -33,7 +33,11 @@ impl LinkRate {
     /// Time to put `bytes` on the wire.
     #[inline]
     pub fn time(self, bytes: u64) -> Time {
-        if self.ps_per_byte != 0 { Time::from_ps(bytes * self.ps_per_byte) } else { self.rate.transmission_time(bytes) }
+        if self.ps_per_byte != 0 { Time::from_ps(bytes * self.ps_per_byte) } else { self.odd_time(bytes) }
+    }
+    #[cold]
+    fn odd_time(self, bytes: u64) -> Time {
+        self.rate.transmission_time(bytes)
     }
 }
 
@@ -112,11 +116,13 @@ impl FastPort {
     /// Forgets the packets that have started by `now`.
     #[inline]
     fn settle(&mut self, now: Time) {
-        while let Some(&size) = self.waiting.front() {
-            if self.first_starts > now {
-                break;
-            }
-            self.waiting.pop_front();
+        if self.busy_until <= now {
+            self.waiting.clear();
+            (self.bytes, self.packets) = (0, 0);
+            return;
+        }
+        while self.first_starts <= now {
+            let Some(size) = self.waiting.pop_front() else { return };
             self.first_starts += self.rate.time(size as u64);
             self.bytes -= size as u64;
             self.packets -= 1;

@@ -21,7 +21,8 @@ crate::params! {
 /// Eight FIFOs and a bit for each that is not empty.
 #[derive(Clone, Debug, Default)]
 pub struct StrictPriority {
-    waiting: [VecDeque<PacketId>; 8],
+    /// Boxed, so that a port with a FIFO does not carry the space of eight.
+    waiting: Box<[VecDeque<PacketId>; 8]>,
     occupied: u8,
 }
 

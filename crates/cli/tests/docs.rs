@@ -1,0 +1,172 @@
+//! Holds the book in `docs/` to the program: every mechanism has its page, the reference is what the program prints, and
+//! every command of the tutorial works.
+
+use millpond_scenario::catalogue::places;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MILLPOND: &str = env!("CARGO_BIN_EXE_millpond");
+/// How the tutorial calls the program.
+const IN_TUTORIAL: &str = "./target/release/millpond";
+/// Places whose kinds are no mechanisms of the packet path; `docs/scenario.md` tells of them.
+const IN_SCENARIO_PAGE: [&str; 2] = ["topology", "traffic"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page(name: &str) -> String {
+    let path = repository().join("docs").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("docs/{name}: {e}"))
+}
+
+/// A folder of a test's own, removed with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("millpond-docs-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The built kinds, each with its place; "none" is no mechanism.
+fn mechanisms() -> Vec<(&'static str, &'static str)> {
+    let kinds = places().into_iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| p.kinds);
+    kinds.map(|k| (k.mechanism.place, k.mechanism.kind)).filter(|(_, kind)| *kind != "none").collect()
+}
+
+#[test]
+fn every_mechanism_has_its_page() {
+    let contents = page("README.md");
+    for (place, kind) in mechanisms() {
+        let file = format!("mechanisms/{kind}.md");
+        let text = fs::read_to_string(repository().join("docs").join(&file)).unwrap_or_else(|e| {
+            panic!("{place} \"{kind}\" has no page docs/{file} ({e}): write one, see CONTRIBUTING.md")
+        });
+        assert_eq!(text.lines().next(), Some(format!("# {kind}").as_str()), "the title of docs/{file}");
+        assert!(contents.contains(&file), "docs/README.md does not link to {file}");
+    }
+}
+
+#[test]
+fn every_key_of_a_mechanism_is_on_its_page() {
+    let places = places();
+    for kind in places.iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| &p.kinds) {
+        if kind.mechanism.kind != "none" {
+            let text = page(&format!("mechanisms/{}.md", kind.mechanism.kind));
+            for key in &kind.keys {
+                let row = format!("| `{}` |", key.name);
+                assert!(text.contains(&row), "docs/mechanisms/{}.md has no row {row}", kind.mechanism.kind);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_page_is_of_a_mechanism() {
+    let kinds: BTreeSet<&str> = mechanisms().into_iter().map(|(_, kind)| kind).collect();
+    for entry in fs::read_dir(repository().join("docs/mechanisms")).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        let kind = name.strip_suffix(".md").unwrap_or(&name);
+        assert!(kinds.contains(kind), "docs/mechanisms/{name} is of no mechanism that is built");
+    }
+}
+
+#[test]
+fn the_scenario_page_tells_of_every_topology_and_traffic() {
+    let text = page("scenario.md");
+    for place in places().into_iter().filter(|p| IN_SCENARIO_PAGE.contains(&p.place.path)) {
+        for kind in place.kinds {
+            let name = format!("`{}`", kind.mechanism.kind);
+            assert!(text.contains(&name), "docs/scenario.md does not tell of {} {name}", place.place.path);
+        }
+    }
+}
+
+#[test]
+fn the_reference_is_what_the_program_prints() {
+    let printed = Command::new(MILLPOND).arg("reference").output().unwrap();
+    assert!(printed.status.success());
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let written = page("reference.md");
+    let differ = written.lines().zip(printed.lines()).position(|(a, b)| a != b);
+    let line = differ.unwrap_or(written.lines().count().min(printed.lines().count())) + 1;
+    assert!(
+        written == printed,
+        "docs/reference.md is not what the program prints, from line {line} on; write it anew:\n  \
+         cargo run --release -p millpond-cli -- reference > docs/reference.md"
+    );
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let root = repository();
+    let mut pages = vec![root.join("README.md")];
+    for folder in ["docs", "docs/mechanisms"] {
+        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    for path in pages.iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
+        let text = fs::read_to_string(path).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or("");
+            if !target.is_empty() && !target.contains("://") {
+                assert!(path.with_file_name(target).exists(), "{}: broken link {link}", path.display());
+            }
+        }
+    }
+}
+
+/// The fenced blocks of a page: what follows the opening fence, and the lines.
+fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut open = false;
+    for line in text.lines() {
+        match line.strip_prefix("```") {
+            Some(info) => {
+                open = !open;
+                if open {
+                    blocks.push((info.trim(), Vec::new()));
+                }
+            }
+            None if open => blocks.last_mut().expect("a block is open").1.push(line),
+            None => {}
+        }
+    }
+    assert!(!open, "a fence is not closed");
+    blocks
+}
+
+/// Follows the tutorial in a folder of its own: writes the files that it says to save (`toml file=NAME` beside the
+/// fence), and runs the commands (`$ …` in a `console` block) one after the other.
+#[cfg(unix)]
+#[test]
+fn every_command_of_the_tutorial_works() {
+    let scratch = Scratch::new("tutorial");
+    let text = page("tutorial.md");
+    let mut commands = 0;
+    for (info, lines) in blocks(&text) {
+        if let Some(name) = info.split_whitespace().find_map(|word| word.strip_prefix("file=")) {
+            fs::write(scratch.0.join(name), lines.join("\n") + "\n").unwrap();
+        }
+        if info == "console" {
+            for command in lines.iter().filter_map(|line| line.strip_prefix("$ ")) {
+                let of_test = command.replace(IN_TUTORIAL, &format!("'{MILLPOND}'"));
+                let done = Command::new("sh").args(["-c", &of_test]).current_dir(&scratch.0).output().unwrap();
+                let said = String::from_utf8_lossy(&done.stderr);
+                assert!(done.status.success(), "docs/tutorial.md: `{command}` failed ({}): {said}", done.status);
+                commands += 1;
+            }
+        }
+    }
+    assert!(commands >= 5, "the tutorial's commands were not found");
+}

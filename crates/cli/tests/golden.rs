@@ -1,0 +1,162 @@
+//! What every shipped scenario gives, as readable tables that are compared with `tests/golden/`.
+//!
+//! A table that changes is a result that changes: `MILLPOND_BLESS=1 cargo test -p millpond-cli --test golden` writes the
+//! new ones, and the difference in version control says what the change did. Numbers are rounded to four digits; results
+//! are the same on every machine.
+
+mod common;
+
+use common::{Dir, SHIPPED, Shipped, names, root, scenario, succeed, summary};
+use serde_json::Value;
+use std::fmt::Write;
+use std::fs;
+
+/// A number rounded to four significant digits; `-` for a statistic of nothing.
+fn four(value: &Value) -> String {
+    let Some(x) = value.as_f64() else { return "-".to_string() };
+    let rounded: f64 = format!("{x:.3e}").parse().expect("what was written can be read");
+    let magnitude = if rounded == 0.0 { 0 } else { rounded.abs().log10().floor() as i32 };
+    format!("{rounded:.*}", (3 - magnitude).max(0) as usize)
+}
+
+fn count(value: &Value) -> String {
+    value.as_u64().map_or("-".to_string(), |n| n.to_string())
+}
+
+/// One variant.
+fn table(title: &str, s: &Value) -> String {
+    let mut out = String::new();
+    let flows = &s["flows"];
+    let _ = writeln!(out, "== {title}");
+    let _ = writeln!(out, "flows        {} of {} done", count(&flows["completed"]), count(&flows["started"]));
+    let _ = writeln!(out, "goodput      {} Gb/s, Jain {}", four(&flows["goodput_gbps"]), four(&s["fairness_jain"]));
+    for (class, fct) in s["fct_us"].as_object().expect("fct_us is by class") {
+        let slow = &s["slowdown"][class];
+        let _ = writeln!(
+            out,
+            "fct us       {class:16} n {:6} mean {:>9} p50 {:>9} p99 {:>9} slowdown p50 {:>7} p99 {:>7}",
+            count(&fct["count"]),
+            four(&fct["mean"]),
+            four(&fct["p50"]),
+            four(&fct["p99"]),
+            four(&slow["p50"]),
+            four(&slow["p99"]),
+        );
+    }
+    let qct = &s["qct_us"];
+    let _ = writeln!(
+        out,
+        "qct us       {} of {} done, mean {} p50 {} p99 {}",
+        count(&qct["completed"]),
+        count(&qct["started"]),
+        four(&qct["mean"]),
+        four(&qct["p50"]),
+        four(&qct["p99"]),
+    );
+    let packets = &s["packets"];
+    let keys = ["sent", "delivered", "dropped", "ecn_marked", "retransmitted", "out_of_order"];
+    let line: Vec<String> = keys.iter().map(|key| format!("{key} {}", count(&packets[*key]))).collect();
+    let _ = writeln!(out, "packets      {}", line.join(", "));
+    let drops = packets["dropped_by"].as_object().expect("dropped_by is by reason");
+    let line: Vec<String> =
+        drops.iter().filter(|(_, n)| n.as_u64() != Some(0)).map(|(reason, n)| format!("{reason} {n}")).collect();
+    let _ = writeln!(out, "drops        {}", if line.is_empty() { "none".to_string() } else { line.join(", ") });
+    let _ = writeln!(out, "timeouts     {}", count(&s["timeouts"]));
+    out
+}
+
+/// All variants of a scenario.
+fn tables(shipped: &Shipped) -> String {
+    let dir = Dir::new("golden");
+    let mut out = format!("millpond run scenarios/{}.toml", shipped.name);
+    shipped.short.iter().for_each(|set| out.push_str(&format!(" --set {set}")));
+    out.push('\n');
+    for variant in shipped.arms() {
+        let folder = dir.at(variant.unwrap_or("base"));
+        succeed(&mut shipped.run(variant, &folder, &[]));
+        let s = summary(&folder);
+        assert_eq!(s["audit"]["conserved"], true);
+        let title = variant.map_or("(no variant)".to_string(), |v| format!("--variant {v}"));
+        out.push('\n');
+        out.push_str(&table(&title, &s));
+    }
+    out
+}
+
+fn holds(name: &str) {
+    let found = tables(common::shipped(name));
+    let path = root().join("tests/golden").join(format!("{name}.txt"));
+    if std::env::var_os("MILLPOND_BLESS").is_some_and(|v| v == "1") {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &found).unwrap();
+        return;
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let difference: Vec<String> = differing(&golden, &found);
+    assert!(
+        difference.is_empty(),
+        "{name} is not as in {} (- golden, + found):\n{}\nif it should be: MILLPOND_BLESS=1 cargo test -p millpond-cli --test golden",
+        path.display(),
+        difference.join("\n")
+    );
+}
+
+/// The lines that differ, in place.
+fn differing(golden: &str, found: &str) -> Vec<String> {
+    let (a, b): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), found.lines().collect());
+    let pairs = (0..a.len().max(b.len())).map(|i| (a.get(i), b.get(i))).filter(|(a, b)| a != b);
+    pairs
+        .flat_map(|(a, b)| [a.map(|line| format!("- {line}")), b.map(|line| format!("+ {line}"))])
+        .flatten()
+        .collect()
+}
+
+#[test]
+fn dumbbell() {
+    holds("dumbbell");
+}
+
+#[test]
+fn fat_tree_permutation() {
+    holds("fat-tree-permutation");
+}
+
+#[test]
+fn flows() {
+    holds("flows");
+}
+
+#[test]
+fn incast() {
+    holds("incast");
+}
+
+#[test]
+fn microburst() {
+    holds("microburst");
+}
+
+#[test]
+fn rpc() {
+    holds("rpc");
+}
+
+#[test]
+fn shuffle() {
+    holds("shuffle");
+}
+
+/// A scenario that ships has a golden table, and its variants are those that the tests run.
+#[test]
+fn no_shipped_scenario_is_left_out() {
+    let stems = |folder: &str, extension: &str| -> Vec<String> {
+        names(&root().join(folder)).iter().filter_map(|n| n.strip_suffix(extension)).map(str::to_string).collect()
+    };
+    let listed: Vec<String> = SHIPPED.iter().map(|s| s.name.to_string()).collect();
+    assert_eq!(stems("scenarios", ".toml"), listed, "scenarios/ and SHIPPED in tests/common");
+    assert_eq!(stems("tests/golden", ".txt"), listed, "tests/golden/ and SHIPPED in tests/common");
+    for s in SHIPPED {
+        let parsed = millpond_scenario::Scenario::load(&scenario(s.name)).unwrap();
+        assert_eq!(parsed.variants(), s.variants, "{}", s.name);
+    }
+}
