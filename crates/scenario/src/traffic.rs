@@ -30,6 +30,8 @@ use millpond_core::Time;
 pub struct TrafficPlan {
     /// Class names by class number: every traffic's name first, then the classes of CSV files.
     pub classes: Vec<String>,
+    /// By class: the priority of its packets. A class that several lists name has the first one's.
+    pub priorities: Vec<u8>,
     /// What each traffic table has become.
     pub sources: Vec<Source>,
     /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their order.

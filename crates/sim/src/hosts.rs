@@ -47,6 +47,7 @@ pub struct Sending {
     /// The receiver's slot, once an acknowledgement has told it.
     peer: u32,
     hash: u32,
+    priority: u8,
     /// When a timer event is scheduled; `Time::MAX`: none is.
     timer_at: Time,
     first_sent: Option<Time>,
@@ -67,6 +68,7 @@ pub struct Receiving {
     host: u32,
     opening: Opening,
     hash: u32,
+    priority: u8,
     timer_at: Time,
     /// Bytes delivered in order.
     delivered: u64,
@@ -299,6 +301,7 @@ impl Hosts {
             opening,
             peer: NONE,
             hash: five_tuple_hash(opening.src, opening.dst, opening.flow),
+            priority: shared.plan.traffic.priorities[opening.class as usize],
             timer_at: Time::MAX,
             first_sent: None,
             delivered: None,
@@ -347,6 +350,7 @@ impl Hosts {
             host: self.shared.local_host(opening.dst),
             opening,
             hash: five_tuple_hash(opening.dst, opening.src, opening.flow),
+            priority: self.shared.plan.traffic.priorities[opening.class as usize],
             timer_at: Time::MAX,
             delivered: 0,
             ends: opening.bytes,
@@ -499,6 +503,7 @@ impl Hosts {
             side: NONE,
             peer: packet.ack as u32,
             size: packet.size,
+            priority: packet.priority,
             flags: flags::SYN | flags::ACK,
             ttl: TTL,
             ..Packet::default()
@@ -556,6 +561,7 @@ impl Hosts {
             side: NONE,
             peer: packet.ack as u32,
             size: self.shared.header as u16,
+            priority: packet.priority,
             flags: flags::ACK,
             ttl: TTL,
             ..Packet::default()
@@ -606,7 +612,7 @@ impl Hosts {
             flags: if ack.ece { flags::ACK | flags::ECE } else { flags::ACK },
             ecn: Ecn::NotEct,
             color: Color::Green,
-            priority: 0,
+            priority: it.priority,
             ingress: 0,
             ttl: TTL,
             path: 0,
@@ -820,7 +826,7 @@ fn hand_down(
             | (if segment.syn { flags::SYN } else { 0 }),
         ecn: segment.ecn,
         color: Color::Green,
-        priority: 0,
+        priority: it.priority,
         ingress: 0,
         ttl: TTL,
         path: 0,

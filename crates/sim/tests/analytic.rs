@@ -119,3 +119,29 @@ fn a_lone_packet_that_is_lost_waits_for_the_initial_timeout() {
     assert_eq!(last, Time::from_s(1) + Time::from_ns(4_400));
     assert_eq!(records.flows.iter().map(|f| f.timeouts).sum::<u32>(), 1);
 }
+
+/// Two bulk flows fill a queue; a packet of higher priority passes it.
+#[test]
+fn strict_priority_lets_the_urgent_pass() {
+    let traffic = r#"
+        [[traffic]]
+        name = "bulk"
+        kind = "flows"
+        rows = [["0us", 0, 3, 14600], ["0us", 1, 3, 14600]]
+        [[traffic]]
+        name = "urgent"
+        kind = "flows"
+        rows = [["5us", 2, 3, 1460]]
+        priority = 7
+        "#;
+    let text = one_switch(4, traffic, "initial-window = 10");
+    let fct = |queue| {
+        let plan = plan(&text, &[("switch.buffer.packets", "100"), ("switch.queue.kind", queue)]);
+        let (_, records) = simulate(&plan, 1);
+        records.flows.iter().find(|f| f.class == 1).and_then(|f| f.fct())
+    };
+    // Two bulk packets arrive every 1.2 µs from 2.2 µs on, one leaves. At 7.2 µs, when the urgent one arrives, ten have
+    // come, the fifth to leave is on the wire until 8.2 µs and five wait.
+    assert_eq!(fct("fifo"), Some(Time::from_ns(8_200 + 5 * 1_200 + 1_200 + 1_000 - 5_000)));
+    assert_eq!(fct("strict-priority"), Some(Time::from_ns(8_200 + 1_200 + 1_000 - 5_000)));
+}

@@ -31,6 +31,8 @@ struct Builder<'a> {
     horizon: Time,
     report: &'a mut Report,
     classes: Vec<String>,
+    /// By class.
+    priorities: Vec<u8>,
     generators: Vec<Generator>,
     /// Next closed-loop flow id.
     next_id: u64,
@@ -48,6 +50,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         horizon,
         report,
         classes,
+        priorities: settings.traffic.iter().map(|t| t.common.priority.min(7) as u8).collect(),
         generators: Vec::new(),
         next_id: 0,
         open_ids: Some(0),
@@ -67,6 +70,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
     }
     TrafficPlan {
         classes: b.classes,
+        priorities: b.priorities,
         sources,
         first_open_flow: b.next_id as u32,
         total_flows: total.filter(|_| !rpc),
@@ -79,6 +83,9 @@ impl Builder<'_> {
     fn source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
         let name = name_of(t);
         let mut random = Stream::new(self.settings.run.seed, &format!("traffic/{name}"));
+        if t.common.priority > 7 {
+            self.wrong(&name, "priority", "expected a priority from 0 to 7".into());
+        }
         let start = t.common.start;
         let stop = t.common.stop.map_or(self.horizon, |s| s.min(self.horizon));
         if start >= stop {
@@ -340,6 +347,7 @@ impl Builder<'_> {
             let number = self.classes.iter().position(|known| known == c).unwrap_or(self.classes.len());
             if number == self.classes.len() {
                 self.classes.push(c.clone());
+                self.priorities.push(self.priorities[class as usize]);
             }
             classes.push(number as u16);
         }

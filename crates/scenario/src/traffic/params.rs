@@ -63,6 +63,8 @@ params! {
         pub start: Time = Time::ZERO,
         /// No flow starts from here on; off means at the end of the run.
         pub stop: Option<Time> = None,
+        /// Priority of its packets, 0 (lowest) to 7: a strict-priority queue serves the highest first.
+        pub priority: u32 = 0,
     }
 }
 params! {

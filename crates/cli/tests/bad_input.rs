@@ -1,0 +1,459 @@
+//! Bad input, bad places to write to, and runs that are cut short: a clear message that names the place, the exit code of
+//! the contract (2 bad usage or scenario, 1 failed, 130 interrupted), and nothing left behind that looks whole.
+
+mod common;
+
+use common::{Dir, MILLPOND, files, flat, millpond, names, scenario, succeed, summary, text};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A small scenario that is right; tests make it wrong.
+const RIGHT: &str = r#"
+name = "right"
+duration = "1ms"
+[topology]
+kind = "single-switch"
+hosts = 4
+[[traffic]]
+kind = "flows"
+rows = [["1us", 0, 1, 10_000]]
+[[variant]]
+name = "cubic"
+set = { "transport.kind" = "cubic" }
+"#;
+
+/// Runs this scenario in a fresh folder; whatever is wrong with it, nothing may be left that a reader takes for a result.
+fn run_text(scenario: &str, words: &[&str]) -> Output {
+    let dir = Dir::new("bad");
+    dir.write("s.toml", scenario);
+    let output = millpond(["run", "s.toml", "--out", "result"]).args(words).current_dir(dir.path()).output().unwrap();
+    if !output.status.success() {
+        assert_eq!(dir.names(), ["s.toml"], "something is left of {words:?} on\n{scenario}");
+    }
+    output
+}
+
+/// The exit code, and every one of the phrases in the message.
+fn says(output: &Output, code: i32, phrases: &[&str]) {
+    let message = flat(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    for phrase in phrases {
+        assert!(message.contains(phrase), "expected {phrase:?} in: {message}");
+    }
+    assert!(!message.contains("panicked"), "{message}");
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+}
+
+/// A line added to the scenario; found at this place, with these words.
+fn wrong(scenario: &str, place: &str, phrases: &[&str]) {
+    let output = run_text(scenario, &[]);
+    says(&output, 2, phrases);
+    says(&output, 2, &[&format!("[s.toml:{place}]")]);
+}
+
+/// An override; the message points into it.
+fn wrong_set(set: &str, phrases: &[&str]) {
+    says(&run_text(RIGHT, &["--set", set]), 2, phrases);
+}
+
+#[test]
+fn the_right_scenario_runs() {
+    let output = run_text(RIGHT, &["--quiet"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+// The scenario.
+
+#[test]
+fn malformed_toml_is_found_where_it_is() {
+    wrong("name = \"x\"\nduration = \n", "2:12", &[]);
+    wrong("name = \"x\n", "1:10", &[]);
+    wrong("[topology\nkind = 3\n", "1:10", &[]);
+    let dir = Dir::new("bytes");
+    fs::write(dir.at("s.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    let output = millpond(["run", "s.toml"]).current_dir(dir.path()).output().unwrap();
+    says(&output, 2, &["s.toml", "UTF-8"]);
+}
+
+#[test]
+fn an_unknown_key_is_told_with_its_nearest_name() {
+    wrong("name = \"x\"\nduration = \"1ms\"\nsede = 3\n", "3:1", &["unknown key `sede`", "did you mean `seed`?"]);
+    wrong(&RIGHT.replace("hosts = 4", "host = 4"), "6:1", &["unknown key `host`", "did you mean `hosts`?"]);
+    wrong(&RIGHT.replace("kind = \"flows\"", "kind = \"flow\""), "8:8", &["did you mean `flows`?"]);
+}
+
+#[test]
+fn a_key_that_nothing_uses_is_an_error() {
+    let unused = format!("{RIGHT}[transport]\nkind = \"newreno\"\ndctcp-g = 0.1\n");
+    wrong(&unused, "15:1", &["dctcp-g", "it belongs to kind \"dctcp\""]);
+}
+
+#[test]
+fn units_rates_and_times_must_make_sense() {
+    let link = |rate: &str, delay: &str| {
+        RIGHT.replace("hosts = 4", &format!("hosts = 4\nhost-link = {{ rate = {rate}, delay = {delay} }}"))
+    };
+    wrong(&link("\"10 furlongs\"", "\"1us\""), "7:22", &["\"furlongs\" is not a unit of rate", "Gbps"]);
+    wrong(&link("\"0Gbps\"", "\"1us\""), "7:22", &["too slow to send a packet"]);
+    wrong(&link("\"10Gbps\"", "\"-1us\""), "7:40", &["negative"]);
+    wrong(&RIGHT.replace("\"1ms\"", "\"1 fortnight\""), "3:12", &["not a unit of time"]);
+}
+
+#[test]
+fn impossible_networks_are_refused() {
+    let network = |table: &str| RIGHT.replace("kind = \"single-switch\"\nhosts = 4", table);
+    wrong(&network("kind = \"leaf-spine\"\nleaves = 0"), "6:10", &["leaves"]);
+    wrong(&network("kind = \"fat-tree\"\nk = 5"), "6:5", &["5"]);
+    wrong(&RIGHT.replace("hosts = 4", "hosts = 1"), "6:9", &["too few"]);
+    wrong(&network("kind = \"fat-tree\"\nk = 100000"), "6:5", &["100000"]);
+}
+
+#[test]
+fn numbers_of_hosts_must_exist() {
+    let incast = |keys: &str| {
+        let at = RIGHT.find("[[traffic]]").unwrap();
+        format!("{}[[traffic]]\nkind = \"incast\"\n{keys}\n", &RIGHT[..at])
+    };
+    wrong(&incast("degree = 4"), "9:10", &["4 of 4 hosts", "1 to 3 can answer"]);
+    wrong(&incast("degree = 1\nreceiver = 4"), "10:12", &["4 is no host", "there are 4, from 0"]);
+    wrong(&RIGHT.replace("0, 1, 10_000", "0, 7, 10_000"), "9:8", &["dst 7 is no host"]);
+}
+
+#[test]
+fn variants_are_found_by_name() {
+    says(&run_text(RIGHT, &["--variant", "cubik"]), 2, &["no variant \"cubik\"", "did you mean `cubic`?"]);
+    let output = run_text(&RIGHT.replace("\"transport.kind\"", "\"transport.knid\""), &[]);
+    says(&output, 2, &["s.toml:12:9", "did you mean `kind`?"]);
+}
+
+// Files that a scenario names.
+
+#[test]
+fn a_distribution_that_does_not_rise_is_found_by_its_line() {
+    let poisson = RIGHT.replace("kind = \"flows\"\nrows = [[\"1us\", 0, 1, 10_000]]", "kind = \"poisson\"\nload = 0.1\nsizes = { file = \"sizes.txt\" }");
+    let with = |sizes: Option<&str>| {
+        let dir = Dir::new("cdf");
+        dir.write("s.toml", &poisson);
+        sizes.map(|sizes| dir.write("sizes.txt", sizes));
+        let output = millpond(["run", "s.toml", "--out", "result"]).current_dir(dir.path()).output().unwrap();
+        assert!(!dir.at("result").exists() && !dir.at("result.partial").exists());
+        output
+    };
+    says(&with(Some("0 0\n100 0.7\n200 0.6\n300 1\n")), 2, &["sizes.txt:3", "must not decrease", "[s.toml:10:"]);
+    says(&with(Some("100 0.5\n50 1\n")), 2, &["sizes.txt:2", "sizes must not decrease"]);
+    says(&with(Some("# comment\n100 0.5\nmany 1\n")), 2, &["sizes.txt:3", "\"many\" is not a number"]);
+    says(&with(Some("100 0.5\n200 0.9\n")), 2, &["sizes.txt:2", "must be 1"]);
+    says(&with(Some("100 0.5 3\n")), 2, &["sizes.txt:1", "two columns"]);
+    says(&with(Some("")), 2, &["sizes.txt:1", "no points"]);
+    says(&with(None), 2, &["sizes.txt", "cannot be read", "[s.toml:10:"]);
+}
+
+#[test]
+fn a_list_of_flows_is_checked_line_by_line() {
+    let flows = RIGHT.replace("rows = [[\"1us\", 0, 1, 10_000]]", "file = \"flows.csv\"");
+    let with = |csv: Option<&str>| {
+        let dir = Dir::new("csv");
+        dir.write("s.toml", &flows);
+        csv.map(|csv| dir.write("flows.csv", csv));
+        let output = millpond(["run", "s.toml", "--out", "result"]).current_dir(dir.path()).output().unwrap();
+        assert!(!dir.at("result").exists() && !dir.at("result.partial").exists());
+        output
+    };
+    let head = "start_us,src,dst,bytes";
+    says(&with(Some("start,src,dst,bytes\n0,0,1,5\n")), 2, &["flows.csv:1", "unknown column \"start\""]);
+    says(&with(Some("start_us,src,dst\n0,0,1\n")), 2, &["flows.csv:1", "no column \"bytes\""]);
+    says(&with(Some(&format!("{head}\n0,0,1,5\n0,0,1\n"))), 2, &["flows.csv:3", "expected 4 columns, found 3"]);
+    says(&with(Some(&format!("{head}\n0,0,4,5\n"))), 2, &["flows.csv:2", "dst 4 is no host"]);
+    says(&with(Some(&format!("{head}\n0,2,2,5\n"))), 2, &["flows.csv:2", "host 2 sends to itself"]);
+    says(&with(Some(&format!("{head}\n-1,0,1,5\n"))), 2, &["flows.csv:2", "start_us"]);
+    says(&with(Some(&format!("{head}\n0,0,1,0\n"))), 2, &["flows.csv:2", "no size of a flow"]);
+    says(&with(Some("")), 2, &["flows.csv:1", "no header"]);
+    says(&with(None), 2, &["flows.csv", "cannot be read", "[s.toml:9:8]"]);
+}
+
+#[test]
+fn a_scenario_that_is_not_there() {
+    let dir = Dir::new("missing");
+    for command in ["run", "compare", "check"] {
+        let output = millpond([command, "nobody.toml"]).current_dir(dir.path()).output().unwrap();
+        says(&output, 2, &["nobody.toml", "cannot be read"]);
+    }
+    assert!(dir.names().is_empty());
+}
+
+// The command line.
+
+#[test]
+fn overrides_are_checked_like_the_scenario() {
+    wrong_set("nonsense", &["KEY=VALUE"]);
+    wrong_set("=3", &["KEY=VALUE"]);
+    wrong_set("topolgy.hosts=3", &["[--set:1:1]", "did you mean `topology`?"]);
+    wrong_set("topology.hosts=many", &["[--set:1:16]"]);
+    wrong_set("topology.hosts=-3", &["[--set:1:16]", "negative"]);
+    wrong_set("transport.dctcp-gee=0.5", &["[--set:1:1]", "did you mean `dctcp-g`?"]);
+    wrong_set("topology.host-link.rate=10 furlongs", &["[--set:1:25]", "not a unit of rate"]);
+    wrong_set("traffic.nobody.size=1", &["no traffic \"nobody\""]);
+    wrong_set("variant.cubic=1", &["not overridden"]);
+}
+
+#[test]
+fn numbers_on_the_command_line() {
+    says(&run_text(RIGHT, &["--threads", "0"]), 2, &["--threads", "at least one thread"]);
+    says(&run_text(RIGHT, &["--threads", "two"]), 2, &["--threads", "whole number"]);
+    says(&run_text(RIGHT, &["--seed", "-1"]), 2, &["--seed"]);
+    let compare = |words: &[&str]| {
+        let dir = Dir::new("compare");
+        dir.write("s.toml", RIGHT);
+        let output = millpond(["compare", "s.toml"]).args(words).current_dir(dir.path()).output().unwrap();
+        assert_eq!(dir.names(), ["s.toml"]);
+        output
+    };
+    says(&compare(&["--seeds", "5..1"]), 2, &["--seeds", "A..B"]);
+    says(&compare(&["--threads", "0"]), 2, &["at least one thread"]);
+    says(&compare(&["--vary", "transport.kind="]), 2, &["transport.kind", "empty value"]);
+    says(&compare(&["--vary", "transport.kind=cubic,tahoe"]), 2, &["tahoe"]);
+    says(&millpond(["frobnicate"]).output().unwrap(), 2, &["frobnicate"]);
+    says(&millpond(["run"]).output().unwrap(), 2, &["<SCENARIO>"]);
+}
+
+// Where results go.
+
+/// Runs the right scenario from its folder, to this place.
+fn run_to(dir: &Dir, out: &str, words: &[&str]) -> Output {
+    dir.write("s.toml", RIGHT);
+    millpond(["run", "s.toml", "--quiet", "--out", out]).args(words).current_dir(dir.path()).output().unwrap()
+}
+
+#[test]
+fn what_is_no_result_is_never_replaced() {
+    let dir = Dir::new("precious");
+    dir.write("file", "precious");
+    fs::create_dir(dir.at("thesis")).unwrap();
+    dir.write("thesis/chapter", "precious");
+    says(&run_to(&dir, "file", &[]), 1, &["file is a file, not a folder"]);
+    says(&run_to(&dir, "file", &["--force"]), 1, &["file is a file, not a folder"]);
+    says(&run_to(&dir, "thesis", &[]), 1, &["thesis exists and is no millpond result", "--force"]);
+    says(&run_to(&dir, "file/below", &[]), 1, &["file/below"]);
+    says(&run_to(&dir, "..", &[]), 1, &["cannot name a results folder"]);
+    assert_eq!(dir.names(), ["file", "s.toml", "thesis"]);
+    assert_eq!(fs::read_to_string(dir.at("file")).unwrap(), "precious");
+    assert_eq!(fs::read_to_string(dir.at("thesis/chapter")).unwrap(), "precious");
+    // By force it is: the user has said so.
+    assert!(run_to(&dir, "thesis", &["--force"]).status.success());
+    assert!(!dir.at("thesis/chapter").exists() && dir.at("thesis/manifest.json").exists());
+}
+
+#[test]
+fn an_older_result_is_replaced_whole_and_only_by_a_run_that_ends() {
+    let dir = Dir::new("older");
+    assert!(run_to(&dir, "result", &[]).status.success());
+    let before = files(&dir.at("result"));
+    says(&run_to(&dir, "result", &["--variant", "nobody"]), 2, &["nobody"]);
+    assert_eq!(files(&dir.at("result")), before);
+    assert!(run_to(&dir, "result", &["--variant", "cubic"]).status.success());
+    assert_eq!(summary(&dir.at("result"))["variant"], "cubic");
+    assert_eq!(dir.names(), ["result", "s.toml"]);
+}
+
+#[test]
+fn folders_above_the_result_are_made() {
+    let dir = Dir::new("parents");
+    assert!(run_to(&dir, "a/b/result", &[]).status.success());
+    assert_eq!(names(&dir.at("a/b")), ["result"]);
+}
+
+/// A shell's word.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display())
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| text(&output.stdout).trim() == "0")
+}
+
+fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+/// Root writes anywhere, so root becomes nobody first.
+#[test]
+fn a_folder_that_must_not_be_written_to() {
+    let dir = Dir::new("forbidden");
+    dir.write("s.toml", RIGHT);
+    fs::create_dir(dir.at("forbidden")).unwrap();
+    let modes = Command::new("chmod").arg("555").arg(dir.at("forbidden")).status().unwrap();
+    assert!(modes.success());
+    let mut command = if is_root() {
+        // The build folder need not be open to nobody.
+        fs::copy(MILLPOND, dir.at("millpond")).unwrap();
+        let mut nobody = Command::new("setpriv");
+        nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(dir.at("millpond"));
+        let can = Command::new("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "true"]).status();
+        if !can.is_ok_and(|status| status.success()) {
+            return skip("root cannot become nobody here (setpriv)");
+        }
+        nobody
+    } else {
+        Command::new(MILLPOND)
+    };
+    let output =
+        command.args(["run", "s.toml", "--quiet", "--out", "forbidden/result"]).current_dir(dir.path()).output().unwrap();
+    says(&output, 1, &["cannot create forbidden/result", "Permission denied"]);
+    assert!(names(&dir.at("forbidden")).is_empty());
+}
+
+/// On disks of every size up to enough there is a whole result or none, and an older one stays as it was.
+#[test]
+fn a_disk_that_fills_up() {
+    let can = || Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    if !is_root() || !can() {
+        return skip("mounting a small disk needs root and unshare");
+    }
+    let dir = Dir::new("full");
+    fs::create_dir(dir.at("disk")).unwrap();
+    let incast = scenario("incast");
+    let run = |kib: u32, older: bool| {
+        // A mount of one's own: nobody else sees it, and it goes with the process.
+        let script = format!(
+            "mount -t tmpfs -o size={kib}k tmpfs {disk} || exit 77
+             if {older}; then mkdir {disk}/result && echo '{{\"millpond\":\"0\",\"schema\":1}}' > {disk}/result/manifest.json; fi
+             {MILLPOND} run {incast} --quiet --out {disk}/result; code=$?
+             ls -A {disk}; ls -A {disk}/result; exit $code",
+            disk = quoted(&dir.at("disk")),
+            incast = quoted(&incast),
+        );
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap()
+    };
+    if run(1024, false).status.code() == Some(77) {
+        return skip("no tmpfs can be mounted here");
+    }
+    let (mut failed, mut succeeded) = (0, 0);
+    for kib in (4..=100).step_by(4) {
+        for older in [false, true] {
+            let output = run(kib, older);
+            let left = text(&output.stdout);
+            let left: Vec<&str> = left.lines().collect();
+            match output.status.code() {
+                Some(0) => {
+                    succeeded += 1;
+                    assert_eq!(left[0], "result", "{kib} KiB: {left:?}");
+                    assert_eq!(left.len(), 6, "{kib} KiB: five files in the result: {left:?}");
+                }
+                Some(1) => {
+                    failed += 1;
+                    let message = flat(&output.stderr);
+                    assert!(message.contains("No space left") && message.contains("result.partial"), "{message}");
+                    let expected: &[&str] = if older { &["result", "manifest.json"] } else { &[] };
+                    assert_eq!(left, expected, "{kib} KiB: the older result or nothing");
+                }
+                code => panic!("{kib} KiB: exit {code:?}: {}", text(&output.stderr)),
+            }
+        }
+    }
+    assert!(failed >= 8 && succeeded >= 8, "{failed} disks were too small and {succeeded} large enough");
+}
+
+// Runs that are cut short.
+
+/// A run that would take minutes.
+fn start_long_run(dir: &Dir) -> Child {
+    let mut command = millpond(["run", "--quiet", "--set", "duration=100s", "--set", "traffic.queries.rate=20000"]);
+    command.arg(scenario("microburst")).arg("--out").arg(dir.at("result"));
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while !dir.at("result.partial/progress.json").exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "no progress.json after a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn progress_is_json_that_is_whole_at_any_time() {
+    let dir = Dir::new("progress");
+    let mut child = start_long_run(&dir);
+    let mut last = 0.0;
+    for _ in 0..40 {
+        let progress = common::json(&fs::read(dir.at("result.partial/progress.json")).unwrap());
+        let at = progress["simulated_s"].as_f64().unwrap();
+        assert!(at >= last, "virtual time goes on");
+        last = at;
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    assert!(last > 0.0, "it is replaced each second");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_there_was_and_says_so() {
+    for name in ["INT", "TERM"] {
+        let dir = Dir::new("interrupt");
+        let child = start_long_run(&dir);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        says(&output, 130, &["interrupted"]);
+        assert_eq!(dir.names(), ["result"], "no partial folder is left");
+        let s = summary(&dir.at("result"));
+        assert_eq!((&s["status"], &s["audit"]["conserved"]), (&"interrupted".into(), &true.into()));
+        assert!(s["run"]["simulated_s"].as_f64().is_some_and(|s| s < 100.0));
+        let manifest = common::json(&fs::read(dir.at("result/manifest.json")).unwrap());
+        assert_eq!(manifest["status"], "interrupted");
+        assert_eq!(
+            names(&dir.at("result")),
+            ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "summary.json"]
+        );
+        assert!(text(&fs::read(dir.at("result/report.html")).unwrap()).contains("interrupted"));
+    }
+}
+
+#[test]
+fn an_interrupted_comparison_leaves_no_result() {
+    let dir = Dir::new("interrupt-compare");
+    let mut command = millpond(["compare", "--quiet", "--set", "duration=100s"]);
+    command.arg(scenario("microburst")).arg("--out").arg(dir.at("result"));
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while !dir.at("result.partial/ecmp/flows.parquet").exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing has begun after a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    says(&output, 130, &["interrupted"]);
+    assert!(!dir.at("result").exists(), "{:?}", dir.names());
+}
+
+#[test]
+fn a_killed_run_leaves_only_its_partial_folder_which_the_next_run_takes_over() {
+    let dir = Dir::new("kill");
+    let mut child = start_long_run(&dir);
+    // While it lasts, nobody else may write there.
+    let second = run_to(&dir, "result", &[]);
+    says(&second, 1, &["another run", &format!("process {}", child.id())]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(dir.names(), ["result.partial", "s.toml"]);
+    assert!(!dir.at("result.partial/manifest.json").exists(), "what was killed looks whole");
+    let next = run_to(&dir, "result", &[]);
+    assert!(next.status.success(), "{}", text(&next.stderr));
+    assert_eq!(dir.names(), ["result", "s.toml"]);
+    assert_eq!(summary(&dir.at("result"))["status"], "complete");
+}
+
+/// Whoever reads only the head of the output is no reason to fail.
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let script = format!("{MILLPOND} list | head -1");
+    let output = succeed(Command::new("sh").args(["-c", &script]));
+    assert!(flat(&output.stderr).is_empty(), "{}", text(&output.stderr));
+}
