@@ -132,7 +132,10 @@ fn variants_are_found_by_name() {
 
 #[test]
 fn a_distribution_that_does_not_rise_is_found_by_its_line() {
-    let poisson = RIGHT.replace("kind = \"flows\"\nrows = [[\"1us\", 0, 1, 10_000]]", "kind = \"poisson\"\nload = 0.1\nsizes = { file = \"sizes.txt\" }");
+    let poisson = RIGHT.replace(
+        "kind = \"flows\"\nrows = [[\"1us\", 0, 1, 10_000]]",
+        "kind = \"poisson\"\nload = 0.1\nsizes = { file = \"sizes.txt\" }",
+    );
     let with = |sizes: Option<&str>| {
         let dir = Dir::new("cdf");
         dir.write("s.toml", &poisson);
@@ -299,8 +302,11 @@ fn a_folder_that_must_not_be_written_to() {
     } else {
         Command::new(MILLPOND)
     };
-    let output =
-        command.args(["run", "s.toml", "--quiet", "--out", "forbidden/result"]).current_dir(dir.path()).output().unwrap();
+    let output = command
+        .args(["run", "s.toml", "--quiet", "--out", "forbidden/result"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
     says(&output, 1, &["cannot create forbidden/result", "Permission denied"]);
     assert!(names(&dir.at("forbidden")).is_empty());
 }

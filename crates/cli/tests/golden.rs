@@ -105,10 +105,7 @@ fn holds(name: &str) {
 fn differing(golden: &str, found: &str) -> Vec<String> {
     let (a, b): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), found.lines().collect());
     let pairs = (0..a.len().max(b.len())).map(|i| (a.get(i), b.get(i))).filter(|(a, b)| a != b);
-    pairs
-        .flat_map(|(a, b)| [a.map(|line| format!("- {line}")), b.map(|line| format!("+ {line}"))])
-        .flatten()
-        .collect()
+    pairs.flat_map(|(a, b)| [a.map(|line| format!("- {line}")), b.map(|line| format!("+ {line}"))]).flatten().collect()
 }
 
 #[test]

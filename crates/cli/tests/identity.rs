@@ -34,7 +34,12 @@ fn same(what: &str, a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>
 }
 
 /// The report shows the scenario and what the command line has changed in it: there, and only there, `set` may be seen.
-fn with_default(contents: &BTreeMap<String, Vec<u8>>, key: &str, value: &str, default: &str) -> BTreeMap<String, Vec<u8>> {
+fn with_default(
+    contents: &BTreeMap<String, Vec<u8>>,
+    key: &str,
+    value: &str,
+    default: &str,
+) -> BTreeMap<String, Vec<u8>> {
     let mut contents = contents.clone();
     let mut report = text(&contents["report.html"]);
     let last = key.rsplit('.').next().unwrap();
@@ -67,10 +72,15 @@ fn identical(shipped: &Shipped) {
         same(&what("from its manifest"), &one, &contents(&again));
 
         for (key, value) in [("engine.ports", "general"), ("engine.partitions", "one")] {
-            let set = |value: &str| run(&format!("{key}-{value}"), &["--threads", "2", "--set", &format!("{key}={value}")]);
+            let set =
+                |value: &str| run(&format!("{key}-{value}"), &["--threads", "2", "--set", &format!("{key}={value}")]);
             same(&what(key), &set("auto"), &with_default(&set(value), key, value, "auto"));
         }
-        same(&what("with general ports"), &without_report(&one), &without_report(&contents(&dir.at("engine.ports-general"))));
+        same(
+            &what("with general ports"),
+            &without_report(&one),
+            &without_report(&contents(&dir.at("engine.ports-general"))),
+        );
     }
 }
 
@@ -145,7 +155,11 @@ fn comparisons_do_not_depend_on_how_many_run_at_a_time() {
 fn another_seed_is_another_result() {
     let dir = Dir::new("seed");
     let run = |name: &str, seed: &str| {
-        succeed(&mut shipped("incast").run(None, &dir.at(name), &["--set", "traffic.incast.receiver=random", "--seed", seed]));
+        succeed(&mut shipped("incast").run(
+            None,
+            &dir.at(name),
+            &["--set", "traffic.incast.receiver=random", "--seed", seed],
+        ));
         contents(&dir.at(name))
     };
     let (one, two, again) = (run("a", "1"), run("b", "2"), run("c", "1"));

@@ -15,14 +15,14 @@ const SUMMARY: &[(&str, &[&str])] = &[
     ("", &["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "flows", "fct_us", "slowdown"]),
     ("", &["qct_us", "rtt_us", "packets", "timeouts", "pause_frames", "overlay_pauses", "fairness_jain"]),
     ("", &["mechanisms", "audit"]),
-    (
-        "/run",
-        &["wall_s", "simulated_s", "events", "packet_hops", "packet_hops_per_s", "peak_rss_bytes", "threads"],
-    ),
+    ("/run", &["wall_s", "simulated_s", "events", "packet_hops", "packet_hops_per_s", "peak_rss_bytes", "threads"]),
     ("/flows", &["started", "completed", "bytes_delivered", "goodput_gbps"]),
     ("/fct_us/all", &["count", "mean", "mean_restricted", "p50", "p90", "p99", "p999", "max"]),
     ("/slowdown/all", &["p50", "p99", "p999"]),
-    ("/qct_us", &["started", "completed", "completed_fraction", "mean", "mean_restricted", "p50", "p99", "p999", "max"]),
+    (
+        "/qct_us",
+        &["started", "completed", "completed_fraction", "mean", "mean_restricted", "p50", "p99", "p999", "max"],
+    ),
     ("/rtt_us", &["count", "p50", "p99", "p999"]),
     (
         "/packets",

@@ -2,20 +2,7 @@
 
 mod common;
 
-use common::{Records, plan, simulate};
-use millpond_scenario::plan::Plan;
-use millpond_sim::Outcome;
-
-/// Everything that can be seen of a run.
-fn fingerprint(plan: &Plan, threads: usize) -> String {
-    let (outcome, records): (Outcome, Records) = simulate(plan, threads);
-    let Outcome { simulated, audit, hosts, marked, deflected, pairs, queue_bytes_max, .. } = outcome;
-    let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
-    format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pairs:?} {queue_bytes_max}\n{:?}\n{:?}",
-        records.flows, records.queries
-    )
-}
+use common::{fingerprint, plan};
 
 const LEAF_SPINE: &str = r#"
     name = "identity"

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use millpond_core::Time;
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
@@ -48,4 +49,22 @@ pub fn simulate(plan: &Plan, threads: usize) -> (Outcome, Records) {
     };
     assert!(outcome.audit.is_conserved(), "{:?}", outcome.audit);
     (outcome, records)
+}
+
+/// Everything that can be seen of a run.
+pub fn fingerprint(plan: &Plan, threads: usize) -> String {
+    let (outcome, records): (Outcome, Records) = simulate(plan, threads);
+    let Outcome { simulated, audit, hosts, marked, deflected, pairs, queue_bytes_max, .. } = outcome;
+    let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
+    format!(
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pairs:?} {queue_bytes_max}\n{:?}\n{:?}",
+        records.flows, records.queries
+    )
+}
+
+/// The FCT of each flow in the order of the flows' numbers; all are complete.
+pub fn fcts(records: &Records) -> Vec<Time> {
+    let mut flows: Vec<&FlowRecord> = records.flows.iter().collect();
+    flows.sort_by_key(|flow| flow.flow);
+    flows.iter().map(|flow| flow.fct().expect("every flow is complete")).collect()
 }

@@ -1,0 +1,156 @@
+//! Whatever the network, the traffic and the mechanisms: packets and bytes are conserved, every flow that starts makes
+//! one record that makes sense, and the number of threads changes nothing.
+
+mod common;
+
+use common::{fingerprint, plan, simulate};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn topology() -> impl Strategy<Value = String> {
+    let rate = prop::sample::select(vec!["1Gbps", "10Gbps", "25Gbps", "40Gbps"]);
+    let delay = prop::sample::select(vec!["0us", "100ns", "1us", "7us"]);
+    let link = |rate: &str, delay: &str| format!("{{ rate = \"{rate}\", delay = \"{delay}\" }}");
+    (0..4, 2..5u32, 1..4u32, 1..5u32, rate.clone(), rate, delay.clone(), delay).prop_map(
+        move |(kind, a, b, c, host_rate, fabric_rate, host_delay, fabric_delay)| {
+            let (host, fabric) = (link(host_rate, host_delay), link(fabric_rate, fabric_delay));
+            match kind {
+                0 => format!("kind = \"leaf-spine\"\nleaves = {a}\nspines = {b}\nhosts-per-leaf = {c}\nhost-link = {host}\nfabric-link = {fabric}"),
+                1 => format!("kind = \"fat-tree\"\nk = 4\nhost-link = {host}\nfabric-link = {fabric}"),
+                2 => format!("kind = \"single-switch\"\nhosts = {}\nhost-link = {host}", a + c),
+                _ => format!("kind = \"dumbbell\"\nhosts-per-side = {a}\nhost-link = {host}\nbottleneck = {fabric}"),
+            }
+        },
+    )
+}
+
+fn switch() -> impl Strategy<Value = String> {
+    let buffer = prop::sample::select(vec![
+        "{ kind = \"per-port\", size = \"3KB\" }",
+        "{ kind = \"per-port\", size = \"30KB\" }",
+        "{ kind = \"per-port\", packets = 5 }",
+        "{ kind = \"shared\", size = \"60KB\", alpha = 0.5 }",
+        "{ kind = \"shared\", size = \"200KB\", alpha = 4.0 }",
+    ]);
+    let marking = prop::sample::select(vec![
+        "{ kind = \"none\" }",
+        "{ kind = \"ecn\", threshold-packets = 3 }",
+        "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
+    ]);
+    let queue = prop::sample::select(vec!["fifo", "strict-priority"]);
+    let path = prop::sample::select(vec!["ecmp", "balanced", "spray"]);
+    (buffer, marking, queue, path).prop_map(|(buffer, marking, queue, path)| {
+        format!("buffer = {buffer}\nmarking = {marking}\nqueue = {{ kind = \"{queue}\" }}\npath = {{ kind = \"{path}\" }}")
+    })
+}
+
+fn transport() -> impl Strategy<Value = String> {
+    let kind = prop::sample::select(vec!["newreno", "cubic", "dctcp"]);
+    let rto = prop::sample::select(vec!["min-rto = \"300us\"", "min-rto = \"1ms\"", "fixed-rto = \"500us\""]);
+    let window = prop::sample::select(vec![1, 2, 10, 40]);
+    let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);
+    (kind, any::<(bool, bool, bool)>(), rto, window, 1..4u32, threshold).prop_map(
+        |(kind, (handshake, sack, limited), rto, window, delayed, threshold)| {
+            format!(
+                "kind = \"{kind}\"\nhandshake = {handshake}\nsack = {sack}\nlimited-transmit = {limited}\n{rto}\n\
+                 initial-rto = \"1ms\"\ninitial-window = {window}\ndelayed-ack = {delayed}\n\
+                 delayed-ack-timeout = \"100us\"\ndupack-threshold = {threshold}"
+            )
+        },
+    )
+}
+
+fn traffic() -> impl Strategy<Value = String> {
+    let one = (0..7, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(|(kind, size, n)| match kind {
+        0 => format!("kind = \"poisson\"\nsizes = {size}\nload = 0.{}\nload-base = \"host-links\"", 2 * n),
+        1 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest = 50"),
+        2 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nrate = 3000.0\nrequest = \"none\""),
+        3 => format!("kind = \"permutation\"\nsize = {size}\nstagger = \"{n}us\""),
+        4 => format!("kind = \"shuffle\"\nsize = {size}\nconcurrency = {n}"),
+        5 => format!("kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = {n}\nrequest = 100\nresponse = {size}"),
+        _ => format!("kind = \"random\"\nsize = {size}"),
+    });
+    prop::collection::vec(one, 1..4).prop_map(|list| {
+        let tables = list.iter().enumerate().map(|(i, keys)| format!("[[traffic]]\nname = \"t{i}\"\n{keys}\n"));
+        tables.collect::<String>()
+    })
+}
+
+fn host() -> impl Strategy<Value = String> {
+    let offload = prop::sample::select(vec!["\"off\"", "\"64KiB\"", "4000"]);
+    let nic = prop::sample::select(vec![
+        "{ }",
+        "{ per-flow-limit = \"off\" }",
+        "{ per-flow-limit = 1500, buffer = { kind = \"per-port\", packets = 20 } }",
+    ]);
+    (offload, nic, prop::sample::select(vec!["0us", "2us"]), prop::sample::select(vec![0, 38])).prop_map(
+        |(offload, nic, delay, overhead)| {
+            format!("segment-offload = {offload}\nnic = {nic}\nstack-delay = \"{delay}\"\nframe-overhead = {overhead}")
+        },
+    )
+}
+
+fn scenario() -> impl Strategy<Value = String> {
+    (any::<u32>(), topology(), host(), switch(), transport(), traffic(), any::<bool>()).prop_map(
+        |(seed, topology, host, switch, transport, traffic, until)| {
+            // A run that ends with its flows also checks that nothing is forgotten.
+            let until = if until { "until = \"flows-complete\"" } else { "" };
+            format!(
+                "name = \"any\"\nseed = {seed}\nduration = \"3ms\"\nwarm-up = \"300us\"\n{until}\n[topology]\n{topology}\n\
+                 [host]\n{host}\n[switch]\n{switch}\n[transport]\n{transport}\n{traffic}"
+            )
+        },
+    )
+}
+
+/// One run: what must hold of any.
+fn holds(text: &str) {
+    let plan = plan(text, &[]);
+    let (outcome, records) = simulate(&plan, 1);
+    let audit = &outcome.audit;
+    let accounted = audit.delivered.packets + audit.dropped_total().packets + audit.in_flight.packets;
+    assert_eq!(audit.injected.packets, accounted);
+    let accounted = audit.delivered.bytes + audit.dropped_total().bytes + audit.in_flight.bytes;
+    assert_eq!(audit.injected.bytes, accounted);
+    // Every packet that is delivered has crossed its two host links at least.
+    assert!(audit.hops >= 2 * audit.delivered.packets);
+
+    let hosts = plan.topology.hosts;
+    for flow in &records.flows {
+        assert!(flow.src < hosts && flow.dst < hosts && flow.src != flow.dst && flow.bytes > 0);
+        assert!(flow.start <= outcome.simulated);
+        assert!(flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated));
+        assert!(flow.slowdown().is_none_or(|slowdown| slowdown > 0.999_999), "faster than alone: {flow:?}");
+    }
+    let numbers: BTreeSet<(u32, millpond_core::Time)> = records.flows.iter().map(|f| (f.flow, f.start)).collect();
+    assert_eq!(numbers.len(), records.flows.len(), "a flow makes one record");
+    for query in &records.queries {
+        assert!(query.completed <= query.degree && query.client < hosts);
+        assert_eq!(query.finish.is_some(), query.completed == query.degree);
+    }
+
+    let one = fingerprint(&plan, 1);
+    assert_eq!(one, fingerprint(&plan, 2), "two threads");
+    let same = |key: &str, value: &str| fingerprint(&common::plan(text, &[(key, value)]), 2);
+    assert_eq!(one, same("engine.ports", "general"), "general ports");
+    assert_eq!(one, same("engine.partitions", "one"), "one partition");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_small_network_conserves_its_packets(text in scenario()) {
+        holds(&text);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "minutes: the same property on many more networks"]
+    fn any_of_very_many_small_networks_conserves_its_packets(text in scenario()) {
+        holds(&text);
+    }
+}
