@@ -121,7 +121,8 @@ impl Fabric {
     pub fn land(&mut self, inbound: u32) -> (Receiver, PacketId) {
         self.audit.hops += 1;
         let link = &mut self.inbound[inbound as usize];
-        let (id, next) = link.flight.pop(&mut self.chunks).expect("an arrival is scheduled only for a packet in flight");
+        let (id, next) =
+            link.flight.pop(&mut self.chunks).expect("an arrival is scheduled only for a packet in flight");
         if let Some(arrives) = next {
             self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
         }

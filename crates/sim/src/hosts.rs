@@ -19,8 +19,8 @@ use millpond_core::packet::{NONE, flags};
 use millpond_core::random::mix64;
 use millpond_core::{Color, Ecn, FlowId, HostId, Packet, PacketId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
-use millpond_scenario::{ideal_exchange, ideal_fct};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
+use millpond_scenario::{ideal_exchange, ideal_fct};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -710,7 +710,8 @@ impl Hosts {
         }
         self.counters.completed += 1;
         self.counters.active -= 1;
-        let record = FlowRecord { ideal: self.ideal(&opening), ..flow_record(&ended, Some(now), self.shared.plan.warm_up) };
+        let record =
+            FlowRecord { ideal: self.ideal(&opening), ..flow_record(&ended, Some(now), self.shared.plan.warm_up) };
         self.flow_records.push((now, record));
         if opening.role == Role::Shuffle {
             let source = self.shared.shuffle_of(opening.flow);
@@ -754,7 +755,14 @@ impl Hosts {
                     if it.delivered.is_none() {
                         let o = it.opening;
                         let record = flow_record(it, None, warm_up);
-                        rest.push(FlowRecord { flow: o.flow + 1, src: o.dst, dst: o.src, bytes: response, finish: None, ..record });
+                        rest.push(FlowRecord {
+                            flow: o.flow + 1,
+                            src: o.dst,
+                            dst: o.src,
+                            bytes: response,
+                            finish: None,
+                            ..record
+                        });
                     }
                 }
                 _ => rest.push(flow_record(it, None, warm_up)),

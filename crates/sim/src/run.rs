@@ -147,7 +147,8 @@ impl Stage {
             let end = Time::from_ps(self.end.load(Ordering::Acquire));
             let served = catch_unwind(AssertUnwindSafe(|| {
                 for &p in &order {
-                    let claim = self.claimed[p].compare_exchange(window - 1, window, Ordering::AcqRel, Ordering::Relaxed);
+                    let claim =
+                        self.claimed[p].compare_exchange(window - 1, window, Ordering::AcqRel, Ordering::Relaxed);
                     if claim.is_ok() {
                         self.serve(p, end);
                     }
