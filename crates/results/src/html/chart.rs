@@ -152,10 +152,10 @@ fn dashes(series: usize) -> &'static str {
 /// A mark's outline: circle, square, triangle, diamond in turn, so that colour is not all that tells series apart.
 fn shape(series: usize, x: f64, y: f64) -> String {
     match series % 4 {
-        0 => format!("M{:.1} {y:.1}a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0 -6.8 0Z", x - 3.4),
-        1 => format!("M{:.1} {:.1}h6v6h-6Z", x - 3.0, y - 3.0),
-        2 => format!("M{x:.1} {:.1}l3.8 6.6h-7.6Z", y - 4.2),
-        _ => format!("M{x:.1} {:.1}l4.2 4.2l-4.2 4.2l-4.2 -4.2Z", y - 4.2),
+        0 => format!("M{:.1} {y:.1}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0Z", x - 2.5),
+        1 => format!("M{:.1} {:.1}h4.4v4.4h-4.4Z", x - 2.2, y - 2.2),
+        2 => format!("M{x:.1} {:.1}l2.9 5h-5.8Z", y - 3.2),
+        _ => format!("M{x:.1} {:.1}l3.1 3.1l-3.1 3.1l-3.1 -3.1Z", y - 3.1),
     }
 }
 
@@ -209,6 +209,12 @@ pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
             let _ = write!(svg, "<g data-v=\"{series}\" class=\"{}{class}\">", colour(series));
             if let Some([low, high]) = interval {
                 let _ = write!(svg, "<path class=\"line\" d=\"M{:.1} {line:.1}H{:.1}\"/>", at(low), at(high));
+            }
+            let half = axis.to * 1.0001;
+            if ratio <= 0.0 || libm::fabs(libm::log10(ratio)) > half {
+                let (x, tip) = if ratio > 1.0 { (x - 5.0, 5.0) } else { (x + 5.0, -5.0) };
+                let _ = write!(svg, "<path class=\"line\" d=\"M{x:.1} {:.1}l{tip} 4l{} 4\"/></g>", line - 4.0, -tip);
+                continue;
             }
             let hollow = if doubtful { "mark hollow" } else { "mark" };
             let _ = write!(svg, "<path class=\"{hollow}\" d=\"{}\"/></g>", shape(series, x, line));

@@ -14,6 +14,9 @@ use crate::error::Result;
 /// Ports that have a chart of their own.
 const PORTS: usize = 4;
 
+/// Variants whose share of open ones is told.
+const LISTED: usize = 8;
+
 /// One of a variant's distributions.
 type Pick = fn(&Times) -> &Distribution;
 
@@ -65,15 +68,15 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
         Line { series, points: d.curve.clone(), marks: Vec::new(), band: low.chain(high).collect() }
     };
     let lines = of().enumerate().map(line).collect();
-    let (started, completed) = of().fold((0, 0), |sum, d| (sum.0 + d.started, sum.1 + d.completed));
-    let open = started - completed;
-    let below = match open {
-        0 => format!("{} completed, none open", number::count(Some(completed as f64))),
-        _ => format!(
-            "{} completed; {} of those started are open and not in it",
-            number::count(Some(completed as f64)),
-            percent(Some(open as f64 / started as f64))
-        ),
+    let open = |(series, d): (usize, &Distribution)| {
+        let share = percent((d.started > 0).then(|| (d.started - d.completed) as f64 / d.started as f64));
+        if variants.len() > 1 { format!("<i data-v=\"{series}\">{}{share}</i>", swatch(series)) } else { share }
+    };
+    let below = if of().all(|d| d.completed == d.started) {
+        "all completed".to_string()
+    } else {
+        let shares: Vec<String> = of().enumerate().take(LISTED).map(open).collect();
+        format!("open and not in it: {}", shares.join(" "))
     };
     let y = Axis::tail(least, "percentile of the completed");
     let label = format!("{caption}: distribution of {what}");

@@ -15,6 +15,8 @@ use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
 use crate::compare::{Difference, Estimate};
 
+/// Below so many seeds no interval by resampling holds 95 %.
+const FEW: u32 = 6;
 /// Variants as columns, as long as they fit.
 const COLUMNS: usize = 6;
 
@@ -68,7 +70,9 @@ const FIGURES: [Figure; 22] = [
 enum Noise {
     /// The interval excludes zero.
     Beyond,
-    /// It does not.
+    /// All seeds agree on the sign, but they are too few for an interval that holds 95 %.
+    Agreed,
+    /// The interval holds zero.
     Within,
     /// There is none.
     Unknown,
@@ -77,8 +81,13 @@ enum Noise {
 impl Noise {
     fn of(difference: &Difference) -> Noise {
         match difference.interval {
-            Some([low, high]) if low > 0.0 || high < 0.0 => Noise::Beyond,
-            // Always the same number: no interval is needed to see that nothing changed.
+            Some([low, high]) if low > 0.0 || high < 0.0 => {
+                if difference.n < FEW {
+                    Noise::Agreed
+                } else {
+                    Noise::Beyond
+                }
+            }
             Some(_) => Noise::Within,
             None => Noise::Unknown,
         }
@@ -132,7 +141,7 @@ impl Figure {
             if first == 0 {
                 return self.difference(&variants[second]).is_some_and(|d| Noise::of(d) == Noise::Beyond);
             }
-            let interval = |at: usize| self.estimate(&variants[at])?.interval;
+            let interval = |at: usize| self.estimate(&variants[at]).filter(|e| e.n >= FEW)?.interval;
             let (Some(a), Some(b)) = (interval(best), interval(other)) else { return false };
             a[1] < b[0] || b[1] < a[0]
         };
@@ -210,20 +219,21 @@ fn lead(page: &mut String, figures: &[&Figure], best: &[Vec<usize>], variants: &
 fn uneven(page: &mut String, variants: &[Variant]) {
     type Share = fn(&Variant) -> Option<f64>;
     let kinds: [(&str, Share); 2] = [("queries", Variant::share_of_queries), ("flows", Variant::share_of_flows)];
-    for (what, share) in kinds {
-        let most = variants.iter().filter_map(share).max_by(f64::total_cmp).unwrap_or(0.0);
-        let short = variants.iter().filter_map(|v| Some((v, share(v).filter(|s| *s < most - 0.01)?)));
-        let short: Vec<String> =
-            short.map(|(v, share)| format!("{} {}", escape(&v.result.variant), percent(Some(share)))).collect();
-        if !short.is_empty() {
-            let _ = writeln!(
-                page,
-                "<p class=\"caution\"><b>Unequal completion.</b> Of the {what}, {} completed; another variant {}. Percentiles \
-                 and means are of the completed ones, and flatter whoever leaves the slow ones open.</p>",
-                short.join(", "),
-                percent(Some(most))
-            );
-        }
+    let of = |(what, share): (&str, Share)| {
+        let shares: Vec<f64> = variants.iter().filter_map(share).collect();
+        let (least, most) =
+            (shares.iter().copied().min_by(f64::total_cmp)?, shares.iter().copied().max_by(f64::total_cmp)?);
+        let range = format!("{} to {} of the {what}", percent(Some(least)), percent(Some(most)));
+        (most - least > 0.01).then_some(range)
+    };
+    let told: Vec<String> = kinds.into_iter().filter_map(of).collect();
+    if !told.is_empty() {
+        let _ = writeln!(
+            page,
+            "<p class=\"caution\"><b>Unequal completion.</b> Variants completed {}. Means and percentiles are of the completed \
+             ones: they flatter whoever leaves slow ones open.</p>",
+            told.join(" and ")
+        );
     }
 }
 
@@ -275,15 +285,16 @@ fn matrix_cell(figure: &Figure, variants: &[Variant], best: &[usize], at: usize)
         (Noise::Within, _) => "within",
         (Noise::Beyond, Some(true)) => "better",
         (Noise::Beyond, Some(false)) => "worse",
-        (Noise::Unknown, Some(true)) => "maybe-better",
-        (Noise::Unknown, Some(false)) => "maybe-worse",
+        (Noise::Agreed | Noise::Unknown, Some(true)) => "maybe-better",
+        (Noise::Agreed | Noise::Unknown, Some(false)) => "maybe-worse",
         (_, None) => "same",
     };
     let text = if difference.mean == Some(0.0) { "=".to_string() } else { change(difference.relative) };
     let sign = if noise == Noise::Within && difference.mean != Some(0.0) { "≈ " } else { "" };
     let title = difference.interval.map_or(String::new(), |[low, high]| {
         let [low, high] = [low, high].map(|end| signed(figure.form, end));
-        format!(" title=\"difference {low} to {high}, 95 % interval\"")
+        let what = if difference.n < FEW { "of mean differences of resampled seeds" } else { "95 % interval" };
+        format!(" title=\"difference {low} to {high}, {what}\"")
     });
     format!("<td class=\"{tone}{class}\"{title}>{star}{value}<small>{sign}{text}</small></td>")
 }
@@ -349,32 +360,45 @@ fn ratio_axis(rows: &[Row]) -> Axis {
     let ticks = all.into_iter().filter(|(r, _)| libm::fabs(libm::log10(*r)) <= far + 1e-9);
     let ticks =
         ticks.filter(|(r, _)| fine || (*r != 0.8 && *r != 1.25)).map(|(r, name)| (r, format!("{name}×"))).collect();
-    Axis { scale: Scale::Log, unit: Unit::Ratio, title: "ratio, logarithmic".into(), from: -far, to: far, ticks }
+    Axis {
+        scale: Scale::Log,
+        unit: Unit::Ratio,
+        title: "ratio, logarithmic; ‹ and › lie beyond".into(),
+        from: -far,
+        to: far,
+        ticks,
+    }
 }
 
 /// What stars, tints and signs mean, in the words of what there is.
 fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
     let first = format!("<span class=\"{}\">{}</span>", colour(0), escape(&variants[0].result.variant));
-    let told = |variant: &Variant| FIGURES.iter().any(|f| f.difference(variant).is_some_and(|d| d.interval.is_some()));
-    let text = if variants.iter().any(told) {
+    let differences = || variants.iter().flat_map(|variant| FIGURES.iter().filter_map(|f| f.difference(variant)));
+    let means = format!("Means over {seeds} seeds; below each, its change against {first}, paired by seed.");
+    let (better, worse) = ("<span class=\"key better\">better</span>", "<span class=\"key worse\">worse</span>");
+    let (perhaps_better, perhaps_worse) = (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
+    let text = if seeds < 2 {
         format!(
-            "Means over {seeds} seeds; below each, its change against {first}, paired by seed. \
-             <span class=\"key better\">better</span> and <span class=\"key worse\">worse</span> are beyond the noise: the 95 % \
-             interval of the paired difference excludes zero. ≈ and hollow marks: within the noise. ★ is the best of a row and \
-             apart from every other; ☆ is the best, but perhaps by chance."
+            "Below each number is its change against {first}. One seed cannot tell {perhaps_better} and {perhaps_worse} from \
+             noise: compare with --seeds 1..10. ☆ is the best of a row."
         )
-    } else if seeds > 1 {
+    } else if differences().any(|d| d.interval.is_some() && d.n >= FEW) {
         format!(
-            "Means over {seeds} seeds; below each, its change against {first}, paired by seed. This result has no intervals: \
-             <span class=\"key maybe-better\">better</span> and <span class=\"key maybe-worse\">worse</span> may be noise. ☆ is \
-             the best of a row."
+            "{means} {better} and {worse} are beyond the noise: the 95 % interval of the paired difference excludes zero \
+             (without any difference, one in 20 would be marked). ≈ and hollow marks are within it. ★ is the best of a row \
+             and apart from every other; ☆ is the best, but perhaps by chance. Lines in the chart are the intervals."
+        )
+    } else if differences().any(|d| d.interval.is_some()) {
+        format!(
+            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which happens by chance one time in \
+             {}; fewer than {FEW} seeds are too few for 95 % intervals, so compare with --seeds 1..10. ≈ and hollow marks: the \
+             seeds disagree. ☆ is the best of a row. Lines in the chart are the range of the seeds' differences.",
+            1u64 << (seeds - 1).min(60)
         )
     } else {
         format!(
-            "Below each number is its change against {first}. One seed cannot tell \
-             <span class=\"key maybe-better\">better</span> and <span class=\"key maybe-worse\">worse</span> from noise: compare \
-             with --seeds 1..5 or more. ☆ is the best of a row."
+            "{means} This result has no intervals: {perhaps_better} and {perhaps_worse} may be noise. ☆ is the best of a row."
         )
     };
     note(page, &text);
@@ -420,12 +444,12 @@ mod tests {
 
     #[test]
     fn noise_is_what_the_interval_says() {
-        let of = |interval| Noise::of(&Difference { mean: Some(1.0), relative: Some(0.1), interval, n: 3 });
-        assert_eq!(of(None), Noise::Unknown);
+        let of = |n, interval| Noise::of(&Difference { mean: Some(1.0), relative: Some(0.1), interval, n });
         assert_eq!(
-            [of(Some([0.5, 2.0])), of(Some([-2.0, -0.1])), of(Some([-0.1, 2.0]))],
-            [Noise::Beyond, Noise::Beyond, Noise::Within]
+            [of(9, None), of(6, Some([0.5, 2.0])), of(6, Some([-2.0, -0.1]))],
+            [Noise::Unknown, Noise::Beyond, Noise::Beyond]
         );
+        assert_eq!([of(5, Some([0.5, 2.0])), of(6, Some([-0.1, 2.0]))], [Noise::Agreed, Noise::Within]);
     }
 
     #[test]
