@@ -12,7 +12,7 @@ use super::queues::{Overview, Port, busiest};
 use crate::error::Result;
 
 /// Ports that have a chart of their own.
-const PORTS: usize = 4;
+const PORTS: usize = 3;
 
 /// Variants whose share of open ones is told.
 const LISTED: usize = 8;
@@ -101,7 +101,8 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
         let all: Vec<f64> = alike.flat_map(|value| bins().filter_map(value)).collect();
         let places: Vec<f64> = bins().filter(|bin| value(bin).is_some()).map(middle).collect();
         let x = Axis::log(places.into_iter(), Unit::Bytes, "flow size, logarithmic");
-        let y = Axis::log(all.into_iter(), unit, &format!("{caption}, logarithmic"));
+        let what = if unit == Unit::Ratio { "times the FCT alone, logarithmic" } else { "time, logarithmic" };
+        let y = Axis::log(all.into_iter(), unit, what);
         let (Some(x), Some(y)) = (x, y) else { continue };
         let is_tail = caption.ends_with("p99");
         let line = |(series, variant): (usize, &Variant)| {

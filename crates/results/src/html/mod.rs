@@ -116,12 +116,12 @@ fn seeds_text(seeds: &[u64]) -> String {
     }
 }
 
-/// World, length, status, audit.
+/// World, status, audit.
 fn run_facts(summaries: &[Summary]) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(first) = summaries.first() {
         facts.push(match first.world {
-            World::Sim => format!("simulated, {}", number::time(Some(first.run.simulated_s * 1e6))),
+            World::Sim => "simulated".into(),
             World::Linux => "Linux".into(),
             World::LinuxVm => "Linux in virtual machines".into(),
         });
