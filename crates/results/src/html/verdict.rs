@@ -152,7 +152,7 @@ impl Figure {
 /// The section.
 pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     let figures: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_told(variants)).collect();
-    section(page, "verdict", "Verdict");
+    section(page, "verdict", if variants.len() < 2 { "Key figures" } else { "Verdict" });
     if variants.len() < 2 {
         tiles(page, &figures, variants);
         return end(page);
