@@ -35,6 +35,9 @@ pub enum Command {
     /// Run all variants of a scenario and lay them side by side
     #[command(after_help = "Example: millpond compare scenarios/microburst.toml --seeds 1..5")]
     Compare(CompareArgs),
+    /// Make a results folder's report.html again
+    #[command(after_help = "Example: millpond report out/microburst")]
+    Report(ReportArgs),
     /// Check a scenario without running it: what it says, what it warns of
     Check(CheckArgs),
     /// List topologies, traffic, size distributions, and the mechanisms at each place
@@ -108,6 +111,13 @@ pub struct OutputArgs {
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// What `report` takes.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// The results folder, of a run or of a compare
+    pub dir: PathBuf,
 }
 
 /// What `check` takes.

@@ -5,6 +5,7 @@ mod compare;
 mod execute;
 mod failure;
 mod inform;
+mod report;
 mod run;
 mod watch;
 
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
+        Command::Report(args) => report::report(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),
         Command::Explain(args) => inform::explain(args),
@@ -27,14 +29,14 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            report(&failure);
+            explain(&failure);
             failure.exit_code()
         }
     }
 }
 
 /// Says on stderr what went wrong, with the place in the scenario where there is one.
-fn report(failure: &Failure) {
+fn explain(failure: &Failure) {
     match failure {
         Failure::Scenario(errors) => {
             for error in &errors.errors {

@@ -7,8 +7,6 @@
 //! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
 //! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
 
-mod cdf;
-mod chart;
 mod columns;
 mod compare;
 mod error;

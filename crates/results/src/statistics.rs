@@ -128,7 +128,7 @@ impl Samples {
     }
 
     /// The values at whole ranks, which must be below the count and sorted.
-    fn at_ranks(&mut self, ranks: &[u64]) -> Result<Vec<u64>> {
+    pub(crate) fn at_ranks(&mut self, ranks: &[u64]) -> Result<Vec<u64>> {
         self.values.sort_unstable();
         if self.spill.is_none() {
             return Ok(ranks.iter().map(|&r| self.values[r as usize]).collect());

@@ -17,31 +17,24 @@ pub(crate) struct Figure {
     pub path: &'static [&'static str],
     /// How it is shown.
     pub form: fn(Option<f64>) -> String,
-    /// Whether less is better; `None` if neither is.
-    pub less_is_better: Option<bool>,
 }
 
-const fn figure(
-    head: [&'static str; 2],
-    path: &'static [&'static str],
-    form: fn(Option<f64>) -> String,
-    less_is_better: Option<bool>,
-) -> Figure {
-    Figure { head, path, form, less_is_better }
+const fn figure(head: [&'static str; 2], path: &'static [&'static str], form: fn(Option<f64>) -> String) -> Figure {
+    Figure { head, path, form }
 }
 
 /// What variants are compared by. The share of flows completed comes first and is made of two numbers.
 pub(crate) const FIGURES: [Figure; 10] = [
-    figure(["mice", "p50"], &["fct_us", "mice", "p50"], time, Some(true)),
-    figure(["mice", "p99"], &["fct_us", "mice", "p99"], time, Some(true)),
-    figure(["eleph.", "p50"], &["fct_us", "elephants", "p50"], time, Some(true)),
-    figure(["all", "mean"], &["fct_us", "all", "mean"], time, Some(true)),
-    figure(["QCT", "mean"], &["qct_us", "mean"], time, Some(true)),
-    figure(["QCT", "p99"], &["qct_us", "p99"], time, Some(true)),
-    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent, Some(false)),
-    figure(["", "drops"], &["packets", "dropped"], count, Some(true)),
-    figure(["", "marks"], &["packets", "ecn_marked"], count, None),
-    figure(["time-", "outs"], &["timeouts"], count, Some(true)),
+    figure(["mice", "p50"], &["fct_us", "mice", "p50"], time),
+    figure(["mice", "p99"], &["fct_us", "mice", "p99"], time),
+    figure(["eleph.", "p50"], &["fct_us", "elephants", "p50"], time),
+    figure(["all", "mean"], &["fct_us", "all", "mean"], time),
+    figure(["QCT", "mean"], &["qct_us", "mean"], time),
+    figure(["QCT", "p99"], &["qct_us", "p99"], time),
+    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent),
+    figure(["", "drops"], &["packets", "dropped"], count),
+    figure(["", "marks"], &["packets", "ecn_marked"], count),
+    figure(["time-", "outs"], &["timeouts"], count),
 ];
 
 /// The share of flows completed.

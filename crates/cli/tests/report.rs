@@ -1,0 +1,183 @@
+//! The page in a browser: it renders, its script runs, nothing lands on the console, nothing is asked of the network, and a
+//! phone does not scroll sideways. Skipped, with a message, where there is no Chromium.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SCENARIO: &str = r#"
+name = "page & more"
+seed = 1
+until = "flows-complete"
+
+[topology]
+kind = "single-switch"
+hosts = 12
+host-link = { rate = "10Gbps", delay = "1us" }
+
+[switch]
+buffer = { kind = "per-port", size = "100KB" }
+
+[transport]
+kind = "dctcp"
+
+[[traffic]]
+name = "answers"
+kind = "incast"
+degree = 8
+response = "40KB"
+rate = 2000
+count = 40
+receiver = "random"
+request = "none"
+
+[[variant]]
+name = "small & old"
+set = { "switch.buffer.size" = "50KB" }
+
+[[variant]]
+name = "large"
+set = { "switch.buffer.size" = "1MB" }
+"#;
+
+/// A fresh folder, removed with the test.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = std::env::temp_dir().join(format!("millpond-page-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("scenario.toml"), SCENARIO).unwrap();
+        Dir(dir)
+    }
+
+    /// Runs millpond here.
+    fn millpond(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_millpond")).args(arguments).current_dir(&self.0).output().unwrap()
+    }
+
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) {
+        let output = self.millpond(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn page(&self, folder: &str) -> String {
+        fs::read_to_string(self.0.join(folder).join("report.html")).unwrap()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a browser made of a page.
+struct Seen {
+    dom: String,
+    complaints: Vec<String>,
+    requests: Vec<String>,
+}
+
+fn browser() -> Option<&'static str> {
+    let there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(there);
+    if found.is_none() {
+        eprintln!("SKIPPED: no Chromium (Debian: apt-get install chromium); the page was not opened");
+    }
+    found
+}
+
+/// Opens a page of text in a window of this width. Whatever it asks for, no name resolves.
+fn open(browser: &str, dir: &Dir, page: &str, width: u32) -> Seen {
+    let (file, profile, log) = (dir.0.join("page.html"), dir.0.join("profile"), dir.0.join("net.json"));
+    let _ = fs::remove_dir_all(&profile);
+    fs::write(&file, page).unwrap();
+    let with = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
+        .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0", "--dump-dom"])
+        .arg(format!("--window-size={width},844"))
+        .args([with("user-data-dir", &profile), with("log-net-log", &log), with("crash-dumps-dir", &profile)])
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let complaints = errors.lines().filter(|line| line.contains(":CONSOLE")).map(String::from).collect();
+    let net: serde_json::Value = serde_json::from_slice(&fs::read(&log).unwrap()).unwrap();
+    let events = net["events"].as_array().unwrap();
+    // The browser's own requests have no page behind them.
+    let of_a_page =
+        |event: &&serde_json::Value| event["params"]["initiator"].as_str().is_some_and(|by| by != "not an origin");
+    let urls = events.iter().filter(of_a_page).filter_map(|event| event["params"]["url"].as_str());
+    let requests = urls.filter(|url| !url.starts_with("data:")).map(String::from).collect();
+    Seen { dom: String::from_utf8_lossy(&output.stdout).into_owned(), complaints, requests }
+}
+
+/// A page that holds another in a frame, and tells the widths of the frame and of what is in it.
+fn in_a_frame(page: &str, width: u32) -> String {
+    let page = page.replace('&', "&amp;").replace('"', "&quot;");
+    format!(
+        "<!doctype html><iframe style=\"border:0;width:{width}px;height:9999px\" srcdoc=\"{page}\"></iframe><script>\
+         onload=()=>{{const d=document.querySelector('iframe').contentDocument.documentElement;d.style.overflowY='hidden';\
+         d.querySelectorAll('details').forEach(e=>e.open=true);\
+         document.body.dataset.widths=d.clientWidth+' '+d.scrollWidth}}</script>"
+    )
+}
+
+#[track_caller]
+fn is_quiet(seen: &Seen) {
+    assert_eq!(seen.complaints, Vec::<String>::new());
+    assert_eq!(seen.requests, Vec::<String>::new());
+    assert!(seen.dom.contains("data-ready=\"yes\""), "the script did not run to its end");
+    assert!(seen.dom.contains("<svg class=\"chart\""));
+}
+
+#[test]
+fn the_pages_render_quietly() {
+    let dir = Dir::new("quiet");
+    dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
+    dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
+    let Some(browser) = browser() else { return };
+    for folder in ["both", "one"] {
+        let page = dir.page(folder);
+        is_quiet(&open(browser, &dir, &page, 1280));
+        // A window is never as narrow as a phone, but a frame is.
+        let narrow = open(browser, &dir, &in_a_frame(&page, 390), 1280);
+        assert_eq!(narrow.complaints, Vec::<String>::new());
+        assert!(narrow.dom.contains("data-widths=\"390 390\""), "{folder}: the page scrolls sideways on a phone");
+    }
+}
+
+#[test]
+fn what_is_wrong_would_be_seen() {
+    let dir = Dir::new("wrong");
+    dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
+    let Some(browser) = browser() else { return };
+    let page = dir.page("one");
+    let with = |what: &str| open(browser, &dir, &page.replace("</body>", &format!("{what}</body>")), 1280);
+    assert_eq!(with("<script>throw new Error('x')</script>").complaints.len(), 1);
+    let image = "<img src=\"http://localhost:1/x.png\">";
+    assert!(!with(image).complaints.is_empty(), "the page's policy lets a request through");
+    let policy = "http-equiv=\"Content-Security-Policy\"";
+    let page = page.replace(policy, "name=\"nothing\"").replace("</body>", &format!("{image}</body>"));
+    assert!(!open(browser, &dir, &page, 1280).requests.is_empty(), "a request would go unseen");
+}
+
+#[test]
+fn the_page_is_made_again_byte_for_byte() {
+    let dir = Dir::new("again");
+    dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
+    let page = dir.page("both");
+    assert!(page.contains("small &amp; old") && !page.contains("small & old") && !page.contains("://"));
+    assert!(page.contains("default-src 'none'"));
+    fs::remove_file(dir.0.join("both/report.html")).unwrap();
+    dir.done(&["report", "both"]);
+    assert_eq!(dir.page("both"), page);
+    let refused = dir.millpond(&["report", "."]);
+    assert_eq!(refused.status.code(), Some(2));
+}

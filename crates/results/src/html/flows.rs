@@ -1,0 +1,242 @@
+//! Distributions of completion times, and times by the size of flows, from the Parquet files of a variant's runs.
+//!
+//! Seeds are pooled; where there are several, the curve of each is kept for the band that shows how far they differ.
+//!
+//! Invariant: values are exact, and memory does not grow with the files' rows.
+
+use std::path::{Path, PathBuf};
+
+use super::rows::Rows;
+use crate::error::Result;
+use crate::statistics::Samples;
+use crate::writer::{FLOWS, QUERIES};
+
+/// Points of a curve for each decade of the share that remains.
+const PER_DECADE: f64 = 60.0;
+/// Values that a bin keeps in memory, in each of two collectors.
+const BIN_LIMIT: usize = 1 << 15;
+/// Flows of which a p99 is more than the largest but one.
+pub(crate) const P99_NEEDS: u64 = 100;
+
+/// Completion times of a variant's runs together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Distribution {
+    /// All that count.
+    pub started: u64,
+    /// Those that completed: what the curve is made of.
+    pub completed: u64,
+    /// Microseconds, and the share of the completed that took at least as long: from all to one of them.
+    pub curve: Vec<(f64, f64)>,
+    /// The least and the most of the seeds' times, and the share; empty for one seed.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// Flows of about one size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Bin {
+    /// At least so many bytes.
+    pub from: u64,
+    /// Fewer than so many.
+    pub to: u64,
+    /// Flows.
+    pub started: u64,
+    /// Of these, completed.
+    pub completed: u64,
+    /// FCT in microseconds: p50, p99.
+    pub fct: Option<[f64; 2]>,
+    /// Slowdown: p50, p99.
+    pub slowdown: Option<[f64; 2]>,
+}
+
+/// What the flows and queries of one variant give to the page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Times {
+    /// All flows.
+    pub all: Distribution,
+    /// Flows below the mice's limit, in bytes.
+    pub mice: Distribution,
+    /// Flows above the elephants' limit.
+    pub elephants: Distribution,
+    /// Queries.
+    pub queries: Distribution,
+    /// Sizes that occur, in order.
+    pub bins: Vec<Bin>,
+    /// Mice are smaller; elephants are larger.
+    pub limits: (u64, u64),
+}
+
+/// One distribution while it is read.
+struct Collector {
+    pooled: Samples,
+    seed: Samples,
+    scratch: PathBuf,
+    started: u64,
+    curves: Vec<Vec<(f64, f64)>>,
+}
+
+impl Collector {
+    fn new(scratch: &Path, name: &str) -> Collector {
+        let scratch = scratch.join(format!(".spill-report-{name}"));
+        let (pooled, seed) = (Samples::new(scratch.clone()), Samples::new(scratch.clone()));
+        Collector { pooled, seed, scratch, started: 0, curves: Vec::new() }
+    }
+
+    fn push(&mut self, time: Option<f64>, several: bool) -> Result<()> {
+        self.started += 1;
+        let Some(time) = time else { return Ok(()) };
+        if several {
+            self.seed.push_float(time)?;
+        }
+        self.pooled.push_float(time)
+    }
+
+    fn end_run(&mut self) -> Result<()> {
+        let mut seed = std::mem::replace(&mut self.seed, Samples::new(self.scratch.clone()));
+        self.curves.push(curve(&mut seed)?);
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<Distribution> {
+        let curve = curve(&mut self.pooled)?;
+        let shared = self.curves.iter().map(Vec::len).min().unwrap_or(0);
+        // Points of the same number are of the same share, but for rounding to whole flows.
+        let band = |at: usize| {
+            let times = || self.curves.iter().map(|curve| curve[at].0);
+            let (least, most) = (times().min_by(f64::total_cmp)?, times().max_by(f64::total_cmp)?);
+            Some((least, most, share(at)))
+        };
+        let band = if self.curves.len() > 1 { (0..shared).filter_map(band).collect() } else { Vec::new() };
+        Ok(Distribution { started: self.started, completed: self.pooled.count(), curve, band })
+    }
+}
+
+/// The share of a curve's point.
+fn share(at: usize) -> f64 {
+    libm::pow(10.0, -(at as f64) / PER_DECADE)
+}
+
+/// A value for each share, down to one of them all.
+fn curve(samples: &mut Samples) -> Result<Vec<(f64, f64)>> {
+    let n = samples.count();
+    let remaining = |at: usize| ((share(at) * n as f64).round() as u64).clamp(1, n);
+    let points = (0..).take_while(|&at| n > 0 && share(at) * n as f64 >= 1.0 - 1e-9).map(remaining);
+    let mut remaining: Vec<u64> = points.collect();
+    if remaining.last().is_some_and(|&last| last > 1) {
+        remaining.push(1);
+    }
+    let ranks: Vec<u64> = remaining.iter().map(|k| n - k).collect();
+    let values = samples.at_ranks(&ranks)?;
+    Ok(values.into_iter().map(f64::from_bits).zip(remaining.iter().map(|&k| k as f64 / n as f64)).collect())
+}
+
+/// The edges of bins: 1, 2 and 5 of each decade, from one byte up.
+fn edges() -> Vec<u64> {
+    let decades = (0..18).map(|d| 10u64.pow(d));
+    std::iter::once(0).chain(decades.flat_map(|d| [d, 2 * d, 5 * d])).collect()
+}
+
+/// One bin while it is read.
+struct Sizes {
+    started: u64,
+    fct: Samples,
+    slowdown: Samples,
+}
+
+impl Times {
+    /// Of all runs in these folders (the seeds of one variant). Spills to `scratch` if they are many.
+    pub fn read(runs: &[PathBuf], scratch: &Path) -> Result<Times> {
+        let several = runs.len() > 1;
+        let [mut all, mut mice, mut elephants, mut queries] =
+            ["all", "mice", "elephants", "queries"].map(|name| Collector::new(scratch, name));
+        let edges = edges();
+        let mut sizes: Vec<Option<Sizes>> = edges.iter().map(|_| None).collect();
+        let mut limits = (0, 0);
+        for run in runs {
+            let rows = Rows::open(&run.join(FLOWS))?;
+            limits = (rows.note("millpond.mice_bytes")?, rows.note("millpond.elephants_bytes")?);
+            rows.each(["bytes", "fct_us", "slowdown"], |columns, count| {
+                for row in 0..count {
+                    let bytes = columns[0].whole(row).unwrap_or(0);
+                    let fct = columns[1].float(row);
+                    all.push(fct, several)?;
+                    if bytes < limits.0 {
+                        mice.push(fct, several)?;
+                    }
+                    if bytes > limits.1 {
+                        elephants.push(fct, several)?;
+                    }
+                    let bin = edges.partition_point(|&edge| edge <= bytes) - 1;
+                    sizes[bin].get_or_insert_with(|| Sizes::new(scratch, bin)).push(fct, columns[2].float(row))?;
+                }
+                Ok(())
+            })?;
+            Rows::open(&run.join(QUERIES))?.each(["qct_us"], |columns, count| {
+                (0..count).try_for_each(|row| queries.push(columns[0].float(row), several))
+            })?;
+            for collector in [&mut all, &mut mice, &mut elephants, &mut queries].into_iter().filter(|_| several) {
+                collector.end_run()?;
+            }
+        }
+        let (all, mice, elephants, queries) = (all.end()?, mice.end()?, elephants.end()?, queries.end()?);
+        let mut bins = Vec::new();
+        for (at, sizes) in sizes.into_iter().enumerate() {
+            if let Some(sizes) = sizes {
+                bins.push(sizes.bin(edges[at], edges.get(at + 1).copied().unwrap_or(u64::MAX))?);
+            }
+        }
+        Ok(Times { all, mice, elephants, queries, bins, limits })
+    }
+}
+
+impl Sizes {
+    fn new(scratch: &Path, bin: usize) -> Sizes {
+        let samples = |what: &str| Samples::with_limit(scratch.join(format!(".spill-{what}-size-{bin}")), BIN_LIMIT);
+        Sizes { started: 0, fct: samples("fct"), slowdown: samples("slowdown") }
+    }
+
+    fn push(&mut self, fct: Option<f64>, slowdown: Option<f64>) -> Result<()> {
+        self.started += 1;
+        if let Some(fct) = fct {
+            self.fct.push_float(fct)?;
+        }
+        slowdown.map_or(Ok(()), |slowdown| self.slowdown.push_float(slowdown))
+    }
+
+    fn bin(mut self, from: u64, to: u64) -> Result<Bin> {
+        let of = |samples: &mut Samples| -> Result<Option<[f64; 2]>> {
+            let values = samples.quantiles(&[5_000, 9_900])?;
+            Ok(values.map(|v| [v[0].interpolate_bits(), v[1].interpolate_bits()]))
+        };
+        let (fct, slowdown) = (of(&mut self.fct)?, of(&mut self.slowdown)?);
+        Ok(Bin { from, to, started: self.started, completed: self.fct.count(), fct, slowdown })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_goes_from_the_least_to_the_most() {
+        let mut samples = Samples::new(PathBuf::from("/nowhere"));
+        (1..=1000).rev().for_each(|n| samples.push_float(f64::from(n)).unwrap());
+        let points = curve(&mut samples).unwrap();
+        assert_eq!((points[0], *points.last().unwrap()), ((1.0, 1.0), (1000.0, 0.001)));
+        assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1));
+        // Of 1000, ten took at least 991.
+        assert!(points.contains(&(991.0, 0.01)));
+        assert_eq!(curve(&mut Samples::new(PathBuf::new())).unwrap(), []);
+        samples = Samples::new(PathBuf::from("/nowhere"));
+        samples.push_float(7.0).unwrap();
+        assert_eq!(curve(&mut samples).unwrap(), [(7.0, 1.0)]);
+    }
+
+    #[test]
+    fn edges_hold_every_size() {
+        let edges = edges();
+        assert!(edges.is_sorted() && edges[0] == 0);
+        let bin = |bytes: u64| edges[edges.partition_point(|&edge| edge <= bytes) - 1];
+        assert_eq!([bin(0), bin(1), bin(1999), bin(2000), bin(40_000)], [0, 1, 1000, 2000, 20_000]);
+        assert_eq!(bin(u64::MAX), 500_000_000_000_000_000);
+    }
+}

@@ -1,0 +1,177 @@
+//! The parts that every section of the page is made of: head and foot, headings, tables, figures, terms.
+//!
+//! Invariant: text from outside enters through [`escape`] alone. The page asks the network for nothing, and says so to the
+//! browser.
+
+use std::fmt::Write;
+
+use super::chart::{Chart, swatch};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Terms of the field as the page uses them, each with its definition.
+pub(crate) const TERMS: [(&str, &str); 15] = [
+    (
+        "FCT",
+        "Flow completion time: from a flow's start to its last byte delivered in order to the receiving application.",
+    ),
+    ("QCT", "Query completion time: from a query's first request sent (or its start) to its last response complete."),
+    ("slowdown", "FCT over the FCT of the same flow alone in the empty network, which is computed, not simulated."),
+    ("mice", "Flows smaller than the scenario's key mice."),
+    ("elephants", "Flows larger than the scenario's key elephants."),
+    (
+        "p50, p99, p99.9",
+        "Percentiles: half, 99 % and 99.9 % of the completed ones took at most this long. Exact, not estimated.",
+    ),
+    ("open", "Flows or queries that had not completed when the run ended: counted, never averaged."),
+    ("mean, open at horizon", "The mean where what is open counts as if it completed at the run's end."),
+    ("goodput", "Application bytes delivered over the measured time, of all hosts together."),
+    ("drops", "Packets dropped anywhere, for whatever reason."),
+    ("timeouts", "Retransmission timeouts of senders."),
+    ("sent again", "Data packets that were retransmitted."),
+    ("marks", "Packets marked “congestion experienced” (ECN)."),
+    ("fairness", "Jain's index over the goodput of the pairs of hosts that were active: 1 is equal shares."),
+    ("queue occupancy", "Bytes that wait at a port, without the packet in transmission."),
+];
+
+/// Text for the page: markup becomes text, control characters vanish.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' | '\t' => escaped.push(c),
+            c if c.is_control() => {}
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Words with the definition of a term behind them.
+pub(crate) fn term(words: &str, term: &str) -> String {
+    match TERMS.iter().find(|(name, _)| *name == term) {
+        Some((_, meaning)) => format!("<abbr title=\"{}\">{words}</abbr>", escape(meaning)),
+        None => words.into(),
+    }
+}
+
+/// From the start to the title. `facts` are markup.
+pub(crate) fn head(page: &mut String, name: &str, kind: &str, facts: &[String]) {
+    let name = escape(name);
+    // The policy forbids every request; the empty icon keeps browsers from asking for one.
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{name} · millpond</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n<header>\n<p class=\"kind\">millpond · {kind}</p>\n<h1>{name}</h1>\n<ul class=\"facts\">"
+    );
+    for fact in facts {
+        let _ = write!(page, "<li>{fact}</li>");
+    }
+    page.push_str("</ul>\n</header>\n");
+}
+
+/// The legend of a compare: it stays in sight, and a click hides a variant.
+pub(crate) fn legend(page: &mut String, names: &[&str]) {
+    if names.len() < 2 {
+        return;
+    }
+    page.push_str("<div class=\"legend\" role=\"group\" aria-label=\"Variants shown\">");
+    for (series, name) in names.iter().enumerate() {
+        let (mark, name) = (swatch(series), escape(name));
+        let _ = write!(
+            page,
+            "<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{series}\">{mark}{name}</button>"
+        );
+    }
+    page.push_str("</div>\n");
+}
+
+/// Definitions, script and end.
+pub(crate) fn foot(page: &mut String) {
+    page.push_str("<section id=\"terms\">\n<h2>Terms</h2>\n<dl>\n");
+    for (name, meaning) in TERMS {
+        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(meaning));
+    }
+    let _ = write!(
+        page,
+        "</dl>\n<p class=\"note\">Everything on this page is simulated or computed from simulated results, and is in the files \
+         beside it: summary.json or compare.json, and Parquet. – means that there is nothing to make a number of.</p>\n\
+         </section>\n</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+    );
+}
+
+/// Opens a section.
+pub(crate) fn section(page: &mut String, id: &str, title: &str) {
+    let _ = writeln!(page, "<section id=\"{id}\">\n<h2>{title}</h2>");
+}
+
+/// Closes it.
+pub(crate) fn end(page: &mut String) {
+    page.push_str("</section>\n");
+}
+
+/// A paragraph in small print. Markup.
+pub(crate) fn note(page: &mut String, text: &str) {
+    let _ = writeln!(page, "<p class=\"note\">{text}</p>");
+}
+
+/// Where there is nothing to show. Markup.
+pub(crate) fn empty(page: &mut String, text: &str) {
+    let _ = writeln!(page, "<p class=\"empty\">{text}</p>");
+}
+
+/// Charts beside each other: caption, a line below it, the drawing. The texts are markup.
+pub(crate) fn figures(page: &mut String, figures: &[(String, String, Chart)]) {
+    page.push_str("<div class=\"charts\">\n");
+    for (caption, below, chart) in figures {
+        let _ = writeln!(
+            page,
+            "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{}</figure>",
+            chart.svg()
+        );
+    }
+    page.push_str("</div>\n");
+}
+
+/// A table in a box that scrolls by itself. The cells are markup: a row's first is its head, one that is `<td …` stays as
+/// it is, and a row of one cell is a heading across.
+pub(crate) fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec<String>]) {
+    let _ = write!(page, "<div class=\"box\"><table class=\"{class}\"><thead><tr>");
+    for cell in head {
+        let _ = write!(page, "<th scope=\"col\">{cell}</th>");
+    }
+    page.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        if let [only] = row.as_slice() {
+            let _ = writeln!(page, "<tr class=\"group\"><th colspan=\"{}\"><span>{only}</span></th></tr>", head.len());
+            continue;
+        }
+        page.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = match at {
+                0 => write!(page, "<th scope=\"row\">{cell}</th>"),
+                _ if cell.starts_with("<td") => write!(page, "{cell}"),
+                _ => write!(page, "<td>{cell}</td>"),
+            };
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</tbody></table></div>\n");
+}
+
+/// Something that opens on demand.
+pub(crate) fn details(page: &mut String, title: &str, inside: impl FnOnce(&mut String)) {
+    let _ = writeln!(page, "<details><summary>{title}</summary>");
+    inside(page);
+    page.push_str("</details>\n");
+}
