@@ -73,7 +73,10 @@ fn dctcp_keeps_the_queue_near_its_marking_threshold() {
         let amplitude = 0.5 * (2.0 * flows * (pipe + k)).sqrt();
         // Above: K + N, one packet on the wire, the probe itself. Below: the amplitude, and a packet a flow for rounding.
         assert!(most <= k + flows + 2.0, "{n} flows: {most} packets waited, {mean} on average, {least} at least");
-        assert!(least >= k - amplitude * spread.max(2.0) - 2.0 * flows, "{n} flows: {least} packets at least, {mean} on average");
+        assert!(
+            least >= k - amplitude * spread.max(2.0) - 2.0 * flows,
+            "{n} flows: {least} packets at least, {mean} on average"
+        );
         // A queue that never empties is a link that never idles.
         assert!(least > 0.0);
         let carried: u64 = outcome.pairs.values().sum();
@@ -172,10 +175,11 @@ fn one_hot_port_takes_its_share_of_a_shared_buffer() {
             "#
         );
         let (outcome, _) = simulate(&plan(&text, &[]), 1);
-        let share = 1e6 * alpha / (1.0 + alpha);
-        let most = outcome.queue_bytes_max as f64;
-        // The last packet admitted brought it to the threshold; one more would have been over.
-        assert!(most <= share && most > share - 2.0 * 1_500.0 * (1.0 + alpha), "alpha {alpha}: {most} of {share}");
+        // A packet of s bytes joins q others if q + s ≤ α (B - q): so q ≤ α (B + s) / (1 + α) ever, and the next one is
+        // refused from q > (α B - s) / (1 + α) on.
+        let (most, size, packet) = (outcome.queue_bytes_max as f64, 1e6, 1_500.0);
+        let (below, above) = ((alpha * size - packet) / (1.0 + alpha), alpha * (size + packet) / (1.0 + alpha));
+        assert!(most > below && most <= above, "alpha {alpha}: {most} is not in {below} to {above}");
         assert!(outcome.audit.dropped_total().packets > 0);
     }
 }

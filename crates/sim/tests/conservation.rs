@@ -11,7 +11,7 @@ fn topology() -> impl Strategy<Value = String> {
     let rate = prop::sample::select(vec!["1Gbps", "10Gbps", "25Gbps", "40Gbps"]);
     let delay = prop::sample::select(vec!["0us", "100ns", "1us", "7us"]);
     let link = |rate: &str, delay: &str| format!("{{ rate = \"{rate}\", delay = \"{delay}\" }}");
-    (0..4, 2..5u32, 1..4u32, 1..5u32, rate.clone(), rate, delay.clone(), delay).prop_map(
+    (0..4, 2..5u32, 1..4u32, 2..5u32, rate.clone(), rate, delay.clone(), delay).prop_map(
         move |(kind, a, b, c, host_rate, fabric_rate, host_delay, fabric_delay)| {
             let (host, fabric) = (link(host_rate, host_delay), link(fabric_rate, fabric_delay));
             match kind {
@@ -40,7 +40,9 @@ fn switch() -> impl Strategy<Value = String> {
     let queue = prop::sample::select(vec!["fifo", "strict-priority"]);
     let path = prop::sample::select(vec!["ecmp", "balanced", "spray"]);
     (buffer, marking, queue, path).prop_map(|(buffer, marking, queue, path)| {
-        format!("buffer = {buffer}\nmarking = {marking}\nqueue = {{ kind = \"{queue}\" }}\npath = {{ kind = \"{path}\" }}")
+        format!(
+            "buffer = {buffer}\nmarking = {marking}\nqueue = {{ kind = \"{queue}\" }}\npath = {{ kind = \"{path}\" }}"
+        )
     })
 }
 
@@ -61,15 +63,24 @@ fn transport() -> impl Strategy<Value = String> {
 }
 
 fn traffic() -> impl Strategy<Value = String> {
-    let one = (0..7, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(|(kind, size, n)| match kind {
-        0 => format!("kind = \"poisson\"\nsizes = {size}\nload = 0.{}\nload-base = \"host-links\"", 2 * n),
-        1 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest = 50"),
-        2 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nrate = 3000.0\nrequest = \"none\""),
-        3 => format!("kind = \"permutation\"\nsize = {size}\nstagger = \"{n}us\""),
-        4 => format!("kind = \"shuffle\"\nsize = {size}\nconcurrency = {n}"),
-        5 => format!("kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = {n}\nrequest = 100\nresponse = {size}"),
-        _ => format!("kind = \"random\"\nsize = {size}"),
-    });
+    let one =
+        (0..7, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(
+            |(kind, size, n)| match kind {
+                0 => format!(
+                    "kind = \"poisson\"\nsizes = {}\nload = 0.{}\nload-base = \"host-links\"",
+                    size.max(1_460),
+                    2 * n
+                ),
+                1 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest = 50"),
+                2 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nrate = 3000.0\nrequest = \"none\""),
+                3 => format!("kind = \"permutation\"\nsize = {size}\nstagger = \"{n}us\""),
+                4 => format!("kind = \"shuffle\"\nsize = {size}\nconcurrency = {n}"),
+                5 => format!(
+                    "kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = {n}\nrequest = 100\nresponse = {size}"
+                ),
+                _ => format!("kind = \"random\"\nsize = {size}"),
+            },
+        );
     prop::collection::vec(one, 1..4).prop_map(|list| {
         let tables = list.iter().enumerate().map(|(i, keys)| format!("[[traffic]]\nname = \"t{i}\"\n{keys}\n"));
         tables.collect::<String>()

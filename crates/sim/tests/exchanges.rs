@@ -28,25 +28,29 @@ fn crossing(payload: u64) -> Time {
     Time::from_ps(2 * ((payload + 40) * 800 + 1_000_000))
 }
 
+/// An acknowledgement of 40 bytes that leaves before what its host sends next.
+const ACK: Time = Time::from_ns(32);
+
 fn of(records: &Records, bytes: u64) -> Vec<&FlowRecord> {
     let mut flows: Vec<&FlowRecord> = records.flows.iter().filter(|f| f.bytes == bytes).collect();
     flows.sort_by_key(|f| (f.start, f.flow));
     flows
 }
 
-/// A query: the receiver asks, the server answers as soon as the request is whole. FCT is the response's alone; QCT counts
-/// from the request.
+/// A query: the receiver asks, the server acknowledges the request and answers. QCT and the response's FCT both count from
+/// the request.
 #[test]
 fn a_query_of_one_server() {
-    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\nstart = \"5us\"";
+    let traffic =
+        "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\nstart = \"5us\"";
     let (_, records) = simulate(&plan(&scenario(2, traffic), &[]), 1);
     let (request, response) = (crossing(100), crossing(1460));
     let query = &records.queries[0];
     assert_eq!((query.degree, query.completed, query.client), (1, 1, 0));
-    assert_eq!((query.start, query.qct()), (Time::from_us(5), Some(request + response)));
+    assert_eq!((query.start, query.qct()), (Time::from_us(5), Some(request + ACK + response)));
     let answer = of(&records, 1460)[0];
     assert_eq!((answer.src, answer.dst, answer.query), (1, 0, Some(query.query)));
-    assert_eq!((answer.start, answer.fct()), (Time::from_us(5) + request, Some(response)));
+    assert_eq!((answer.start, answer.fct()), (query.start, query.qct()));
 }
 
 /// The host's own software adds its delay on each side of each message.
@@ -54,7 +58,7 @@ fn a_query_of_one_server() {
 fn a_query_through_slow_stacks() {
     let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0";
     let (_, records) = simulate(&plan(&scenario(2, traffic), &[("host.stack-delay", "3us")]), 1);
-    assert_eq!(records.queries[0].qct(), Some(crossing(100) + crossing(1460) + Time::from_us(12)));
+    assert_eq!(records.queries[0].qct(), Some(crossing(100) + ACK + crossing(1460) + Time::from_us(12)));
 }
 
 /// Without a request all servers start at the query's time, and their responses leave the switch one after the other.
@@ -70,17 +74,23 @@ fn a_query_without_requests() {
     assert!(records.flows.iter().all(|f| f.dst == 2 && f.query == Some(records.queries[0].query)));
 }
 
-/// A persistent connection asks again at the moment when the answer is whole: the loop's period is one exchange.
+/// A persistent connection asks again at the moment when the answer is whole: the loop's period is one exchange, in which
+/// each side acknowledges what it has received and then sends.
 #[test]
 fn rpc_is_a_closed_loop() {
-    let traffic = "[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = 200\nresponse = 1460";
+    let traffic =
+        "[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = 200\nresponse = 1460";
     let (_, records) = simulate(&plan(&scenario(2, traffic), &[("duration", "1ms")]), 1);
-    let period = crossing(200) + crossing(1460);
+    // Nothing is acknowledged before the first request.
+    let first = crossing(200) + ACK + crossing(1460);
+    let period = ACK + first;
     let calls: Vec<&FlowRecord> = of(&records, 1460).into_iter().filter(|f| f.finish.is_some()).collect();
-    assert_eq!(calls.len() as u64, Time::from_ms(1).as_ps() / period.as_ps());
+    assert_eq!(calls.len() as u64, 1 + (Time::from_ms(1) - first).as_ps() / period.as_ps());
     for (i, call) in calls.iter().enumerate() {
-        assert_eq!(call.finish, Some(period * (i as u64 + 1)), "call {i}");
-        assert_eq!(call.fct(), Some(period), "call {i}: from the request's first byte to the response's last");
+        let end = first + period * i as u64;
+        assert_eq!(call.finish, Some(end), "call {i}");
+        let begin = if i == 0 { Time::ZERO } else { end - period };
+        assert_eq!(call.start, begin, "call {i}: from the request's first byte");
     }
 }
 
