@@ -15,6 +15,7 @@ mod error;
 mod folder;
 mod format;
 mod html;
+mod interval;
 mod manifest;
 mod record;
 mod statistics;
@@ -30,6 +31,7 @@ pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_com
 pub use error::{Error, Result};
 pub use folder::{Folder, Progress, folder_name};
 pub use html::write_report;
+pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, QueryRecord};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
