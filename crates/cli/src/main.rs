@@ -3,9 +3,12 @@
 mod args;
 mod compare;
 mod execute;
+mod export;
 mod failure;
+mod grid;
 mod inform;
 mod run;
+mod sweep;
 mod watch;
 
 use args::{Cli, Command};
@@ -18,10 +21,14 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
+        Command::Sweep(args) => sweep::sweep(args),
+        Command::Export(args) => export::export(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),
         Command::Explain(args) => inform::explain(args),
         Command::Schema => inform::schema(),
+        Command::Completions(args) => export::completions(args),
+        Command::Man(args) => export::man(args),
         Command::Reference => inform::reference(),
     };
     match done {
@@ -41,7 +48,7 @@ fn report(failure: &Failure) {
                 eprintln!("{:?}", miette::Report::new(error.clone()));
             }
         }
-        Failure::Interrupted => eprintln!("{failure}"),
+        Failure::Interrupted | Failure::Stopped(_) => eprintln!("{failure}"),
         other => eprintln!("error: {other}"),
     }
 }

@@ -227,6 +227,13 @@ pub(crate) enum Json {
     Other(serde::de::IgnoredAny),
 }
 
+impl Json {
+    /// The number at a path.
+    pub(crate) fn at(&self, path: &[String]) -> Option<f64> {
+        number(path.iter().try_fold(self, |json, key| child(Some(json), key)))
+    }
+}
+
 /// The statistics of summaries, with their seeds.
 pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
     let parse = |summary: &Summary| {
