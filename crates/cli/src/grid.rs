@@ -34,7 +34,7 @@ pub struct Design {
 pub fn design(scenario: &Scenario, args: &SweepArgs) -> Result<Design, Failure> {
     let grid = axes(scenario, args)?;
     let (mut recipes, mut points, mut hops, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::<String>::new());
-    let mut first: Option<Plan> = None;
+    let mut first: Option<(Plan, Recipe)> = None;
     for values in product(&grid) {
         let recipe = recipe(&grid, &values, &args.set);
         // The hash of a point is that of its scenario with seed 0, so that it does not depend on the seeds asked for.
@@ -44,7 +44,7 @@ pub fn design(scenario: &Scenario, args: &SweepArgs) -> Result<Design, Failure> 
                 warnings.extend(new);
                 hops.push(if args.dry_run { roughly(&plan) } else { None });
                 points.push((values, Ok(plan.resolved.clone())));
-                first.get_or_insert(plan);
+                first.get_or_insert_with(|| (plan, recipe.clone()));
             }
             Err(errors) if args.skip_invalid => {
                 let reason = errors.errors.iter().map(|error| error.problem.to_string()).collect::<Vec<_>>().join("; ");
@@ -61,10 +61,12 @@ pub fn design(scenario: &Scenario, args: &SweepArgs) -> Result<Design, Failure> 
         }
         recipes.push(recipe);
     }
-    let Some(first) = first else { return Err(Failure::Usage("no point of the grid can be run".to_string())) };
-    let default_seed = scenario.plan(recipes[0].variant.as_deref(), &args.set, None).map_or(1, |plan| plan.seed);
-    let (from, to) = args.seeds.unwrap_or((default_seed, default_seed));
-    let mut sweep = Sweep::new(&first.name, env!("CARGO_PKG_VERSION"), grid, (from..=to).collect(), points);
+    let Some((plan, recipe)) = first else { return Err(Failure::Usage("no point of the grid can be run".to_string())) };
+    let (from, to) = match args.seeds {
+        Some(seeds) => seeds,
+        None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
+    };
+    let mut sweep = Sweep::new(&plan.name, env!("CARGO_PKG_VERSION"), grid, (from..=to).collect(), points);
     sweep.overrides = args.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Ok(Design { sweep, recipes, hops, warnings })
 }

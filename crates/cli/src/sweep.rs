@@ -197,8 +197,8 @@ fn dry_run(args: &SweepArgs, design: &Design, out: &Path) -> Result<(), Failure>
         }
         Some(hops) => {
             let basis = format!(
-                "{:.3} G packet-hops by the arrivals, at an assumed {} M/s a core",
-                hops / 1e9,
+                "{:.1} M packet-hops by the arrivals, at an assumed {} M/s a core",
+                hops / 1e6,
                 HOPS_PER_S / 1e6
             );
             (Some(hops / HOPS_PER_S / cores as f64), basis)

@@ -248,6 +248,11 @@ impl SweepFolder {
         remove(dir)
     }
 
+    /// Removes what only running sweeps need. What cannot be removed is removed by the next one.
+    pub(crate) fn tidy(&self) {
+        let _ = remove(&self.out.join(RUNNING));
+    }
+
     /// Writes the plan; a reader sees the old or the new one.
     pub(crate) fn write(&self, sweep: &Sweep) -> Result<()> {
         let (next, path) = (self.out.join(".sweep.json"), self.out.join(SWEEP));

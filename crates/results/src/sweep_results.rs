@@ -67,6 +67,7 @@ pub fn finish_sweep(
     let warnings = each_once(warnings);
     let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings, ..manifest };
     manifest.write(folder.path())?;
+    folder.tidy();
     Ok(sweep)
 }
 

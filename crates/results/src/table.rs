@@ -35,15 +35,16 @@ const fn figure(
     Figure { head, path, form, less_is_better }
 }
 
-/// What variants are compared by. The share of flows completed comes first and is made of two numbers.
+/// What variants are compared by. The share of flows completed comes first and is made of two
+/// numbers; a mean stands behind the share that it is the mean of.
 pub(crate) const FIGURES: [Figure; 10] = [
+    figure(["all", "mean"], &["fct_us", "all", "mean"], time, Some(true)),
     figure(["mice", "p50"], &["fct_us", "mice", "p50"], time, Some(true)),
     figure(["mice", "p99"], &["fct_us", "mice", "p99"], time, Some(true)),
     figure(["eleph.", "p50"], &["fct_us", "elephants", "p50"], time, Some(true)),
-    figure(["all", "mean"], &["fct_us", "all", "mean"], time, Some(true)),
+    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent, Some(false)),
     figure(["QCT", "mean"], &["qct_us", "mean"], time, Some(true)),
     figure(["QCT", "p99"], &["qct_us", "p99"], time, Some(true)),
-    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent, Some(false)),
     figure(["", "drops"], &["packets", "dropped"], count, Some(true)),
     figure(["", "marks"], &["packets", "ecn_marked"], count, None),
     figure(["time-", "outs"], &["timeouts"], count, Some(true)),
@@ -171,11 +172,16 @@ pub fn compare_table(results: &[VariantResult]) -> String {
         rows.push(row);
     }
     let values = rows.len();
-    let mut marks = Marks::default();
+    let several = first.seeds.len() > 1;
+    let mut marks = Marks { several, ..Marks::default() };
     for result in &results[1..] {
         if let Some(differences) = &result.differences {
             rows.push(difference_row(first, result, differences, &mut marks));
         }
+    }
+    if several && rows.len() > values {
+        // Digits stay above those of differences, which have a mark or a blank behind them.
+        rows[..values].iter_mut().for_each(|row| row.iter_mut().skip(1).for_each(|cell| cell.push(' ')));
     }
     let mut lines = fitted(rows);
     if lines.len() > values {
@@ -203,17 +209,18 @@ pub fn compare_table(results: &[VariantResult]) -> String {
 const BEYOND: char = '*';
 const PERHAPS: char = '~';
 
-/// Which marks a table has.
+/// Which marks a table of one or several seeds has.
 #[derive(Default)]
 struct Marks {
+    several: bool,
     beyond: bool,
     perhaps: bool,
 }
 
 impl Marks {
-    /// The mark of a difference: a blank without one, so that digits stay below each other.
-    fn of(&mut self, difference: Option<&Difference>) -> char {
-        match difference {
+    /// The mark of a difference: a blank without one, so that digits stay below each other; nothing for one seed.
+    fn of(&mut self, difference: Option<&Difference>) -> String {
+        let mark = match difference {
             Some(d) if d.is_beyond_noise() && d.n as usize >= FEW => {
                 self.beyond = true;
                 BEYOND
@@ -222,8 +229,10 @@ impl Marks {
                 self.perhaps = true;
                 PERHAPS
             }
-            _ => ' ',
-        }
+            _ if self.several => ' ',
+            _ => return String::new(),
+        };
+        mark.to_string()
     }
 
     fn legend(&self, seeds: usize) -> Vec<String> {
