@@ -21,7 +21,7 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
         let mut out = BufWriter::new(io::stdout().lock());
         let written = write_csv(&args.dir, table, &mut out, stdout);
         let flushed = out.flush().map_err(|e| io_error("write", stdout, e));
-        return match written.and_then(|_| flushed) {
+        return match written.and(flushed) {
             // A reader that has gone away (`| head`) is no error.
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other?),
