@@ -1,6 +1,6 @@
 //! The command line: what can be asked, and how `--help` teaches it.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// A packet-level simulator of a datacenter network, and the mechanisms that keep its tail calm.
@@ -38,6 +38,20 @@ pub enum Command {
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst")]
     Report(ReportArgs),
+    /// Run a grid of values and seeds over all cores; stopped, the same command goes on
+    #[command(after_help = "\
+Example: millpond sweep scenarios/incast.toml --grid traffic.incast.degree=8,16,32 --seeds 1..10
+
+The grid is the product of all --grid, of the scenario's variants with --variants, and of the seeds.
+Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.
+Exit codes: 0 all runs are complete, 1 some failed (they are named, and run again by the same command), 2 bad usage,
+130 interrupted.")]
+    Sweep(SweepArgs),
+    /// Write a table of a results folder as CSV
+    #[command(
+        after_help = "Examples: millpond export out/incast --csv flows.csv · millpond export out/incast --table queries | head"
+    )]
+    Export(ExportArgs),
     /// Check a scenario without running it: what it says, what it warns of
     Check(CheckArgs),
     /// List topologies, traffic, size distributions, and the mechanisms at each place
@@ -49,6 +63,12 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Print the JSON schema of scenarios, for editors
     Schema,
+    /// Print completions for a shell
+    #[command(after_help = "Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond")]
+    Completions(CompletionArgs),
+    /// Write the manual pages
+    #[command(after_help = "Example: millpond man --out ~/.local/share/man/man1 && man millpond-sweep")]
+    Man(ManArgs),
     /// Print the scenario reference of the book, in Markdown
     #[command(hide = true)]
     Reference,
@@ -94,6 +114,94 @@ pub struct CompareArgs {
     pub threads: Option<usize>,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What `sweep` takes.
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// The scenario (TOML)
+    pub scenario: PathBuf,
+    /// Values of a key; several --grid make their product: transport.kind=dctcp,cubic
+    #[arg(long = "grid", value_name = "KEY=A,B,…", value_parser = key_value)]
+    pub grid: Vec<(String, String)>,
+    /// Seeds of each point, the last one included [default: the scenario's seed]
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    pub seeds: Option<(u64, u64)>,
+    /// Sweep the scenario's variants, too, as a key `variant` [default: the scenario as it stands]
+    #[arg(long)]
+    pub variants: bool,
+    /// Override a key in every run
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Leave out points that are no valid scenario, instead of stopping before the first run
+    #[arg(long)]
+    pub skip_invalid: bool,
+    /// What to keep of each run
+    #[arg(long, value_enum, default_value = "summary")]
+    pub keep: Keep,
+    /// Runs at a time, each on one thread [default: all cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Say what would be run and how long it may take
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: SweepOutput,
+}
+
+/// What `sweep` keeps of a run.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Its summary and manifest
+    Summary,
+    /// Its flows, queries and report as well
+    All,
+}
+
+/// Where a sweep goes and what is printed.
+#[derive(Args, Debug)]
+pub struct SweepOutput {
+    /// The sweep's folder [default: out/<name>-sweep]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace what is there; of another sweep, keep the finished runs that both share
+    #[arg(long)]
+    pub force: bool,
+    /// Print the result as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// No progress and no table
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// What `export` takes.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// The results folder
+    pub dir: PathBuf,
+    /// Which table [default: flows of a run, compare of a compare, sweep of a sweep]
+    #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(millpond_results::TABLES))]
+    pub table: Option<String>,
+    /// The file to write; - is stdout
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub csv: PathBuf,
+}
+
+/// What `completions` takes.
+#[derive(Args, Debug)]
+pub struct CompletionArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// What `man` takes.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// The folder to write to
+    #[arg(long, value_name = "DIR", default_value = "man")]
+    pub out: PathBuf,
 }
 
 /// Where results go and what is printed.

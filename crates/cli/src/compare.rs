@@ -55,7 +55,8 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let variants: Vec<(String, Vec<u64>)> =
         arms.iter().enumerate().map(|(i, arm)| (arm.name.clone(), seeds_of(i))).collect();
     if interrupted() {
-        return Err(Failure::Interrupted);
+        let text = "a compare is written only when all its runs are; `millpond sweep --variants` can be gone on with";
+        return Err(Failure::Stopped(text.to_string()));
     }
     let manifest = Manifest {
         name,
@@ -113,7 +114,7 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
 }
 
 /// Splits at commas that are outside of brackets, braces and quotes.
-fn split_values(text: &str) -> Vec<&str> {
+pub fn split_values(text: &str) -> Vec<&str> {
     let (mut depth, mut quoted, mut from, mut parts) = (0i32, false, 0, Vec::new());
     for (at, c) in text.char_indices() {
         match c {

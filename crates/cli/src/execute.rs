@@ -23,6 +23,18 @@ pub fn execute(
     bar: Option<&ProgressBar>,
     overrides: &[(String, String)],
 ) -> Result<Summary, Error> {
+    execute_into(plan, threads, |header| RunWriter::new(dir, header), folder, bar, overrides)
+}
+
+/// The same with a writer that the caller opens.
+pub fn execute_into(
+    plan: &Plan,
+    threads: usize,
+    open: impl FnOnce(Header) -> Result<RunWriter, Error>,
+    folder: Option<&Folder>,
+    bar: Option<&ProgressBar>,
+    overrides: &[(String, String)],
+) -> Result<Summary, Error> {
     let header = Header {
         name: plan.name.clone(),
         seed: plan.seed,
@@ -36,7 +48,7 @@ pub fn execute(
         overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         ..Manifest::new(env!("CARGO_PKG_VERSION"), plan.resolved.clone())
     };
-    let writer = RunWriter::new(dir, header)?;
+    let writer = open(header)?;
     let mut watch = Watch::new(writer, folder, bar, plan.horizon.as_s_f64());
     let outcome = millpond_sim::run(plan, threads, &mut watch)?;
     let (writer, wall) = watch.end();

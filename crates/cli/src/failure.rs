@@ -18,6 +18,12 @@ pub enum Failure {
     /// The run's own check: packets or bytes were created or lost.
     #[error("the audit failed: {0}; this is a bug in millpond, please report it with the manifest")]
     Audit(String),
+    /// Some of many runs.
+    #[error("{0}")]
+    Runs(String),
+    /// Ctrl-C, with what remains to be said.
+    #[error("interrupted; {0}")]
+    Stopped(String),
     /// Ctrl-C. What there was has been written.
     #[error("interrupted; what there was is written, with status \"interrupted\"")]
     Interrupted,
@@ -28,8 +34,8 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Usage(_) => 2,
-            Failure::Results(_) | Failure::Audit(_) => 1,
-            Failure::Interrupted => 130,
+            Failure::Results(_) | Failure::Audit(_) | Failure::Runs(_) => 1,
+            Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }
 }

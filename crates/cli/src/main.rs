@@ -3,10 +3,13 @@
 mod args;
 mod compare;
 mod execute;
+mod export;
 mod failure;
+mod grid;
 mod inform;
 mod report;
 mod run;
+mod sweep;
 mod watch;
 
 use args::{Cli, Command};
@@ -20,10 +23,14 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
         Command::Report(args) => report::report(args),
+        Command::Sweep(args) => sweep::sweep(args),
+        Command::Export(args) => export::export(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),
         Command::Explain(args) => inform::explain(args),
         Command::Schema => inform::schema(),
+        Command::Completions(args) => export::completions(args),
+        Command::Man(args) => export::man(args),
         Command::Reference => inform::reference(),
     };
     match done {
@@ -43,7 +50,7 @@ fn explain(failure: &Failure) {
                 eprintln!("{:?}", miette::Report::new(error.clone()));
             }
         }
-        Failure::Interrupted => eprintln!("{failure}"),
+        Failure::Interrupted | Failure::Stopped(_) => eprintln!("{failure}"),
         other => eprintln!("error: {other}"),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) enum Of {
 }
 
 /// A column's name, content, and meaning with its unit, which is written into the file.
-pub(crate) type Column = (&'static str, Of, &'static str);
+pub(crate) type Column<'a> = (&'a str, Of, &'a str);
 
 #[derive(Debug)]
 enum Values {
@@ -60,7 +60,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// Creates the file. `notes` are written into its metadata, beside the meaning of each column.
-    pub fn create(path: &Path, columns: &[Column], notes: &[(&str, String)], group: usize) -> Result<Table> {
+    pub fn create(path: &Path, columns: &[Column<'_>], notes: &[(&str, String)], group: usize) -> Result<Table> {
         let file = File::create(path).at("create", path)?;
         let schema = schema(columns).at("write", path)?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(columns, notes))).at("write", path)?;
@@ -201,7 +201,7 @@ impl Values {
     }
 }
 
-fn schema(columns: &[Column]) -> parquet::errors::Result<Arc<Type>> {
+fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
     let unsigned = LogicalType::integer(32, false);
     let mut fields = Vec::new();
     for &(name, of, _) in columns {
@@ -222,7 +222,7 @@ fn schema(columns: &[Column]) -> parquet::errors::Result<Arc<Type>> {
     Ok(Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?))
 }
 
-fn properties(columns: &[Column], notes: &[(&str, String)]) -> WriterProperties {
+fn properties(columns: &[Column<'_>], notes: &[(&str, String)]) -> WriterProperties {
     let meanings = columns.iter().map(|&(name, _, meaning)| (format!("millpond.column.{name}"), meaning.to_string()));
     let notes = notes.iter().map(|(key, value)| (format!("millpond.{key}"), value.clone()));
     let metadata = notes.chain(meanings).map(|(key, value)| KeyValue::new(key, value)).collect();

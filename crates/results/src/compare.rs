@@ -1,6 +1,7 @@
 //! `compare.json`: the statistics of each variant over its seeds, and their differences to the first variant.
 //!
-//! Differences are paired: seed by seed, since the variants of one seed see the same arrivals.
+//! Differences are paired: seed by seed, since the variants of one seed see the same arrivals. Intervals are those of
+//! [`crate::interval`].
 //!
 //! Invariant: the form follows the summary's own, so a number that is added there appears here; the bytes depend on the
 //! summaries and their order alone.
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, Error, Result};
 use crate::folder::{Folder, folder_name};
 use crate::html;
+use crate::interval::{Resampler, excludes_zero};
 use crate::manifest::{Kind, Manifest};
 use crate::summary::{Ordered, Status, Summary};
 
@@ -25,7 +27,7 @@ const NO_STATISTICS: [&str; 9] = ["schema", "name", "world", "seed", "variant", 
 pub struct Estimate {
     /// Mean over the seeds that have it; `null` if none has.
     pub mean: Option<f64>,
-    /// The 95 % interval of the mean; `null` where it was not estimated.
+    /// The 95 % interval of the mean; `null` for fewer than two seeds. Below [`FEW`](crate::FEW) seeds it is their range.
     pub interval: Option<[f64; 2]>,
     /// Seeds that have it.
     pub n: u32,
@@ -38,10 +40,17 @@ pub struct Difference {
     pub mean: Option<f64>,
     /// The same over the first variant's mean: −0.5 is half of it; `null` if that is zero.
     pub relative: Option<f64>,
-    /// The 95 % interval of the mean; `null` where it was not estimated.
+    /// The 95 % interval of the mean; `null` for fewer than two seeds. Below [`FEW`](crate::FEW) seeds it is their range.
     pub interval: Option<[f64; 2]>,
     /// Seeds that both have.
     pub n: u32,
+}
+
+impl Difference {
+    /// Whether the difference is beyond the noise: its interval excludes zero.
+    pub fn is_beyond_noise(&self) -> bool {
+        self.interval.is_some_and(excludes_zero)
+    }
 }
 
 /// Numbers in the form of the summary's objects.
@@ -95,6 +104,7 @@ pub struct VariantResult {
 pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>> {
     let Some((_, first)) = variants.first() else { return Err(Error::NothingToCompare("no variants".into())) };
     let first: Vec<(u64, Json)> = numbers(first)?;
+    let mut resampler = Resampler::new();
     let mut results: Vec<VariantResult> = Vec::new();
     for (at, (name, summaries)) in variants.iter().enumerate() {
         if summaries.is_empty() {
@@ -105,31 +115,40 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
         }
         let own = numbers(summaries)?;
         let trees: Vec<Option<&Json>> = own.iter().map(|(_, json)| Some(json)).collect();
-        let paired = || {
-            let pair = |(seed, b): &'_ (u64, Json)| {
-                let (_, a) = first.iter().find(|(other, _)| other == seed)?;
-                Some((a.clone(), b.clone()))
-            };
-            let pairs: Vec<(Json, Json)> = own.iter().filter_map(pair).collect();
-            let pairs: Vec<_> = pairs.iter().map(|(a, b)| (Some(a), Some(b))).collect();
-            differences(&pairs)
-        };
-        let mut warnings: Vec<String> = Vec::new();
-        for warning in summaries.iter().flat_map(|summary| &summary.warnings) {
-            if !warnings.contains(warning) {
-                warnings.push(warning.clone());
-            }
-        }
+        let statistics = estimates(&trees, &mut resampler);
+        let paired = (at > 0).then(|| paired_differences(&first, &own, &mut resampler));
         results.push(VariantResult {
             variant: name.clone(),
             seeds: summaries.iter().map(|summary| summary.seed).collect(),
             status: worst(summaries.iter().map(|summary| summary.status)),
-            warnings,
-            statistics: estimates(&trees),
-            differences: (at > 0).then(paired),
+            warnings: each_once(summaries.iter().flat_map(|summary| &summary.warnings)),
+            statistics,
+            differences: paired,
         });
     }
     Ok(results)
+}
+
+/// The differences of one variant's runs to the first one's of the same seeds.
+fn paired_differences(first: &[(u64, Json)], own: &[(u64, Json)], resampler: &mut Resampler) -> Tree<Difference> {
+    let pair = |(seed, b): &'_ (u64, Json)| {
+        let (_, a) = first.iter().find(|(other, _)| other == seed)?;
+        Some((a.clone(), b.clone()))
+    };
+    let pairs: Vec<(Json, Json)> = own.iter().filter_map(pair).collect();
+    let pairs: Vec<_> = pairs.iter().map(|(a, b)| (Some(a), Some(b))).collect();
+    differences(&pairs, resampler)
+}
+
+/// Texts in their order, without repetition.
+pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for text in texts {
+        if !once.contains(text) {
+            once.push(text.clone());
+        }
+    }
+    once
 }
 
 /// Where the run of a variant and seed is, within the folder of a compare: `VARIANT`, or `VARIANT/seed-N` where there are
@@ -190,7 +209,7 @@ pub(crate) fn grouped_warnings(results: &[VariantResult]) -> Vec<String> {
     groups.into_iter().map(|(text, names)| format!("{}: {text}", of(names))).collect()
 }
 
-fn worst(of: impl Iterator<Item = Status>) -> Status {
+pub(crate) fn worst(of: impl Iterator<Item = Status>) -> Status {
     of.max_by_key(|status| match status {
         Status::Complete => 0,
         Status::Interrupted => 1,
@@ -202,14 +221,21 @@ fn worst(of: impl Iterator<Item = Status>) -> Status {
 /// JSON whose objects keep their order.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Json {
+pub(crate) enum Json {
     Number(Option<f64>),
     Object(Ordered<Json>),
     Other(serde::de::IgnoredAny),
 }
 
+impl Json {
+    /// The number at a path.
+    pub(crate) fn at(&self, path: &[String]) -> Option<f64> {
+        number(path.iter().try_fold(self, |json, key| child(Some(json), key)))
+    }
+}
+
 /// The statistics of summaries, with their seeds.
-fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
+pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
     let parse = |summary: &Summary| {
         let json: Json = serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
         let Json::Object(Ordered(mut fields)) = json else { return Ok((summary.seed, json)) };
@@ -252,24 +278,24 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-fn estimates(of: &[Option<&Json>]) -> Tree<Estimate> {
+pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree<Estimate> {
     if of.iter().flatten().any(|json| matches!(json, Json::Object(_))) {
         let branch = keys(of.iter().flatten().copied()).into_iter().map(|key| {
             let below: Vec<_> = of.iter().map(|json| child(*json, key)).collect();
-            (key.to_string(), estimates(&below))
+            (key.to_string(), estimates(&below, resampler))
         });
         return Tree::Branch(Ordered(branch.collect()));
     }
     let values: Vec<f64> = of.iter().filter_map(|json| number(*json)).collect();
-    Tree::Leaf(Estimate { mean: mean(&values), interval: None, n: values.len() as u32 })
+    Tree::Leaf(Estimate { mean: mean(&values), interval: resampler.interval(&values), n: values.len() as u32 })
 }
 
-fn differences(pairs: &[(Option<&Json>, Option<&Json>)]) -> Tree<Difference> {
+fn differences(pairs: &[(Option<&Json>, Option<&Json>)], resampler: &mut Resampler) -> Tree<Difference> {
     let both = || pairs.iter().flat_map(|&(a, b)| [a, b]).flatten();
     if both().any(|json| matches!(json, Json::Object(_))) {
         let branch = keys(both()).into_iter().map(|key| {
             let below: Vec<_> = pairs.iter().map(|&(a, b)| (child(a, key), child(b, key))).collect();
-            (key.to_string(), differences(&below))
+            (key.to_string(), differences(&below, resampler))
         });
         return Tree::Branch(Ordered(branch.collect()));
     }
@@ -280,7 +306,8 @@ fn differences(pairs: &[(Option<&Json>, Option<&Json>)]) -> Tree<Difference> {
         (Some(difference), Some(base)) if base != 0.0 => Some(difference / base),
         _ => None,
     };
-    Tree::Leaf(Difference { mean: difference, relative, interval: None, n: values.len() as u32 })
+    let own: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
+    Tree::Leaf(Difference { mean: difference, relative, interval: resampler.interval(&own), n: values.len() as u32 })
 }
 
 #[cfg(test)]
@@ -300,17 +327,35 @@ mod tests {
         let results = compare(&[("a".into(), first), ("b".into(), second)]).unwrap();
         let path = ["fct_us", "all", "p99"];
         let of = |n: usize, path: &[&str]| *results[n].statistics.leaf(path).unwrap();
-        assert_eq!(of(0, &path), Estimate { mean: Some(20.0), interval: None, n: 2 });
-        assert_eq!(of(1, &path), Estimate { mean: Some(507.5), interval: None, n: 2 });
+        assert_eq!(of(0, &path), Estimate { mean: Some(20.0), interval: Some([10.0, 30.0]), n: 2 });
+        assert_eq!(of(1, &path), Estimate { mean: Some(507.5), interval: Some([15.0, 1000.0]), n: 2 });
         assert_eq!(of(1, &["timeouts"]).mean, Some(2.0));
         let difference = |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
         let expected = Difference { mean: Some(-15.0), relative: Some(-0.5), interval: None, n: 1 };
         assert_eq!(difference(&path), expected);
-        assert_eq!(difference(&["timeouts"]), Difference { mean: Some(2.0), relative: None, interval: None, n: 2 });
+        let timeouts = Difference { mean: Some(2.0), relative: None, interval: Some([0.0, 4.0]), n: 2 };
+        assert_eq!(difference(&["timeouts"]), timeouts);
+        assert!(!timeouts.is_beyond_noise());
         assert_eq!(results[0].differences, None);
         assert_eq!(results[0].statistics.leaf(&["audit", "conserved"]), None);
         let text = crate::json_text(&results);
         assert_eq!(serde_json::from_str::<Vec<VariantResult>>(&text).unwrap(), results);
+    }
+
+    /// Seeds differ by 100, variants of one seed by some 3: unpaired, that would drown.
+    #[test]
+    fn pairing_reduces_the_variance() {
+        let runs = |more: f64| -> Vec<Summary> {
+            let noise = |seed: u64| (seed * 37 % 11) as f64 / 11.0;
+            (1..=8).map(|seed| summary(seed, Some(100.0 * seed as f64 + more * (1.0 + noise(seed))), 0)).collect()
+        };
+        let results = compare(&[("a".into(), runs(0.0)), ("b".into(), runs(2.0))]).unwrap();
+        let path = ["fct_us", "all", "p99"];
+        let [low, high] = results[1].statistics.leaf(&path).unwrap().interval.unwrap();
+        let difference = results[1].differences.as_ref().unwrap().leaf(&path).unwrap();
+        let [from, to] = difference.interval.unwrap();
+        assert!(high - low > 200.0 && to - from < 2.0, "{:?} {:?}", [low, high], [from, to]);
+        assert!(difference.is_beyond_noise() && from > 2.0 && to < 4.0);
     }
 
     #[test]

@@ -63,6 +63,24 @@ pub enum Error {
     /// A record ends before it starts.
     #[error("record {0} ends before it starts")]
     EndsEarly(u32),
+    /// The folder holds the runs of another sweep.
+    #[error("{} holds another sweep: {change}; choose another --out, or go on with --force, which keeps the runs that both share and removes the others", path.display())]
+    OtherSweep {
+        /// The folder.
+        path: PathBuf,
+        /// What differs.
+        change: String,
+    },
+    /// The folder does not have such a table.
+    #[error("{} has no table {table:?}: {reason}", path.display())]
+    NoTable {
+        /// The folder.
+        path: PathBuf,
+        /// What was asked for.
+        table: String,
+        /// What there is instead.
+        reason: String,
+    },
     /// There is nothing to compare or to report.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, Error, Result};
 use crate::manifest::{MANIFEST, is_result};
 
-const LOCK: &str = ".millpond-lock";
+pub(crate) const LOCK: &str = ".millpond-lock";
 /// The older result, during and after the exchange.
 const REPLACED: &str = ".replaced";
 const PROGRESS: &str = "progress.json";
@@ -196,7 +196,7 @@ fn beside(out: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Whether `out` is free or may be replaced.
-fn check_target(out: &Path, force: bool) -> Result<()> {
+pub(crate) fn check_target(out: &Path, force: bool) -> Result<()> {
     let meta = match fs::symlink_metadata(out) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

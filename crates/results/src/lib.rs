@@ -9,14 +9,18 @@
 
 mod columns;
 mod compare;
+mod csv;
 mod error;
 mod folder;
 mod format;
 mod html;
+mod interval;
 mod manifest;
 mod record;
 mod statistics;
 mod summary;
+mod sweep;
+mod sweep_results;
 mod table;
 mod writer;
 
@@ -25,9 +29,11 @@ use std::io::Write;
 use std::path::Path;
 
 pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_compare, read_compare, run_folder};
+pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
 pub use folder::{Folder, Progress, folder_name};
 pub use html::write_report;
+pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, QueryRecord};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
@@ -35,6 +41,8 @@ pub use summary::{
     Amount, Audit, DROP_REASONS, Fct, Flows, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Status, Summary,
     Totals, World, peak_rss_bytes,
 };
+pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
+pub use sweep_results::{finish_sweep, sweep_table};
 pub use table::{compare_table, run_table};
 pub use writer::{Header, RunWriter};
 

@@ -2,12 +2,17 @@
 //!
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
-use crate::compare::{VariantResult, grouped_warnings};
+use crate::compare::{Difference, Tree, VariantResult, grouped_warnings};
 use crate::format::{NONE, bytes, change, count, digits, percent, ratio, time, whole};
+use crate::interval::FEW;
 use crate::summary::{Fct, Summary};
 
 /// Longest name in a table; a longer one loses its middle.
 const NAME: usize = 20;
+/// Shortest that a name is made where columns are wide.
+const NAME_LEAST: usize = 8;
+/// Columns of a table at most.
+const WIDTH: usize = 100;
 
 /// One column of the compare table: its head, the path of its number in the summary, and the form.
 pub(crate) struct Figure {
@@ -23,15 +28,16 @@ const fn figure(head: [&'static str; 2], path: &'static [&'static str], form: fn
     Figure { head, path, form }
 }
 
-/// What variants are compared by. The share of flows completed comes first and is made of two numbers.
+/// What variants are compared by. The share of flows completed comes first and is made of two
+/// numbers; a mean stands behind the share that it is the mean of.
 pub(crate) const FIGURES: [Figure; 10] = [
+    figure(["all", "mean"], &["fct_us", "all", "mean"], time),
     figure(["mice", "p50"], &["fct_us", "mice", "p50"], time),
     figure(["mice", "p99"], &["fct_us", "mice", "p99"], time),
     figure(["eleph.", "p50"], &["fct_us", "elephants", "p50"], time),
-    figure(["all", "mean"], &["fct_us", "all", "mean"], time),
+    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent),
     figure(["QCT", "mean"], &["qct_us", "mean"], time),
     figure(["QCT", "p99"], &["qct_us", "p99"], time),
-    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent),
     figure(["", "drops"], &["packets", "dropped"], count),
     figure(["", "marks"], &["packets", "ecn_marked"], count),
     figure(["time-", "outs"], &["timeouts"], count),
@@ -145,7 +151,7 @@ fn other_lines(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Variants beside each other, then their differences to the first one.
+/// Variants beside each other, then their differences to the first one, marked where they are beyond the noise.
 pub fn compare_table(results: &[VariantResult]) -> String {
     let Some(first) = results.first() else { return "no variants\n".into() };
     let heads = |line: usize| {
@@ -154,27 +160,23 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     };
     let mut rows = vec![heads(0), heads(1)];
     for result in results {
-        let mut row = vec![short(&result.variant), percent(completed(result))];
+        let mut row = vec![clean(&result.variant), percent(completed(result))];
         row.extend(FIGURES.iter().map(|f| (f.form)(result.statistics.leaf(f.path).and_then(|e| e.mean))));
         rows.push(row);
     }
     let values = rows.len();
+    let several = first.seeds.len() > 1;
+    let mut marks = Marks { several, ..Marks::default() };
     for result in &results[1..] {
-        let Some(differences) = &result.differences else { continue };
-        let share = match (completed(result), completed(first)) {
-            (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
-            _ => None,
-        };
-        let mut row = vec![short(&result.variant), change(share)];
-        row.extend(FIGURES.iter().map(|f| {
-            let difference = differences.leaf(f.path);
-            // From nothing to something has no percentage; nothing to nothing is no change.
-            let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
-            if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) }
-        }));
-        rows.push(row);
+        if let Some(differences) = &result.differences {
+            rows.push(difference_row(first, result, differences, &mut marks));
+        }
     }
-    let mut lines = aligned(&rows);
+    if several && rows.len() > values {
+        // Digits stay above those of differences, which have a mark or a blank behind them.
+        rows[..values].iter_mut().for_each(|row| row.iter_mut().skip(1).for_each(|cell| cell.push(' ')));
+    }
+    let mut lines = fitted(rows);
     if lines.len() > values {
         lines.insert(values, format!("\nDifference to {}, seed by seed:", clean(&first.variant)));
     }
@@ -182,6 +184,9 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     let more = if first.seeds.len() > 12 { ", …" } else { "" };
     let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
     lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
+    if results.len() > 1 {
+        lines.extend(marks.legend(first.seeds.len()));
+    }
     for result in results {
         if result.status != crate::Status::Complete {
             lines.push(format!("{}: {}", clean(&result.variant), result.status.name()));
@@ -193,13 +198,108 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What marks a difference that is beyond the noise, and one whose seeds agree but are too few to say so.
+const BEYOND: char = '*';
+const PERHAPS: char = '~';
+
+/// Which marks a table of one or several seeds has.
+#[derive(Default)]
+struct Marks {
+    several: bool,
+    beyond: bool,
+    perhaps: bool,
+}
+
+impl Marks {
+    /// The mark of a difference: a blank without one, so that digits stay below each other; nothing for one seed.
+    fn of(&mut self, difference: Option<&Difference>) -> String {
+        let mark = match difference {
+            Some(d) if d.is_beyond_noise() && d.n as usize >= FEW => {
+                self.beyond = true;
+                BEYOND
+            }
+            Some(d) if d.is_beyond_noise() => {
+                self.perhaps = true;
+                PERHAPS
+            }
+            _ if self.several => ' ',
+            _ => return String::new(),
+        };
+        mark.to_string()
+    }
+
+    fn legend(&self, seeds: usize) -> Vec<String> {
+        if seeds < 2 {
+            return wrapped("note", "one seed: nothing tells a difference from noise; run more with --seeds 1..10");
+        }
+        let mut lines = Vec::new();
+        if self.beyond {
+            let text = "beyond the noise: the 95 % interval of the paired difference excludes zero (without any \
+                        difference, one figure in 20 is marked)";
+            lines.extend(wrapped(&BEYOND.to_string(), text));
+        }
+        if self.perhaps {
+            let text = "all seeds agree on the sign, but they are too few for a 95 % interval";
+            lines.extend(wrapped(&PERHAPS.to_string(), text));
+        }
+        if seeds < FEW {
+            let odds = 1u32 << (seeds - 1);
+            let text = format!(
+                "{seeds} seeds are few: they all agree by chance one time in {odds}; from {FEW} on, say --seeds 1..10, \
+                 differences get 95 % intervals (bootstrap over seeds)"
+            );
+            lines.extend(wrapped("note", &text));
+        } else if !self.beyond && !self.perhaps {
+            lines.extend(wrapped("note", "no difference is beyond the noise (95 % intervals, bootstrap over seeds)"));
+        }
+        lines
+    }
+}
+
+fn difference_row(
+    first: &VariantResult,
+    result: &VariantResult,
+    differences: &Tree<Difference>,
+    marks: &mut Marks,
+) -> Vec<String> {
+    let share = match (completed(result), completed(first)) {
+        (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
+        _ => None,
+    };
+    // The share is no statistic of the summary; where as many flows started, the flows completed tell of it.
+    let as_many = differences.leaf(&["flows", "started"]).is_some_and(|d| d.interval == Some([0.0, 0.0]));
+    let flows = differences.leaf(&["flows", "completed"]).filter(|_| as_many);
+    let mut row = vec![clean(&result.variant), format!("{}{}", change(share), marks.of(flows))];
+    row.extend(FIGURES.iter().map(|f| {
+        let difference = differences.leaf(f.path);
+        // From nothing to something has no percentage; nothing to nothing is no change.
+        let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
+        let text = if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) };
+        format!("{text}{}", marks.of(difference))
+    }));
+    row
+}
+
+/// Rows of at most 100 columns: names lose of their middle what is too much.
+pub(crate) fn fitted(rows: Vec<Vec<String>>) -> Vec<String> {
+    let widest = |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |c| c.chars().count())).max().unwrap_or(0);
+    let columns = rows.first().map_or(0, Vec::len);
+    let others: usize = (1..columns).map(|at| widest(at) + 1).sum();
+    let limit = NAME.min(WIDTH.saturating_sub(others).max(NAME_LEAST));
+    let shortened = rows.iter().map(|row| {
+        let name = row.first().map(|name| shortened(name, limit));
+        name.into_iter().chain(row.iter().skip(1).cloned()).collect()
+    });
+    aligned(&shortened.collect::<Vec<Vec<String>>>())
+}
+
 /// Columns of equal width: the first to the left, the others to the right, one or two spaces apart.
-fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |c| c.chars().count())).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let wide = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
-    let gap = if wide <= 100 { "  " } else { " " };
+    let gap = if wide <= WIDTH { "  " } else { " " };
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| match at {
             0 => format!("{cell:<width$}"),
@@ -222,7 +322,7 @@ fn listed(name: &str, parts: &[String]) -> Vec<String> {
 }
 
 /// `name      text`, broken at spaces before column 100.
-fn wrapped(name: &str, text: &str) -> Vec<String> {
+pub(crate) fn wrapped(name: &str, text: &str) -> Vec<String> {
     fill(name, text.split_whitespace().map(String::from))
 }
 
@@ -248,13 +348,62 @@ pub(crate) fn clean(name: &str) -> String {
 
 /// A name of at most [`NAME`] characters: both ends of a longer one.
 fn short(name: &str) -> String {
-    let chars: Vec<char> = clean(name).chars().collect();
-    if chars.len() <= NAME {
-        return chars.into_iter().collect();
+    shortened(&clean(name), NAME)
+}
+
+fn shortened(name: &str, limit: usize) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    if chars.len() <= limit {
+        return name.to_string();
     }
-    let (front, back) = (NAME / 2, NAME - NAME / 2 - 1);
+    let (front, back) = (limit / 2, limit - limit / 2 - 1);
     let mut text: String = chars[..front].iter().collect();
     text.push('…');
     text.extend(&chars[chars.len() - back..]);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{Fct, Flows, Ordered, Packets, Qct};
+
+    fn summary(seed: u64, times: f64) -> Summary {
+        let fct = Fct { count: 9, mean: Some(times), p50: Some(times), p99: Some(times * 9.9), ..Fct::default() };
+        let qct = Qct { completed_fraction: Some(0.9996), mean: Some(times), p99: Some(times), ..Qct::default() };
+        let packets = Packets { dropped: 99_000 + seed, ecn_marked: 123_456 * seed, ..Packets::default() };
+        let flows = Flows { started: 100_000, completed: 99_999, ..Flows::default() };
+        let fct_us = ["all", "mice", "elephants"].map(|class| (class.to_string(), fct.clone()));
+        Summary {
+            seed,
+            flows,
+            fct_us: Ordered(fct_us.into()),
+            qct_us: qct,
+            packets,
+            timeouts: 70_001,
+            ..Summary::default()
+        }
+    }
+
+    fn table(seeds: u64, factor: impl Fn(u64) -> f64) -> String {
+        let runs = |factor: &dyn Fn(u64) -> f64| (1..=seeds).map(|s| summary(s, 1_230.0 * factor(s))).collect();
+        let one: (String, Vec<Summary>) = ("a name that is far too long".into(), runs(&|s| 1.0 + s as f64 / 10.0));
+        let other = ("another name that is far too long".into(), runs(&|s| (1.0 + s as f64 / 10.0) * factor(s)));
+        compare_table(&crate::compare(&[one, other]).unwrap())
+    }
+
+    #[test]
+    fn what_is_beyond_the_noise_is_marked_and_explained() {
+        let clear = table(8, |_| 1.25);
+        assert!(clear.contains("+25%*") && clear.contains("\n*         beyond the noise"), "{clear}");
+        let noise = table(8, |seed| if seed % 2 == 0 { 1.2 } else { 0.8 });
+        assert!(!noise.contains('*') && noise.contains("no difference is beyond the noise"), "{noise}");
+        let few = table(3, |_| 1.25);
+        assert!(few.contains("+25%~") && few.contains("one time in 4"), "{few}");
+        let one = table(1, |_| 1.25);
+        assert!(!one.contains('~') && one.contains("one seed"), "{one}");
+        for text in [clear, noise, few, one, table(6, |_| 98.765), table(6, |_| 12_345.0)] {
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        }
+    }
 }

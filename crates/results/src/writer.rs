@@ -49,7 +49,7 @@ pub struct Header {
     pub elephants: Bytes,
 }
 
-const FLOW_COLUMNS: [Column; 14] = [
+const FLOW_COLUMNS: [Column<'static>; 14] = [
     ("flow", Of::U32, "number of the flow"),
     ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
     ("src", Of::U32, "sending host"),
@@ -66,7 +66,7 @@ const FLOW_COLUMNS: [Column; 14] = [
     ("query", Of::OptionalU32, "the query that it answers"),
 ];
 
-const QUERY_COLUMNS: [Column; 7] = [
+const QUERY_COLUMNS: [Column<'static>; 7] = [
     ("query", Of::U32, "number of the query"),
     ("class", Of::Name, "its traffic's name"),
     ("client", Of::U32, "the host that asks"),
@@ -152,19 +152,30 @@ pub struct RunWriter {
     dir: PathBuf,
     header: Header,
     names: Vec<ByteArray>,
-    /// `None` once closed.
+    /// `None` once closed, or if no rows are kept.
     tables: Option<(Table, Table)>,
     /// Of the built-in classes and the header's, in this order.
     fct: Vec<Completions>,
     slowdown: Vec<Samples>,
     qct: Completions,
     rtt: Samples,
+    /// Whether only the summary and the manifest are written.
+    compact: bool,
     finished: bool,
 }
 
 impl RunWriter {
     /// Opens the files of a run in `dir`, which is a [`Folder`](crate::Folder) or a folder within one, made if need be.
     pub fn new(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
+        RunWriter::open(dir, header, false)
+    }
+
+    /// The same for a run of which only `summary.json` and `manifest.json` are kept: no rows, no page.
+    pub fn summary_only(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
+        RunWriter::open(dir, header, true)
+    }
+
+    fn open(dir: impl AsRef<Path>, header: Header, compact: bool) -> Result<RunWriter> {
         let dir = dir.as_ref().to_path_buf();
         check_classes(&header.classes)?;
         fs::create_dir_all(&dir).at("create", &dir)?;
@@ -182,10 +193,14 @@ impl RunWriter {
             slowdown: (0..classes).map(|n| samples("slowdown", n)).collect(),
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
+            compact,
             finished: false,
             header,
             dir,
         };
+        if compact {
+            return Ok(writer);
+        }
         // From here on, dropping the writer removes the files.
         let flows = Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?;
         let queries = Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
@@ -260,7 +275,9 @@ impl RunWriter {
             warnings: summary.warnings.clone(),
             ..manifest
         };
-        html::write_run(&self.dir, &summary, &manifest)?;
+        if !self.compact {
+            html::write_run(&self.dir, &summary, &manifest)?;
+        }
         manifest.write(&self.dir)?;
         self.finished = true;
         Ok(summary)

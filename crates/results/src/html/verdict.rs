@@ -16,7 +16,7 @@ use super::page::{details, end, escape, note, section, table, term};
 use crate::compare::{Difference, Estimate};
 
 /// Below so many seeds no interval by resampling holds 95 %.
-const FEW: u32 = 6;
+const FEW: u32 = crate::FEW as u32;
 /// Variants as columns, as long as they fit.
 const COLUMNS: usize = 6;
 

@@ -1,0 +1,173 @@
+//! The points of a sweep: the cartesian product of `--grid` (and of the scenario's variants), and what they may cost.
+
+use crate::args::SweepArgs;
+use crate::compare::split_values;
+use crate::failure::Failure;
+use millpond_core::Time;
+use millpond_results::{Axis, Sweep};
+use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::traffic::SourceKind;
+
+/// The key under which variants enter the grid.
+const VARIANT: &str = "variant";
+
+/// How to plan the runs of one point.
+#[derive(Clone, Debug, Default)]
+pub struct Recipe {
+    pub variant: Option<String>,
+    pub overrides: Vec<(String, String)>,
+}
+
+/// A sweep with what is needed to run it.
+pub struct Design {
+    pub sweep: Sweep,
+    /// Of each point.
+    pub recipes: Vec<Recipe>,
+    /// Packet-hops that a run of each point makes, roughly; `None` where its traffic does not tell.
+    pub hops: Vec<Option<f64>>,
+    /// What the points warn of, each text once.
+    pub warnings: Vec<String>,
+}
+
+/// Plans every point once, so that a wrong value is told before anything runs.
+pub fn design(scenario: &Scenario, args: &SweepArgs) -> Result<Design, Failure> {
+    let grid = axes(scenario, args)?;
+    let (mut recipes, mut points, mut hops, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::<String>::new());
+    let mut first: Option<(Plan, Recipe)> = None;
+    for values in product(&grid) {
+        let recipe = recipe(&grid, &values, &args.set);
+        // The hash of a point is that of its scenario with seed 0, so that it does not depend on the seeds asked for.
+        match scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(0)) {
+            Ok(plan) => {
+                let new: Vec<String> = plan.warnings.iter().filter(|w| !warnings.contains(w)).cloned().collect();
+                warnings.extend(new);
+                hops.push(if args.dry_run { roughly(&plan) } else { None });
+                points.push((values, Ok(plan.resolved.clone())));
+                first.get_or_insert_with(|| (plan, recipe.clone()));
+            }
+            Err(errors) if args.skip_invalid => {
+                let reason = errors.errors.iter().map(|error| error.problem.to_string()).collect::<Vec<_>>().join("; ");
+                hops.push(None);
+                points.push((values, Err(reason)));
+            }
+            Err(errors) => {
+                if !values.is_empty() {
+                    let at: Vec<String> = grid.iter().zip(&values).map(|(a, v)| format!("{}={v}", a.key)).collect();
+                    eprintln!("at {}: (--skip-invalid leaves such points out)", at.join(" "));
+                }
+                return Err(errors.into());
+            }
+        }
+        recipes.push(recipe);
+    }
+    let Some((plan, recipe)) = first else { return Err(Failure::Usage("no point of the grid can be run".to_string())) };
+    let (from, to) = match args.seeds {
+        Some(seeds) => seeds,
+        None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
+    };
+    let mut sweep = Sweep::new(&plan.name, env!("CARGO_PKG_VERSION"), grid, (from..=to).collect(), points);
+    sweep.overrides = args.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    Ok(Design { sweep, recipes, hops, warnings })
+}
+
+fn axes(scenario: &Scenario, args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
+    let mut axes: Vec<Axis> = Vec::new();
+    if args.variants {
+        let values: Vec<String> = scenario.variants().into_iter().map(String::from).collect();
+        if values.is_empty() {
+            return Err(Failure::Usage("--variants: the scenario has no [[variant]] tables".to_string()));
+        }
+        axes.push(Axis { key: VARIANT.to_string(), values });
+    }
+    for (key, text) in &args.grid {
+        let values: Vec<String> = split_values(text).into_iter().map(String::from).collect();
+        let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
+        let complaint = match () {
+            () if key == "seed" => "seeds are given by --seeds A..B".to_string(),
+            () if key == VARIANT => "variants are swept by --variants".to_string(),
+            () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
+            () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),
+            () if twice.is_some() => format!("{} is there twice", twice.map_or("", |(_, value)| value)),
+            () => String::new(),
+        };
+        if !complaint.is_empty() {
+            return Err(Failure::Usage(format!("--grid {key}: {complaint}")));
+        }
+        axes.push(Axis { key: key.clone(), values });
+    }
+    if axes.is_empty() && args.seeds.is_none() {
+        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds A..B";
+        return Err(Failure::Usage(hint.to_string()));
+    }
+    let points = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()));
+    match points.and_then(|n| n.checked_mul(args.seeds.map_or(1, |(a, b)| (b - a + 1) as usize))) {
+        Some(runs) if runs <= 1_000_000 => Ok(axes),
+        _ => Err(Failure::Usage("more than a million runs; sweep a part of the grid at a time".to_string())),
+    }
+}
+
+/// All combinations; the last key varies fastest.
+fn product(grid: &[Axis]) -> Vec<Vec<String>> {
+    let longer = |points: Vec<Vec<String>>, axis: &Axis| {
+        let with = |point: Vec<String>| {
+            axis.values.iter().map(move |value| point.iter().cloned().chain([value.clone()]).collect::<Vec<_>>())
+        };
+        points.into_iter().flat_map(with).collect::<Vec<_>>()
+    };
+    grid.iter().fold(vec![Vec::new()], longer)
+}
+
+fn recipe(grid: &[Axis], values: &[String], set: &[(String, String)]) -> Recipe {
+    let mut recipe = Recipe { variant: None, overrides: set.to_vec() };
+    for (axis, value) in grid.iter().zip(values) {
+        match axis.key.as_str() {
+            VARIANT => recipe.variant = Some(value.clone()),
+            key => recipe.overrides.push((key.to_string(), value.clone())),
+        }
+    }
+    recipe
+}
+
+/// Packet-hops of a run, from its arrivals: data and ACKs over the usual number of links. Closed loops do not tell.
+fn roughly(plan: &Plan) -> Option<f64> {
+    const LOOKED_AT: usize = 200_000;
+    if !plan.traffic.sources.iter().all(|source| matches!(source.kind, SourceKind::Open)) {
+        return None;
+    }
+    let links = if plan.topology.switches.len() == 1 { 2.0 } else { 4.0 };
+    let payload = f64::from(plan.host.mtu.saturating_sub(40).max(1));
+    let (mut packets, mut last, mut cut) = (0.0, Time::ZERO, false);
+    let mut arrivals = plan.traffic.arrivals();
+    for looked_at in 0.. {
+        let Some(arrival) = arrivals.next_arrival().filter(|arrival| arrival.at < plan.horizon) else { break };
+        packets += (arrival.bytes as f64 / payload).ceil() + (arrival.response as f64 / payload).ceil();
+        last = arrival.at;
+        if looked_at == LOOKED_AT {
+            cut = true;
+            break;
+        }
+    }
+    let whole = if cut && last > Time::ZERO { plan.horizon.as_s_f64() / last.as_s_f64() } else { 1.0 };
+    Some(packets * whole * links * 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_key_varies_fastest() {
+        let axis = |key: &str, values: &[&str]| Axis {
+            key: key.into(),
+            values: values.iter().map(|v| v.to_string()).collect(),
+        };
+        let grid = [axis("variant", &["x", "y"]), axis("a.b", &["1", "2"])];
+        let points = product(&grid);
+        assert_eq!(points, [["x", "1"], ["x", "2"], ["y", "1"], ["y", "2"]]);
+        assert_eq!(product(&[]), [Vec::<String>::new()]);
+        let recipe = recipe(&grid, &points[1], &[("c".into(), "d".into())]);
+        assert_eq!(recipe.variant.as_deref(), Some("x"));
+        assert_eq!(recipe.overrides, [("c".to_string(), "d".to_string()), ("a.b".into(), "2".into())]);
+    }
+}

@@ -1,0 +1,78 @@
+//! `millpond compare` with seeds, and what other programs take in: CSV, completions, manual pages.
+
+mod small;
+
+use small::{Dir, files};
+use std::fs;
+
+#[test]
+fn differences_have_intervals_and_what_is_beyond_the_noise_is_marked() {
+    let dir = Dir::new("compare");
+    let ran = dir.run(&["compare", "small.toml", "--seeds", "1..6", "--out", "x"]).ends(0);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
+    // Without marks at switches, marks are gone for certain.
+    let marks = ran.out.lines().filter(|line| line.starts_with("cubic")).nth(1).unwrap();
+    assert!(marks.contains("-100%*") && ran.out.contains("beyond the noise: the 95 % interval"), "{}", ran.out);
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(dir.at("x/compare.json")).unwrap()).unwrap();
+    assert_eq!(json[0]["differences"], serde_json::Value::Null);
+    let mean = &json[1]["statistics"]["packets"]["ecn_marked"];
+    assert_eq!((&mean["mean"], &mean["interval"]), (&0.0.into(), &serde_json::json!([0.0, 0.0])));
+    let difference = &json[1]["differences"]["packets"]["ecn_marked"];
+    assert!(difference["interval"][1].as_f64().unwrap() < 0.0 && difference["n"] == 6);
+
+    let csv = dir.run(&["export", "x"]).ends(0).out;
+    assert!(csv.lines().any(|line| line.starts_with("cubic,packets.ecn_marked,0,0,0,6,-")), "{csv}");
+    // Again, on one thread: the same bytes.
+    dir.run(&["compare", "small.toml", "--seeds", "1..6", "--out", "y", "--threads=1", "-q"]).ends(0);
+    assert!(fs::read(dir.at("x/compare.json")).unwrap() == fs::read(dir.at("y/compare.json")).unwrap());
+}
+
+#[test]
+fn one_seed_has_no_interval_and_few_are_told_apart() {
+    let dir = Dir::new("few");
+    let one = dir.run(&["compare", "small.toml", "--out", "x"]).ends(0);
+    assert!(
+        one.out.contains("one seed: nothing tells a difference from noise") && !one.out.contains('*'),
+        "{}",
+        one.out
+    );
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(dir.at("x/compare.json")).unwrap()).unwrap();
+    assert_eq!(json[1]["statistics"]["fct_us"]["all"]["mean"]["interval"], serde_json::Value::Null);
+    let three = dir.run(&["compare", "small.toml", "--out", "x", "--seeds", "1..3"]).ends(0);
+    assert!(three.out.contains("-100%~") && three.out.contains("one time in 4"), "{}", three.out);
+}
+
+#[test]
+fn tables_become_csv() {
+    let dir = Dir::new("csv");
+    dir.run(&["run", "small.toml", "--out", "x", "-q"]).ends(0);
+    let ran = dir.run(&["export", "x", "--csv", "flows.csv"]).ends(0);
+    assert!(ran.out.is_empty() && ran.err.contains("rows of flows"), "{}", ran.err);
+    let csv = fs::read_to_string(dir.at("flows.csv")).unwrap();
+    assert!(csv.starts_with("flow,class,src,dst,bytes,start_us,fct_us,"));
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(dir.at("x/summary.json")).unwrap()).unwrap();
+    assert_eq!(csv.lines().count() as u64 - 1, summary["flows"]["started"].as_u64().unwrap());
+    // Unfinished flows have an empty field, and the largest FCT is the summary's to the last digit.
+    let fct: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').nth(6).unwrap()).collect();
+    let largest = fct.iter().filter_map(|text| text.parse::<f64>().ok()).fold(0.0, f64::max);
+    assert_eq!(Some(largest), summary["fct_us"]["all"]["max"].as_f64());
+    assert!(dir.run(&["export", "x", "--table", "queries"]).ends(0).out.starts_with("query,class,client,"));
+    let none = dir.run(&["export", "x", "--table", "sweep", "--csv", "s.csv"]).ends(1);
+    assert!(none.err.contains("no table \"sweep\": it has flows, queries"), "{}", none.err);
+    assert!(files(&dir.0, "s.csv").is_empty() && files(&dir.0, "s.csv.partial").is_empty());
+    dir.run(&["export", "nowhere"]).ends(1);
+}
+
+#[test]
+fn shells_and_man_get_their_files() {
+    let dir = Dir::new("man");
+    for shell in ["bash", "zsh", "fish"] {
+        let text = dir.run(&["completions", shell]).ends(0).out;
+        assert!(text.contains("sweep") && text.contains("skip-invalid"), "{shell}");
+    }
+    dir.run(&["completions", "dos"]).ends(2);
+    dir.run(&["man", "--out", "man"]).ends(0);
+    let page = fs::read_to_string(dir.at("man/millpond-sweep.1")).unwrap();
+    assert!(page.starts_with(".ie") && page.contains("SYNOPSIS"));
+    assert!(dir.at("man/millpond.1").exists() && !dir.at("man/millpond-reference.1").exists());
+}

@@ -1,0 +1,349 @@
+//! A sweep on disk: which runs there are, which of them are finished.
+//!
+//! ```text
+//! OUT/sweep.json                       the plan: every point of the grid with its runs; at the end also the statistics
+//! OUT/runs/KEY=VALUE,…/seed-N/         one run, there only when it is whole
+//! OUT/.running/…                       runs that are being written
+//! OUT/sweep.parquet, OUT/manifest.json at the end
+//! ```
+//!
+//! A run is written beside its place and renamed into it, so what is in its place is finished, however the sweep ended. A
+//! point is known by its values and by a hash of its resolved scenario; runs of different scenarios or versions never meet
+//! in one folder.
+//!
+//! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done twice.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use millpond_core::random::hash_name;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{Estimate, Tree};
+use crate::error::{At, Error, Result};
+use crate::folder::{LOCK, check_target, folder_name};
+use crate::manifest::{MANIFEST, is_result};
+use crate::summary::{Ordered, SCHEMA, Status, Summary};
+
+/// The plan's name in the folder.
+pub const SWEEP: &str = "sweep.json";
+const RUNS: &str = "runs";
+const RUNNING: &str = ".running";
+/// Longest name of a point's folder in bytes; file systems take 255.
+const FOLDER_NAME: usize = 180;
+
+/// `sweep.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Version of the results folder's form.
+    pub schema: u32,
+    /// The scenario's name.
+    pub name: String,
+    /// The program's version.
+    pub version: String,
+    /// `complete` when all runs are, `failed` if one of them failed, `interrupted` before the end.
+    pub status: Status,
+    /// What the command line set in every run, as `key=value`.
+    pub overrides: Vec<String>,
+    /// What is varied. The last key varies fastest.
+    pub grid: Vec<Axis>,
+    /// The seeds of each point.
+    pub seeds: Vec<u64>,
+    /// The points, in the order of the grid.
+    pub points: Vec<Point>,
+}
+
+/// One key of the grid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The key; `variant` for the scenario's variants.
+    pub key: String,
+    /// Its values, as written.
+    pub values: Vec<String>,
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// From 1.
+    pub point: u32,
+    /// The value of each key.
+    pub values: Ordered<String>,
+    /// Hash of its resolved scenario (without the seed).
+    pub identity: String,
+    /// Why it is left out, if it is.
+    pub skipped: Option<String>,
+    /// One for each seed; none if it is left out.
+    pub runs: Vec<SweepRun>,
+    /// The warnings of its runs, each once.
+    pub warnings: Vec<String>,
+    /// The summary's numbers over the complete runs; `null` before the end.
+    pub statistics: Option<Tree<Estimate>>,
+}
+
+/// One run of a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepRun {
+    /// From 1 over the whole sweep.
+    pub run: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// Its folder, relative to the sweep's.
+    pub folder: String,
+    /// How it ended; `null` if it has not been run to its end.
+    pub status: Option<Status>,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+impl Sweep {
+    /// The plan: a point for each element of `points`, which is (values, the scenario as resolved or why it cannot be).
+    pub fn new(
+        name: &str,
+        version: &str,
+        grid: Vec<Axis>,
+        seeds: Vec<u64>,
+        points: Vec<(Vec<String>, std::result::Result<String, String>)>,
+    ) -> Sweep {
+        let mut number = 0;
+        let point = |(at, (values, resolved)): (usize, (Vec<String>, std::result::Result<String, String>))| {
+            let values: Vec<_> = grid.iter().map(|axis| axis.key.clone()).zip(values).collect();
+            let mut point = Point { point: at as u32 + 1, values: Ordered(values), ..Point::default() };
+            match resolved {
+                Ok(resolved) => {
+                    point.identity = format!("{:016x}", hash_name(&resolved));
+                    let folder = format!("{RUNS}/{}", point_folder(&point.values));
+                    for &seed in &seeds {
+                        number += 1;
+                        let folder = format!("{folder}/seed-{seed}");
+                        point.runs.push(SweepRun { run: number, seed, folder, ..SweepRun::default() });
+                    }
+                }
+                Err(reason) => point.skipped = Some(reason),
+            }
+            point
+        };
+        let points = points.into_iter().enumerate().map(point).collect();
+        Sweep {
+            schema: SCHEMA,
+            name: name.into(),
+            version: version.into(),
+            status: Status::Interrupted,
+            overrides: Vec::new(),
+            grid,
+            seeds,
+            points,
+        }
+    }
+
+    /// Reads `DIR/sweep.json`.
+    pub fn read(dir: &Path) -> Result<Sweep> {
+        let path = dir.join(SWEEP);
+        serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)
+    }
+
+    /// All runs, each with its point.
+    pub fn runs(&self) -> impl Iterator<Item = (&Point, &SweepRun)> {
+        self.points.iter().flat_map(|point| point.runs.iter().map(move |run| (point, run)))
+    }
+
+    /// What makes this another sweep than `old`, in words; `None` if they are the same.
+    pub fn change_from(&self, old: &Sweep) -> Option<String> {
+        let keys = |sweep: &Sweep| {
+            let axis = |axis: &Axis| format!("{}={}", axis.key, axis.values.join(","));
+            sweep.grid.iter().map(axis).collect::<Vec<_>>().join(" ")
+        };
+        let seeds = |sweep: &Sweep| match sweep.seeds.as_slice() {
+            [] => String::new(),
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first}..{last}"),
+        };
+        let checks = [
+            ("millpond", old.version.clone(), self.version.clone()),
+            ("the scenario's name", old.name.clone(), self.name.clone()),
+            ("--grid", keys(old), keys(self)),
+            ("--seeds", seeds(old), seeds(self)),
+            ("--set", old.overrides.join(" "), self.overrides.join(" ")),
+        ];
+        for (what, old, new) in checks {
+            if old != new {
+                return Some(format!("{what} was {old:?}, now it is {new:?}"));
+            }
+        }
+        let same = |(a, b): (&Point, &Point)| a.values == b.values && a.identity == b.identity;
+        let scenario = self.points.len() == old.points.len() && self.points.iter().zip(&old.points).all(same);
+        (!scenario).then(|| "the scenario has changed since".to_string())
+    }
+}
+
+/// The name of a point's folder.
+pub fn point_folder(values: &Ordered<String>) -> String {
+    let label: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let label = if label.is_empty() { "base".to_string() } else { label.join(",") };
+    let name = folder_name(&label);
+    if name.len() <= FOLDER_NAME {
+        return name;
+    }
+    format!("{}-{:016x}", &name[..FOLDER_NAME - 17], hash_name(&label))
+}
+
+/// The folder of a sweep, locked for as long as this lives.
+#[derive(Debug)]
+pub struct SweepFolder {
+    out: PathBuf,
+    _lock: File,
+}
+
+impl SweepFolder {
+    /// Opens `out` for a plan: makes it, or goes on where a sweep of the same plan ended. The runs of another plan, or
+    /// another result, are an error; with `force` they make way, except for runs that both plans share.
+    pub fn open(out: &Path, sweep: &Sweep, force: bool) -> Result<SweepFolder> {
+        let has_plan = out.join(SWEEP).is_file();
+        let is_ours = has_plan || is_empty(out);
+        if !is_ours {
+            check_target(out, force)?;
+        }
+        fs::create_dir_all(out).at("create", out)?;
+        let folder = SweepFolder { out: out.to_path_buf(), _lock: lock(out)? };
+        if has_plan {
+            match Sweep::read(out) {
+                Ok(old) => folder.adopt(&old, sweep, force)?,
+                Err(_) if force => folder.clear()?,
+                Err(error) => return Err(error),
+            }
+        } else if !is_ours {
+            folder.clear()?;
+        }
+        remove(&out.join(RUNNING))?;
+        folder.write(sweep)?;
+        Ok(folder)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.out
+    }
+
+    /// Where a run is written before it has its place: an empty folder.
+    pub fn begin(&self, run: &SweepRun) -> Result<PathBuf> {
+        let dir = self.out.join(RUNNING).join(run.run.to_string());
+        remove(&dir)?;
+        fs::create_dir_all(&dir).at("create", &dir)?;
+        Ok(dir)
+    }
+
+    /// Puts a run that is whole into its place.
+    pub fn end(&self, run: &SweepRun, dir: &Path) -> Result<()> {
+        let place = self.out.join(&run.folder);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).at("create", parent)?;
+        }
+        remove(&place)?;
+        fs::rename(dir, &place).at("rename", dir)
+    }
+
+    /// Forgets a run that did not come to its end.
+    pub fn discard(&self, dir: &Path) -> Result<()> {
+        remove(dir)
+    }
+
+    /// Removes what only running sweeps need. What cannot be removed is removed by the next one.
+    pub(crate) fn tidy(&self) {
+        let _ = remove(&self.out.join(RUNNING));
+    }
+
+    /// Writes the plan; a reader sees the old or the new one.
+    pub(crate) fn write(&self, sweep: &Sweep) -> Result<()> {
+        let (next, path) = (self.out.join(".sweep.json"), self.out.join(SWEEP));
+        crate::write_json(&next, sweep)?;
+        fs::rename(&next, &path).at("replace", &path)
+    }
+
+    /// Goes on with the runs of `old`, as far as they are those of `new`.
+    fn adopt(&self, old: &Sweep, new: &Sweep, force: bool) -> Result<()> {
+        let Some(change) = new.change_from(old) else { return Ok(()) };
+        if !force {
+            return Err(Error::OtherSweep { path: self.out.clone(), change });
+        }
+        let shared = |point: &Point, run: &SweepRun| {
+            let same = |(p, r): (&Point, &SweepRun)| p.identity == point.identity && r.folder == run.folder;
+            old.version == new.version && new.runs().any(same)
+        };
+        for (point, run) in old.runs() {
+            if !shared(point, run) {
+                // The path is made anew: what a file says is not to choose what is removed.
+                let folder = self.out.join(RUNS).join(point_folder(&point.values));
+                remove(&folder.join(format!("seed-{}", run.seed)))?;
+                // The point's folder goes with its last run.
+                let _ = fs::remove_dir(folder);
+            }
+        }
+        for name in [MANIFEST, "sweep.parquet"] {
+            remove(&self.out.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all but the lock.
+    fn clear(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.out).at("read", &self.out)? {
+            let entry = entry.at("read", &self.out)?;
+            if entry.file_name() != LOCK {
+                remove(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The summary of a finished run in a sweep's folder; `None` if it must be run (again).
+pub(crate) fn summary_of(out: &Path, run: &SweepRun) -> Option<Summary> {
+    let dir = out.join(&run.folder);
+    let summary = Summary::read(&dir).ok()?;
+    (is_result(&dir) && summary.seed == run.seed && summary.status != Status::Interrupted).then_some(summary)
+}
+
+impl SweepRun {
+    /// The run's summary, if it is complete in the sweep's folder. A failed one is run again.
+    pub fn finished(&self, out: &Path) -> Option<Summary> {
+        summary_of(out, self).filter(|summary| summary.status == Status::Complete)
+    }
+}
+
+fn is_empty(out: &Path) -> bool {
+    match fs::read_dir(out) {
+        Ok(mut entries) => entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == LOCK)),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes a file or a folder with all that is in it, if it is there.
+fn remove(path: &Path) -> Result<()> {
+    let is_dir = match fs::symlink_metadata(path) {
+        Ok(meta) => meta.is_dir(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).at("look at", path),
+    };
+    if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) }.at("remove", path)
+}
+
+/// Keeps a second sweep out. The file stays; the lock ends with the process.
+fn lock(out: &Path) -> Result<File> {
+    let path = out.join(LOCK);
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).at("create", &path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            return Err(Error::Busy { path: out.to_path_buf(), holder: text.trim().parse().ok() });
+        }
+        // A file system without locks: its users must take care themselves.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(error).at("lock", &path),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).at("write", &path)?;
+    Ok(file)
+}

@@ -1,0 +1,239 @@
+//! What is made of a sweep's runs: `sweep.parquet`, the statistics of each point, a table.
+//!
+//! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs ended or how often the
+//! sweep was interrupted. What a run cost (`run` of the summary) is therefore left out.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use parquet::data_type::ByteArray;
+
+use crate::columns::{Column, Of, ROW_GROUP, Table};
+use crate::compare::{Estimate, Json, Tree, each_once, estimates, numbers, worst};
+use crate::error::Result;
+use crate::format::{NONE, count, percent, time};
+use crate::interval::{FEW, Resampler};
+use crate::manifest::{Kind, Manifest};
+use crate::summary::{SCHEMA, Status, Summary};
+use crate::sweep::{Axis, Sweep, SweepFolder, summary_of};
+use crate::table::{clean, fitted, wrapped};
+
+/// Rows of a sweep: one a run.
+pub(crate) const RUNS: &str = "sweep.parquet";
+/// Points that the table shows at most.
+const SHOWN: usize = 100;
+
+/// Ends a sweep whose runs are written: reads their summaries, writes `sweep.parquet`, `sweep.json` and, last,
+/// `manifest.json`. `failures` are runs without a summary: their numbers and why.
+pub fn finish_sweep(
+    folder: &SweepFolder,
+    sweep: &Sweep,
+    failures: &[(u32, String)],
+    manifest: Manifest,
+) -> Result<Sweep> {
+    let mut sweep = sweep.clone();
+    let mut resampler = Resampler::new();
+    let mut rows: Vec<Row> = Vec::new();
+    for point in &mut sweep.points {
+        let mut complete: Vec<Summary> = Vec::new();
+        let mut warnings: Vec<String> = Vec::new();
+        for run in &mut point.runs {
+            let summary = summary_of(folder.path(), run);
+            run.status = Some(summary.as_ref().map_or(Status::Failed, |summary| summary.status));
+            let failure = failures.iter().find(|(number, _)| *number == run.run).map(|(_, reason)| reason.clone());
+            run.reason = failure.filter(|_| run.status != Some(Status::Complete));
+            let values = point.values.iter().map(|(_, value)| value.to_string()).collect();
+            rows.push(Row { run: run.run, point: point.point, seed: run.seed, status: run.status, values, of: None });
+            if let Some(summary) = summary {
+                warnings.extend(summary.warnings.iter().cloned());
+                if summary.status == Status::Complete {
+                    let of = numbers(std::slice::from_ref(&summary))?.pop();
+                    if let Some(row) = rows.last_mut() {
+                        row.of = of.map(|(_, json)| json);
+                    }
+                    complete.push(summary);
+                }
+            }
+        }
+        point.warnings = each_once(warnings.iter());
+        let of: Vec<&Json> = rows[rows.len() - point.runs.len()..].iter().filter_map(|row| row.of.as_ref()).collect();
+        let of: Vec<Option<&Json>> = of.into_iter().map(Some).collect();
+        point.statistics = (!complete.is_empty()).then(|| estimates(&of, &mut resampler));
+    }
+    sweep.status = worst(sweep.runs().filter_map(|(_, run)| run.status));
+    write_rows(&folder.path().join(RUNS), &sweep.grid, &rows)?;
+    folder.write(&sweep)?;
+    let warnings = sweep.points.iter().flat_map(|point| &point.warnings);
+    let warnings = each_once(warnings);
+    let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings, ..manifest };
+    manifest.write(folder.path())?;
+    folder.tidy();
+    Ok(sweep)
+}
+
+/// One run.
+struct Row {
+    run: u32,
+    point: u32,
+    seed: u64,
+    status: Option<Status>,
+    values: Vec<String>,
+    /// Its statistics; `None` unless it is complete.
+    of: Option<Json>,
+}
+
+fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
+    let (mut paths, mut seen) = (Vec::new(), BTreeSet::new());
+    for json in rows.iter().filter_map(|row| row.of.as_ref()) {
+        let mut own = Vec::new();
+        // One value each: no interval is estimated for the sake of the names.
+        leaves(&estimates(&[Some(json)], &mut Resampler::new()), &mut Vec::new(), &mut own);
+        paths.extend(own.into_iter().filter(|path| seen.insert(path.clone())));
+    }
+    let names: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
+    let numeric: Vec<bool> = grid.iter().map(is_numeric).collect();
+    let mut columns: Vec<Column<'_>> = vec![
+        ("run", Of::U32, "number of the run"),
+        ("point", Of::U32, "number of the grid's point"),
+        ("seed", Of::I64, "the seed"),
+        ("status", Of::Name, "how the run ended; statistics are null unless it is complete"),
+    ];
+    for (axis, numeric) in grid.iter().zip(&numeric) {
+        columns.push((&axis.key, if *numeric { Of::F64 } else { Of::Name }, "the grid's value of this key"));
+    }
+    columns.extend(names.iter().map(|name| (name.as_str(), Of::OptionalF64, "as in summary.json")));
+    let mut table = Table::create(path, &columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
+    for row in rows {
+        table.u32(row.run).u32(row.point).i64(row.seed);
+        table.name(&ByteArray::from(row.status.unwrap_or(Status::Failed).name()));
+        for (value, numeric) in row.values.iter().zip(&numeric) {
+            match value.parse::<f64>() {
+                Ok(number) if *numeric => table.f64(number),
+                _ => table.name(&ByteArray::from(value.as_str())),
+            };
+        }
+        for path in &paths {
+            table.optional_f64(row.of.as_ref().and_then(|json| json.at(path)));
+        }
+        table.end_row()?;
+    }
+    table.close()
+}
+
+/// Whether all values of a key are numbers, so that its column is one.
+fn is_numeric(axis: &Axis) -> bool {
+    axis.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
+}
+
+/// The paths of all numbers, in order.
+fn leaves<L>(tree: &Tree<L>, at: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
+    match tree {
+        Tree::Leaf(_) => paths.push(at.clone()),
+        Tree::Branch(children) => {
+            for (key, child) in children.iter() {
+                at.push(key.to_string());
+                leaves(child, at, paths);
+                at.pop();
+            }
+        }
+    }
+}
+
+/// What points are shown by: head, path, form, and whether the interval stands beside it.
+type Shown = ([&'static str; 2], &'static [&'static str], fn(Option<f64>) -> String, bool);
+const FIGURES: [Shown; 6] = [
+    (["mice", "p99"], &["fct_us", "mice", "p99"], time, true),
+    (["all", "mean"], &["fct_us", "all", "mean"], time, true),
+    (["QCT", "p99"], &["qct_us", "p99"], time, true),
+    (["QCT", "done"], &["qct_us", "completed_fraction"], percent, false),
+    (["", "drops"], &["packets", "dropped"], count, false),
+    (["time-", "outs"], &["timeouts"], count, false),
+];
+
+/// The points beside each other: means over seeds, with half of the 95 % interval.
+pub fn sweep_table(sweep: &Sweep) -> String {
+    let mut rows = vec![heads(0), heads(1)];
+    for point in sweep.points.iter().filter(|point| point.skipped.is_none()).take(SHOWN) {
+        let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
+        let mut row = vec![label(sweep, &point.values.0), format!("{done}/{}", point.runs.len())];
+        let leaf = |path: &[&str]| point.statistics.as_ref().and_then(|tree| tree.leaf(path)).copied();
+        let flows = match (leaf(&["flows", "completed"]), leaf(&["flows", "started"])) {
+            (Some(a), Some(b)) => a.mean.zip(b.mean).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b),
+            _ => None,
+        };
+        row.push(percent(flows));
+        for (_, path, form, spread) in FIGURES {
+            let estimate = leaf(path).unwrap_or_default();
+            row.push(form(estimate.mean));
+            if spread {
+                row.push(half(&estimate, form));
+            }
+        }
+        rows.push(row);
+    }
+    let hidden = sweep.points.len().saturating_sub(SHOWN);
+    let mut lines = fitted(rows);
+    if hidden > 0 {
+        lines.push(format!("… and {hidden} more points in sweep.json"));
+    }
+    lines.push(String::new());
+    lines.extend(notes(sweep));
+    lines.join("\n") + "\n"
+}
+
+fn heads(line: usize) -> Vec<String> {
+    let mut row: Vec<String> = [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
+    for (head, _, _, spread) in FIGURES {
+        row.push(head[line].to_string());
+        if spread {
+            row.push(["", "±"][line].to_string());
+        }
+    }
+    row
+}
+
+/// A point's values; keys are said where there are several of them.
+fn label(sweep: &Sweep, values: &[(String, String)]) -> String {
+    let parts = values.iter().map(|(key, value)| {
+        let short = key.rsplit('.').next().unwrap_or(key);
+        let alone = sweep.grid.len() == 1 || short == "kind" || short == "variant";
+        if alone { clean(value) } else { format!("{}={}", clean(short), clean(value)) }
+    });
+    let text = parts.collect::<Vec<_>>().join(" ");
+    if text.is_empty() { "base".into() } else { text }
+}
+
+/// Half of the interval's width.
+fn half(estimate: &Estimate, form: fn(Option<f64>) -> String) -> String {
+    estimate.interval.map_or(NONE.into(), |[low, high]| form(Some((high - low) / 2.0)))
+}
+
+fn notes(sweep: &Sweep) -> Vec<String> {
+    let axes: Vec<String> = sweep.grid.iter().map(|axis| clean(&axis.key)).collect();
+    let of = if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
+    let mut lines = wrapped("points", &of);
+    let seeds = sweep.seeds.len();
+    let text = match seeds {
+        0 | 1 => "one seed: no intervals; say --seeds 1..10".to_string(),
+        _ if seeds < FEW => format!(
+            "half of the interval of the mean over {seeds} seeds; below {FEW} seeds it is the seeds' range, not 95 %"
+        ),
+        _ => format!("half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT unless QCT"),
+    };
+    lines.extend(wrapped("±", &text));
+    for point in sweep.points.iter() {
+        if let Some(reason) = &point.skipped {
+            lines.extend(wrapped("left out", &format!("{}: {}", label(sweep, &point.values.0), clean(reason))));
+        }
+    }
+    for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)) {
+        let reason = run.reason.as_deref().unwrap_or("its audit failed");
+        let text = format!("run {}, {}, seed {}: {}", run.run, label(sweep, &point.values.0), run.seed, clean(reason));
+        lines.extend(wrapped("FAILED", &text));
+    }
+    let warnings: Vec<String> = each_once(sweep.points.iter().flat_map(|point| &point.warnings));
+    for warning in warnings.iter().take(10) {
+        lines.extend(wrapped("warning", &clean(warning)));
+    }
+    lines
+}
