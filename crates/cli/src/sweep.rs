@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Packet-hops a second and core that an estimate assumes where no run has been made yet.
-const HOPS_PER_S: f64 = 3e6;
+const HOPS_PER_S: f64 = 1e7;
 
 /// Sweeps.
 pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
