@@ -31,7 +31,7 @@ pub use error::{Error, Result};
 pub use folder::{Folder, Progress, folder_name};
 pub use html::write_report;
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
-pub use record::{FlowRecord, QueryRecord};
+pub use record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
     Amount, Audit, DROP_REASONS, Fct, Flows, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Status, Summary,

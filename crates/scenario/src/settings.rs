@@ -170,7 +170,6 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("transport.ordering", &["timeout"]),
     ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
-    ("traffic", &["probe"]),
 ];
 
 /// Tables that later versions will have.

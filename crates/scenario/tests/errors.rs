@@ -93,7 +93,6 @@ fn what_is_not_built_yet_says_so() {
     fails("[transport]\nimportance = { kind = \"tlt\" }", 3, 23, "not built yet");
     fails("[edge]\nload-balancing = { kind = \"presto\" }", 3, 27, "not built yet");
     fails("[host]\nreceive-offload = { kind = \"stock-gro\" }", 3, 28, "not built yet");
-    fails("[[traffic]]\nkind = \"probe\"", 3, 8, "not built yet");
 }
 
 #[test]

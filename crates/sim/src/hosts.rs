@@ -19,8 +19,8 @@ use millpond_core::packet::{NONE, flags};
 use millpond_core::random::mix64;
 use millpond_core::{Color, Ecn, FlowId, HostId, Packet, PacketId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
-use millpond_scenario::{ideal_exchange, ideal_fct};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
+use millpond_scenario::{ideal_exchange, ideal_fct};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,6 +135,8 @@ pub struct Hosts {
     pub flow_records: Vec<(Time, FlowRecord)>,
     /// Queries that are over.
     pub query_records: Vec<(Time, QueryRecord)>,
+    /// Probes answered in the measured time: (when, the answers' flow, round-trip time).
+    pub rtts: Vec<(Time, FlowId, Time)>,
     /// Bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// Counters.
@@ -166,6 +168,7 @@ impl Hosts {
             shuffled: BTreeMap::new(),
             flow_records: Vec::new(),
             query_records: Vec::new(),
+            rtts: Vec::new(),
             pairs: BTreeMap::new(),
             counters: HostCounters::default(),
             begun: Vec::new(),
@@ -215,6 +218,14 @@ impl Hosts {
                 for (index, (client, server)) in connections.iter().enumerate() {
                     if *client == id {
                         self.open_rpc(now, source, index as u32, (*client, *server), *request, fabric);
+                    }
+                }
+            }
+            SourceKind::Probe { pairs, stop, first_flow, .. } => {
+                for (index, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.src == id) {
+                    let (at, flow) = (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
+                    if at < *stop {
+                        fabric.events.push(at, Key::new(Class::Probe, host, flow));
                     }
                 }
             }
@@ -290,6 +301,50 @@ impl Hosts {
         self.pump(now, slot, fabric);
     }
 
+    /// A probe is due: asks, on a connection that is taken to have been open for ever.
+    pub fn on_probe(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
+        let slot = match self.senders.slot_of(flow) {
+            Some(slot) => slot,
+            None => {
+                let Some((class, probe, pair)) = self.shared.probe_of(flow) else { return };
+                let opening = Opening {
+                    flow,
+                    src: pair.src,
+                    dst: pair.dst,
+                    sender_slot: NONE,
+                    bytes: probe.size,
+                    role: Role::Pings,
+                    class,
+                    query: None,
+                    start: now,
+                    request: 0,
+                };
+                self.open(now, opening, false, fabric)
+            }
+        };
+        if let Some(answers) = self.receivers.slot_of(flow + 1) {
+            self.receivers.at(answers).asked = now;
+        }
+        let it = self.senders.at(slot);
+        let bytes = it.opening.bytes;
+        it.sender.write(now, bytes);
+        self.pump(now, slot, fabric);
+    }
+
+    /// A probe is answered: measures it, and asks again when the period is over.
+    fn probed(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let it = self.receivers.at(slot);
+        let (flow, asked) = (it.opening.flow, it.asked);
+        if asked >= self.shared.plan.warm_up {
+            self.rtts.push((now, flow, now.saturating_sub(asked)));
+        }
+        let Some((_, probe, _)) = self.shared.probe_of(flow - 1) else { return };
+        let next = asked.saturating_add(probe.period).max(now);
+        if next < probe.stop {
+            fabric.events.push(next, Key::new(Class::Probe, self.receivers.at(slot).host, flow - 1));
+        }
+    }
+
     /// Makes the sending side of a connection and tells the receiving host of it.
     fn open(&mut self, now: Time, mut opening: Opening, handshake: bool, fabric: &mut Fabric) -> u32 {
         let shared = &self.shared;
@@ -358,6 +413,11 @@ impl Hosts {
             any: false,
         };
         self.receivers.insert(opening.flow, receiving);
+        if opening.role == Role::Pings {
+            let answers =
+                Opening { flow: opening.flow + 1, src: opening.dst, dst: opening.src, role: Role::Pongs, ..opening };
+            self.open(now, answers, false, fabric);
+        }
         if opening.role == Role::RpcRequests {
             // The server's half of the connection: its responses go out on the next flow id.
             let traffic = &self.shared.plan.traffic.sources;
@@ -667,7 +727,11 @@ impl Hosts {
         let it = self.receivers.at(slot);
         let opening = it.opening;
         it.ends += opening.bytes;
-        let pair = if opening.role == Role::RpcRequests { opening.flow + 1 } else { opening.flow - 1 };
+        if opening.role == Role::Pongs {
+            return self.probed(now, slot, fabric);
+        }
+        let pair =
+            if matches!(opening.role, Role::RpcRequests | Role::Pings) { opening.flow + 1 } else { opening.flow - 1 };
         if opening.role == Role::RpcResponses {
             let record = message_record(it, Some(now), self.shared.plan.warm_up);
             it.asked = now;
@@ -703,14 +767,17 @@ impl Hosts {
         let Some(ended) = self.senders.remove(slot) else { return };
         let opening = ended.opening;
         self.count_sent(&ended.sender);
-        self.tell(now, opening.dst, Note::Release(opening.flow), fabric);
+        // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
+        // capture shows, must not depend on where it is.
+        fabric.post(self.shared.partition_of_host(opening.dst), Note::Release(opening.flow));
         if matches!(opening.role, Role::Request { .. }) {
             // Its record is the response's.
             return;
         }
         self.counters.completed += 1;
         self.counters.active -= 1;
-        let record = FlowRecord { ideal: self.ideal(&opening), ..flow_record(&ended, Some(now), self.shared.plan.warm_up) };
+        let record =
+            FlowRecord { ideal: self.ideal(&opening), ..flow_record(&ended, Some(now), self.shared.plan.warm_up) };
         self.flow_records.push((now, record));
         if opening.role == Role::Shuffle {
             let source = self.shared.shuffle_of(opening.flow);
@@ -733,7 +800,7 @@ impl Hosts {
 
     fn count_received(&mut self, it: &Receiving) {
         self.counters.out_of_order += it.out_of_order as u64;
-        if it.measured > 0 {
+        if it.measured > 0 && !it.opening.role.is_probe() {
             self.counters.measured_bytes += it.measured;
             *self.pairs.entry((it.opening.src, it.opening.dst)).or_insert(0) += it.measured;
         }
@@ -748,13 +815,20 @@ impl Hosts {
             retransmitted += it.sender.retransmitted as u64;
             timeouts += it.sender.timeouts as u64;
             match it.opening.role {
-                Role::RpcRequests | Role::RpcResponses => {}
+                Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs => {}
                 // The response that has not begun is what did not finish.
                 Role::Request { response } => {
                     if it.delivered.is_none() {
                         let o = it.opening;
                         let record = flow_record(it, None, warm_up);
-                        rest.push(FlowRecord { flow: o.flow + 1, src: o.dst, dst: o.src, bytes: response, finish: None, ..record });
+                        rest.push(FlowRecord {
+                            flow: o.flow + 1,
+                            src: o.dst,
+                            dst: o.src,
+                            bytes: response,
+                            finish: None,
+                            ..record
+                        });
                     }
                 }
                 _ => rest.push(flow_record(it, None, warm_up)),

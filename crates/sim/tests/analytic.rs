@@ -33,7 +33,6 @@ fn one_switch(hosts: u32, traffic: &str, transport: &str) -> String {
     )
 }
 
-
 fn one_flow(bytes: u64) -> String {
     format!("[[traffic]]\nname = \"flow\"\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, {bytes}]]\n")
 }

@@ -2,7 +2,8 @@
 
 #![allow(dead_code)]
 
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_core::Time;
+use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
@@ -13,6 +14,9 @@ use std::convert::Infallible;
 pub struct Records {
     pub flows: Vec<FlowRecord>,
     pub queries: Vec<QueryRecord>,
+    pub rtts: Vec<Time>,
+    pub queues: Vec<QueueRecord>,
+    pub packets: Vec<PacketRecord>,
     /// End the run when this many flows are over.
     pub stop_after: Option<u64>,
 }
@@ -25,6 +29,18 @@ impl Observer for Records {
     }
     fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
         self.queries.push(*record);
+        Ok(())
+    }
+    fn rtt(&mut self, rtt: Time) -> Result<(), Infallible> {
+        self.rtts.push(rtt);
+        Ok(())
+    }
+    fn queue(&mut self, record: &QueueRecord) -> Result<(), Infallible> {
+        self.queues.push(*record);
+        Ok(())
+    }
+    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
+        self.packets.push(*record);
         Ok(())
     }
     fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
