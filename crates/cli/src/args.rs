@@ -5,19 +5,14 @@ use std::path::PathBuf;
 
 /// A packet-level simulator of a datacenter network, and the mechanisms that keep its tail calm.
 #[derive(Parser, Debug)]
-#[command(
-    name = "millpond",
-    version,
-    max_term_width = 100,
-    after_help = "\
+#[command(name = "millpond", version, max_term_width = 100, after_help = "\
 Try:
   millpond run scenarios/incast.toml                      one run, a table, out/incast/
   millpond compare scenarios/microburst.toml              its variants beside each other
   millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
-Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 130 interrupted."
-)]
+Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 130 interrupted.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -28,9 +23,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run one scenario and write its results
-    #[command(
-        after_help = "Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packets=20 --json"
-    )]
+    #[command(after_help = "Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packets=20 --json")]
     Run(RunArgs),
     /// Run all variants of a scenario and lay them side by side
     #[command(after_help = "Example: millpond compare scenarios/microburst.toml --seeds 1..5")]
@@ -40,9 +33,7 @@ pub enum Command {
     /// List topologies, traffic, size distributions, and the mechanisms at each place
     List(JsonArgs),
     /// Explain a key, a mechanism or a place: meaning, unit, default, source
-    #[command(
-        after_help = "Examples: millpond explain transport.min-rto · millpond explain dctcp · millpond explain switch.marking"
-    )]
+    #[command(after_help = "Examples: millpond explain transport.min-rto · millpond explain dctcp · millpond explain switch.marking")]
     Explain(ExplainArgs),
     /// Print the JSON schema of scenarios, for editors
     Schema,

@@ -99,8 +99,7 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
             let plain = arm.name == "base" && arm.variant.is_none();
             let mut overrides = arm.overrides.clone();
             overrides.push((key.clone(), value.to_string()));
-            let name =
-                if plain && arm.overrides.len() == args.set.len() { label } else { format!("{} {label}", arm.name) };
+            let name = if plain && arm.overrides.len() == args.set.len() { label } else { format!("{} {label}", arm.name) };
             Arm { name, variant: arm.variant.clone(), overrides }
         };
         arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();

@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::run::load;
 use crate::say;
 use millpond_core::registry::{Choice, PathProperty};
-use millpond_scenario::catalogue::PlaceInfo;
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::plan::Plan;
+use millpond_scenario::catalogue::PlaceInfo;
 use millpond_scenario::{catalogue, explain, reference, schema};
 
 /// Checks a scenario, all its variants included.

@@ -7,6 +7,7 @@
 //! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
 //! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
 
+mod capture;
 mod cdf;
 mod chart;
 mod columns;
@@ -16,16 +17,19 @@ mod folder;
 mod format;
 mod html;
 mod manifest;
+mod pcap;
 mod record;
 mod statistics;
 mod summary;
 mod table;
+mod trace;
 mod writer;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+pub use capture::Captures;
 pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_compare, read_compare, run_folder};
 pub use error::{Error, Result};
 pub use folder::{Folder, Progress, folder_name};

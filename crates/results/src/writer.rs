@@ -13,7 +13,8 @@ use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
-use crate::record::{FlowRecord, QueryRecord};
+use crate::capture::{Captures, Recording};
+use crate::record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use crate::statistics::{Between, Samples};
 use crate::summary::{Fct, Flows, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Status, Summary, Totals, World};
 
@@ -159,6 +160,7 @@ pub struct RunWriter {
     slowdown: Vec<Samples>,
     qct: Completions,
     rtt: Samples,
+    recording: Recording,
     finished: bool,
 }
 
@@ -182,6 +184,7 @@ impl RunWriter {
             slowdown: (0..classes).map(|n| samples("slowdown", n)).collect(),
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
+            recording: Recording::none(),
             finished: false,
             header,
             dir,
@@ -193,6 +196,21 @@ impl RunWriter {
         Ok(writer)
     }
 
+    /// Writes this, too. Call before the first record.
+    pub fn capture(&mut self, what: &Captures) -> Result<()> {
+        self.recording.open(&self.dir, what, &self.header.classes, ("schema", SCHEMA.to_string()))
+    }
+
+    /// Adds a sample of a queue. Rows keep the order of the calls.
+    pub fn queue(&mut self, record: &QueueRecord) -> Result<()> {
+        self.recording.queue(record)
+    }
+
+    /// Adds a captured packet.
+    pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
+        self.recording.packet(record)
+    }
+
     /// Adds a flow that ended, or that is unfinished at the end. Rows keep the order of the calls.
     pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
         let own = self.class(flow.flow, flow.class)?;
@@ -202,6 +220,7 @@ impl RunWriter {
         if !flow.counted {
             return Ok(());
         }
+        self.recording.flow(flow)?;
         let (fct, slowdown) = (flow.fct(), flow.slowdown());
         let mouse = flow.is_mouse(self.header.mice).then_some(1);
         let elephant = flow.is_elephant(self.header.elephants).then_some(2);
@@ -228,6 +247,7 @@ impl RunWriter {
         if !query.counted {
             return Ok(());
         }
+        self.recording.query(query)?;
         self.qct.push(query.start, query.qct())?;
         let Some((_, table)) = &mut self.tables else { return Ok(()) };
         table.u32(query.query).name(&self.names[query.class as usize]).u32(query.client).u32(query.degree);
@@ -248,6 +268,7 @@ impl RunWriter {
             flows.close()?;
             queries.close()?;
         }
+        self.recording.close()?;
         let summary = self.summary(totals)?;
         crate::write_json(&self.dir.join("summary.json"), &summary)?;
         let manifest = Manifest {
@@ -326,6 +347,9 @@ impl Drop for RunWriter {
         if !self.finished {
             for name in [FLOWS, QUERIES, "summary.json", "report.html"] {
                 let _ = fs::remove_file(self.dir.join(name));
+            }
+            for file in &self.recording.files {
+                let _ = fs::remove_file(file);
             }
         }
     }

@@ -55,8 +55,9 @@ fn main() {
         rows.push((pending, wheel_ns, heap_ns));
     }
     if json {
-        let row =
-            |r: &(u64, f64, f64)| format!(r#"{{"pending":{},"wheel_ns":{:.1},"binary_heap_ns":{:.1}}}"#, r.0, r.1, r.2);
+        let row = |r: &(u64, f64, f64)| {
+            format!(r#"{{"pending":{},"wheel_ns":{:.1},"binary_heap_ns":{:.1}}}"#, r.0, r.1, r.2)
+        };
         println!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","));
     } else {
         println!("{:>9}  {:>12}  {:>12}   push + pop", "pending", "wheel", "binary heap");
