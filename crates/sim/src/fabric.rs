@@ -134,31 +134,31 @@ impl Fabric {
     pub fn transmit(&mut self, out: u32, id: PacketId, departs: Time) {
         let link = self.outlinks[out as usize];
         let arrives = departs + link.delay;
-        match link.target {
+        let mut target = link.target;
+        if let Target::Watched(watched) = target {
+            target = self.watch(watched, id, departs, arrives);
+        }
+        match target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
-            Target::Remote(partition, inbound) => self.leave(partition, inbound, arrives, id),
-            Target::Watched(watched) => self.transmit_watched(watched, id, departs, arrives),
+            Target::Remote(partition, inbound) => {
+                let packet = self.packets[id];
+                let mail = &mut self.outbox[partition as usize];
+                let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
+                if let Some(sack) = sack {
+                    self.sacks.remove(packet.side);
+                    mail.sacks.push(sack);
+                }
+                mail.prepare();
+                push_tight(&mut mail.packets, Crossing { arrives, inbound, packet });
+                self.packets.remove(id);
+            }
+            Target::Watched(_) => unreachable!("a watched link leads to a partition"),
         }
     }
 
-    /// Puts a packet into another partition's mail.
-    #[inline]
-    fn leave(&mut self, partition: u16, inbound: u32, arrives: Time, id: PacketId) {
-        let packet = self.packets[id];
-        let mail = &mut self.outbox[partition as usize];
-        let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
-        if let Some(sack) = sack {
-            self.sacks.remove(packet.side);
-            mail.sacks.push(sack);
-        }
-        mail.prepare();
-        push_tight(&mut mail.packets, Crossing { arrives, inbound, packet });
-        self.packets.remove(id);
-    }
-
-    /// Sends over a link that may fail, or whose packets are captured.
+    /// A packet is sent over a link that may fail, or whose packets are captured. Says where the link ends.
     #[cold]
-    fn transmit_watched(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) {
+    fn watch(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) -> Target {
         let it = &self.watched[watched as usize];
         let packet = &mut self.packets[id];
         let starts = Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
@@ -172,11 +172,7 @@ impl Fabric {
             let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
             self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet: *packet, sack });
         }
-        match it.target {
-            Target::Local(inbound) => self.fly(inbound, arrives, id),
-            Target::Remote(partition, inbound) => self.leave(partition, inbound, arrives, id),
-            Target::Watched(_) => unreachable!("a watched link leads to a partition"),
-        }
+        it.target
     }
 
     /// Who receives the packet that has come over a link that may fail; `None` if it was lost there.
