@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_results::{
-    Amount, Audit, Error, Folder, Header, Manifest, RunInfo, RunWriter, Status, Summary, Totals, World, jain,
+    Amount, Audit, Captures, Error, Folder, Header, Manifest, RunInfo, RunWriter, Status, Summary, Totals, World, jain,
     peak_rss_bytes,
 };
 use millpond_scenario::plan::Plan;
@@ -48,7 +48,15 @@ pub fn execute_into(
         overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         ..Manifest::new(env!("CARGO_PKG_VERSION"), plan.resolved.clone())
     };
-    let writer = open(header)?;
+    let mut writer = open(header)?;
+    writer.capture(&Captures {
+        queues: plan.capture.queues.is_some(),
+        nodes: plan.topology.switches.iter().map(|s| s.name.clone()).collect(),
+        taps: plan.capture.taps.iter().map(|tap| tap.name.clone()).collect(),
+        snaplen: plan.capture.snaplen,
+        tcp_timestamps: plan.capture.tcp_timestamps,
+        trace: plan.capture.trace,
+    })?;
     let mut watch = Watch::new(writer, folder, bar, plan.horizon.as_s_f64());
     let outcome = millpond_sim::run(plan, threads, &mut watch)?;
     let (writer, wall) = watch.end();

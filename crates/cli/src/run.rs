@@ -18,6 +18,7 @@ fn result_folder(path: &Path) -> Option<&Path> {
 }
 
 /// What a result's scenario does not say, since it is worked into it: the variant, and what the command line changed.
+#[allow(clippy::type_complexity)] // (variant, overrides)
 fn origin(path: &Path) -> Result<(Option<String>, Vec<(String, String)>), Failure> {
     let Some(folder) = result_folder(path) else { return Ok((None, Vec::new())) };
     let manifest = Manifest::read(folder)?;

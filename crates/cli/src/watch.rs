@@ -3,7 +3,8 @@
 //! The simulator reads no clock; it calls [`Watch::edge`] now and then, and the clock is read here.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use millpond_results::{FlowRecord, Folder, Progress, QueryRecord, RunWriter};
+use millpond_core::Time;
+use millpond_results::{FlowRecord, Folder, PacketRecord, Progress, QueryRecord, QueueRecord, RunWriter};
 use millpond_sim::{Observer, Standing};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,6 +96,18 @@ impl Observer for Watch<'_> {
 
     fn query(&mut self, record: &QueryRecord) -> Result<(), Self::Error> {
         self.writer.query(record)
+    }
+
+    fn rtt(&mut self, rtt: Time) -> Result<(), Self::Error> {
+        self.writer.rtt(rtt)
+    }
+
+    fn queue(&mut self, record: &QueueRecord) -> Result<(), Self::Error> {
+        self.writer.queue(record)
+    }
+
+    fn packet(&mut self, record: &PacketRecord) -> Result<(), Self::Error> {
+        self.writer.packet(record)
     }
 
     fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error> {

@@ -58,6 +58,8 @@ pub mod flags {
     pub const DEFLECTED: u8 = 32;
     /// The last packet of its segment.
     pub const LAST: u8 = 64;
+    /// Its link is down while it travels: it will not arrive.
+    pub const LOST: u8 = 128;
 }
 
 /// One packet's metadata. Sizes in bytes.

@@ -27,6 +27,8 @@ pub enum Form {
     Choice(&'static [&'static str]),
     /// Free text: a name or a path.
     Text,
+    /// Several names: an array of texts, or one text with commas.
+    List,
 }
 
 /// A value on its way from a scenario into a parameter, or back.
@@ -40,6 +42,7 @@ pub enum Value {
     Bytes(Bytes),
     Rate(Rate),
     Text(String),
+    List(Vec<String>),
     /// `"off"`, `"none"` or `"unlimited"`: an optional parameter without a value.
     Off,
 }
@@ -104,6 +107,7 @@ fn wrong<T>(what: &str, got: &Value) -> Result<T, ValueError> {
         Value::Bytes(b) => format!("{b}"),
         Value::Rate(r) => format!("{r}"),
         Value::Text(t) => format!("{t:?}"),
+        Value::List(list) => format!("{list:?}"),
         Value::Off => "\"off\"".to_string(),
     };
     Err(ValueError(format!("expected {what}, found {got}")))
@@ -128,6 +132,21 @@ field!(Time, Time, "a time such as \"10ms\"", Value::Time(t) => Ok(*t));
 field!(Bytes, Bytes, "a size such as \"300KB\"", Value::Bytes(b) => Ok(*b), Value::Int(i) => Ok(Bytes(*i)));
 field!(Rate, Rate, "a rate such as \"10Gbps\"", Value::Rate(r) => Ok(*r));
 field!(String, Text, "a text", Value::Text(t) => Ok(t.clone()));
+
+impl Field for Vec<String> {
+    const FORM: Form = Form::List;
+    fn to_value(&self) -> Value {
+        Value::List(self.clone())
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::List(list) => Ok(list.clone()),
+            // What `--set` writes without brackets.
+            Value::Text(text) => Ok(text.split(',').map(|t| t.trim().to_string()).filter(|t| !t.is_empty()).collect()),
+            other => wrong("a list of texts", other),
+        }
+    }
+}
 
 impl<T: Field> Field for Option<T> {
     const FORM: Form = T::FORM;

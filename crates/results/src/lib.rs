@@ -7,6 +7,7 @@
 //! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
 //! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
 
+mod capture;
 mod columns;
 mod compare;
 mod csv;
@@ -16,18 +17,21 @@ mod format;
 mod html;
 mod interval;
 mod manifest;
+mod pcap;
 mod record;
 mod statistics;
 mod summary;
 mod sweep;
 mod sweep_results;
 mod table;
+mod trace;
 mod writer;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+pub use capture::Captures;
 pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_compare, read_compare, run_folder};
 pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
@@ -35,7 +39,7 @@ pub use folder::{Folder, Progress, folder_name};
 pub use html::write_report;
 pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
-pub use record::{FlowRecord, QueryRecord};
+pub use record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
     Amount, Audit, DROP_REASONS, Fct, Flows, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Status, Summary,

@@ -3,7 +3,37 @@
 //! Invariant: a record is plain numbers in typed units; nothing here is rounded. Definitions of FCT, QCT and slowdown are
 //! those of the contract.
 
-use millpond_core::{Bytes, Time};
+use millpond_core::{Bytes, Packet, Sack, Time};
+
+/// One packet that a capture has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRecord {
+    /// When its last bit left there, or arrived.
+    pub at: Time,
+    /// Which capture, by its number.
+    pub tap: u16,
+    /// Whether it left the host or port, or came to it.
+    pub outgoing: bool,
+    /// Itself.
+    pub packet: Packet,
+    /// Its SACK blocks.
+    pub sack: Option<Sack>,
+}
+
+/// What waited at a switch's port just before an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueRecord {
+    /// The instant.
+    pub at: Time,
+    /// Which switch, by its number.
+    pub node: u32,
+    /// Which of its ports.
+    pub port: u16,
+    /// Bytes that waited.
+    pub bytes: u64,
+    /// Packets that waited.
+    pub packets: u32,
+}
 
 /// One flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

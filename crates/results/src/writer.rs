@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use millpond_core::{Bytes, Time};
 use parquet::data_type::ByteArray;
 
+use crate::capture::{Captures, Recording};
 use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
-use crate::record::{FlowRecord, QueryRecord};
+use crate::record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use crate::statistics::{Between, Samples};
 use crate::summary::{Fct, Flows, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Status, Summary, Totals, World};
 
@@ -161,6 +162,7 @@ pub struct RunWriter {
     rtt: Samples,
     /// Whether only the summary and the manifest are written.
     compact: bool,
+    recording: Recording,
     finished: bool,
 }
 
@@ -194,6 +196,7 @@ impl RunWriter {
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
             compact,
+            recording: Recording::none(),
             finished: false,
             header,
             dir,
@@ -208,6 +211,21 @@ impl RunWriter {
         Ok(writer)
     }
 
+    /// Writes this, too. Call before the first record.
+    pub fn capture(&mut self, what: &Captures) -> Result<()> {
+        self.recording.open(&self.dir, what, &self.header.classes, ("schema", SCHEMA.to_string()))
+    }
+
+    /// Adds a sample of a queue. Rows keep the order of the calls.
+    pub fn queue(&mut self, record: &QueueRecord) -> Result<()> {
+        self.recording.queue(record)
+    }
+
+    /// Adds a captured packet.
+    pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
+        self.recording.packet(record)
+    }
+
     /// Adds a flow that ended, or that is unfinished at the end. Rows keep the order of the calls.
     pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
         let own = self.class(flow.flow, flow.class)?;
@@ -217,6 +235,7 @@ impl RunWriter {
         if !flow.counted {
             return Ok(());
         }
+        self.recording.flow(flow)?;
         let (fct, slowdown) = (flow.fct(), flow.slowdown());
         let mouse = flow.is_mouse(self.header.mice).then_some(1);
         let elephant = flow.is_elephant(self.header.elephants).then_some(2);
@@ -243,6 +262,7 @@ impl RunWriter {
         if !query.counted {
             return Ok(());
         }
+        self.recording.query(query)?;
         self.qct.push(query.start, query.qct())?;
         let Some((_, table)) = &mut self.tables else { return Ok(()) };
         table.u32(query.query).name(&self.names[query.class as usize]).u32(query.client).u32(query.degree);
@@ -263,6 +283,7 @@ impl RunWriter {
             flows.close()?;
             queries.close()?;
         }
+        self.recording.close()?;
         let summary = self.summary(totals)?;
         crate::write_json(&self.dir.join("summary.json"), &summary)?;
         let manifest = Manifest {
@@ -343,6 +364,9 @@ impl Drop for RunWriter {
         if !self.finished {
             for name in [FLOWS, QUERIES, "summary.json", "report.html"] {
                 let _ = fs::remove_file(self.dir.join(name));
+            }
+            for file in &self.recording.files {
+                let _ = fs::remove_file(file);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! From settings to a plan: reads the files that a scenario names, checks what takes several numbers together, and builds
 //! the network and the traffic.
 
+use crate::capture;
 use crate::cdf::{Cdf, SizeSpec};
 use crate::composition;
 use crate::error::{Problem, Report};
@@ -8,7 +9,8 @@ use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
 use crate::source::Span;
-use crate::topology::Topology;
+use crate::topology::file::{EdgeList, Graph};
+use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, FlowTable, check_row};
 use crate::traffic::{self, LoadBase, TrafficParams};
 use millpond_core::Time;
@@ -27,6 +29,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
     check_names(&s, report);
     check_buffers(&s, report);
     let host = host(&mut s, report);
+    load_topology(&mut s, base, report)?;
     let topology = match Topology::build(&s.topology) {
         Ok(topology) => topology,
         Err(faults) => {
@@ -49,6 +52,8 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
         report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
     }
+    let failures = capture::failures(&s, &topology, report);
+    let capture = capture::capture(&s, &topology, report);
     if traffic.sources.is_empty() {
         report.warnings.push("there is no traffic: nothing will happen".into());
     }
@@ -81,6 +86,8 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         transport: s.transport,
         transport_kind: s.transport_kind,
         traffic: Arc::new(traffic),
+        failures,
+        capture,
         engine: EnginePlan {
             general_ports: s.engine.ports == Ports::General,
             one_partition: s.engine.partitions == Partitions::One,
@@ -223,6 +230,41 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     s.host.mss = Some(mss);
     s.transport.mss = Some(mss);
     plan
+}
+
+/// Reads the file that a topology names; `None` if it cannot be understood.
+fn load_topology(s: &mut Settings, base: &Path, report: &mut Report) -> Option<()> {
+    let TopologyParams::File(p) = &mut s.topology else { return Some(()) };
+    match (p.path.clone(), &p.graph.0) {
+        (Some(_), Some(_)) => {
+            let message = "is given together with graph; give one of them";
+            report.value(s.place("topology.path"), "topology.path", message);
+            None
+        }
+        (None, None) => {
+            report.add(s.place("topology"), Problem::Missing { table: "[topology]".into(), key: "path".into() });
+            None
+        }
+        (None, Some(_)) => Some(()),
+        (Some(path), None) => {
+            let at = s.place("topology.path");
+            let text = read_file(base, &path, at, report)?;
+            let list = EdgeList::parse(&text).and_then(|list| {
+                let p = FileParams { path: None, graph: Graph(Some(Arc::new(list))) };
+                // What the network lacks is to be told with the name of its file.
+                Topology::build(&TopologyParams::File(p.clone())).map_err(|faults| faults[0].1.clone())?;
+                Ok(p)
+            });
+            match list {
+                Ok(p) => s.topology = TopologyParams::File(p),
+                Err(reason) => {
+                    report.add(at, Problem::File { file: path, reason });
+                    return None;
+                }
+            }
+            Some(())
+        }
+    }
 }
 
 /// Reads the files that traffic names, so that nothing after this touches a disk.

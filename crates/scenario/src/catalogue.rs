@@ -3,6 +3,7 @@
 //!
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
+use crate::capture::{CaptureParams, FailureParams};
 use crate::read::grouped;
 use crate::resolved::value_text;
 use crate::settings::{
@@ -142,6 +143,18 @@ pub fn tables() -> Vec<TableInfo> {
             path: "engine",
             about: "How the simulator runs it. None of it changes a result.",
             keys: keys("engine", &EngineParams::default()),
+        },
+        TableInfo {
+            path: "capture",
+            about: "What a run records beside its flows. None of it changes another result.",
+            keys: keys("capture", &CaptureParams::default()),
+        },
+        TableInfo {
+            path: "failure",
+            about: "A link that is down for a while, in both directions; as many tables as there are failures. A packet is \
+                    lost (link-down) if its link is down at any time between the start of its transmission and its \
+                    arrival.",
+            keys: keys("failure", &FailureParams::default()),
         },
         TableInfo {
             path: "traffic",

@@ -7,6 +7,7 @@
 //! errors at once, each with file, line and column.
 
 mod assemble;
+mod capture;
 pub mod catalogue;
 pub mod cdf;
 pub mod composition;
@@ -27,6 +28,7 @@ pub mod transport;
 mod tree;
 
 pub use assemble::HEADER_BYTES;
+pub use capture::{CaptureParams, FailureParams};
 pub use error::{Errors, Problem, ScenarioError};
 pub use plan::Plan;
 pub use scenario::Scenario;

@@ -32,10 +32,10 @@ pub(crate) fn from_table(set: &Table, report: &mut Report) -> Vec<Override> {
     list
 }
 
-/// A table means its keys, except where the table is a value by itself (sizes).
+/// A table means its keys, except where the table is a value by itself (sizes, graph).
 pub(crate) fn flatten(path: Vec<String>, key_span: Span, node: Node, list: &mut Vec<Override>) {
     match node.datum {
-        Datum::Table(table) if path.last().is_none_or(|last| last != "sizes") => {
+        Datum::Table(table) if path.last().is_none_or(|last| last != "sizes" && last != "graph") => {
             for entry in table.entries {
                 let mut path = path.clone();
                 path.push(entry.key);

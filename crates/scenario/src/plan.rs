@@ -2,7 +2,7 @@
 //!
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
-use crate::topology::Topology;
+use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::switch::admission::AdmissionParams;
@@ -46,6 +46,10 @@ pub struct Plan {
     pub transport_kind: TransportKind,
     /// The flows.
     pub traffic: Arc<TrafficPlan>,
+    /// What fails, and when.
+    pub failures: Vec<FailurePlan>,
+    /// What is recorded beside the flows; never changes another result.
+    pub capture: CapturePlan,
     /// How the simulator should run it; never changes a result.
     pub engine: EnginePlan,
     /// What the user should know: load above one, composed mechanisms that break each other.
@@ -106,4 +110,41 @@ pub struct EnginePlan {
     pub general_ports: bool,
     /// Run all nodes as one partition (the results are the same).
     pub one_partition: bool,
+}
+
+/// A link that is down for a while, in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailurePlan {
+    /// Index in [`Topology::links`].
+    pub link: u32,
+    /// When it goes down.
+    pub at: Time,
+    /// When it is up again (`Time::MAX`: never).
+    pub until: Time,
+    /// How long the switches at its ends take to notice either.
+    pub detect: Time,
+}
+
+/// What a run records beside its flows.
+#[derive(Clone, Debug, Default)]
+pub struct CapturePlan {
+    /// Period of the samples of the switch ports' queues.
+    pub queues: Option<Time>,
+    /// Where packets are captured, in both directions.
+    pub taps: Vec<Tap>,
+    /// Bytes of each captured packet that are kept.
+    pub snaplen: u32,
+    /// Whether captured packets show TCP timestamps.
+    pub tcp_timestamps: bool,
+    /// Whether a trace of flows and queues is written.
+    pub trace: bool,
+}
+
+/// A place where packets are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tap {
+    /// What its file is called, without the extension: "host3", "leaf0-4".
+    pub name: String,
+    /// The host or the switch's port.
+    pub end: End,
 }

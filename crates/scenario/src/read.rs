@@ -4,10 +4,12 @@
 
 mod lists;
 
+use crate::capture::FailureParams;
 use crate::error::{Problem, Report, suggestion};
 use crate::settings::{NicChoice, NicSettings, PLANNED, PLANNED_TABLES, Settings, TrafficSettings};
 use crate::source::Span;
-use crate::topology::GROUPS;
+use crate::topology::file::{EdgeList, Graph};
+use crate::topology::{GROUPS, TopologyParams};
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::tree::{Datum, Entry, Node, Table};
 use millpond_core::params::{Form, Key, Params, Value};
@@ -15,6 +17,7 @@ use millpond_core::registry::{Choice, Place};
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A key that counts only where another one of its table does not: (place, kind, key, the other).
 pub(crate) const RIVALS: &[(&str, &str, &str, &str)] =
@@ -44,6 +47,7 @@ pub(crate) fn form_text(form: Form) -> String {
         Form::Rate => "a rate such as \"10Gbps\"".into(),
         Form::Choice(words) => format!("one of {}", words.join(", ")),
         Form::Text => "a text".into(),
+        Form::List => "a list of texts".into(),
     }
 }
 
@@ -63,6 +67,13 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
             Form::Rate => Value::Rate(text.parse::<Rate>().map_err(bad_unit)?),
             _ => Value::Text(text.clone()),
         },
+        Datum::Array(items) if key.form == Form::List => {
+            let text = |node: &Node| match &node.datum {
+                Datum::Text(text) => Ok(text.clone()),
+                _ => Err(format!("expected a text, found {}", node.describe())),
+            };
+            Value::List(items.iter().map(text).collect::<Result<_, _>>()?)
+        }
         Datum::Array(_) | Datum::Table(_) | Datum::Date => {
             return Err(format!("expected {}, found {}", form_text(key.form), node.describe()));
         }
@@ -102,7 +113,7 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     let mut s = Settings::default();
     let mut top = Section::new("", Some(root));
     r.params(&mut top, &mut s.run, &[]);
-    s.topology = r.choice(&mut top, "topology", "topology");
+    s.topology = r.topology(&mut top);
     r.host(&mut top, &mut s);
     r.switch(&mut top, &mut s);
     r.transport(&mut top, &mut s);
@@ -113,6 +124,10 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     let mut engine = r.table(&mut top, "engine");
     r.params(&mut engine, &mut s.engine, &[]);
     r.finish(engine, None);
+    let mut capture = r.table(&mut top, "capture");
+    r.params(&mut capture, &mut s.capture, &[]);
+    r.finish(capture, None);
+    s.failures = r.failures(&mut top);
     s.traffic = r.traffic(&mut top);
     top.take("variant");
     r.finish(top, None);
@@ -287,6 +302,27 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// As any choice, but a graph is a table by itself.
+    fn topology(&mut self, top: &mut Section<'_>) -> TopologyParams {
+        let table = top.table.and_then(|t| t.get("topology")).and_then(|e| e.node.as_table());
+        let graph = table.and_then(|t| t.get("graph")).filter(|e| e.node.as_table().is_some());
+        let (Some(table), Some(graph)) = (table, graph) else { return self.choice(top, "topology", "topology") };
+        if table.text("kind") != Some("file") {
+            return self.choice(top, "topology", "topology");
+        }
+        let mut section = self.table(top, "topology");
+        let Some(mut choice) = self.kind::<TopologyParams>(&mut section) else { return TopologyParams::default() };
+        self.places.insert("topology.graph".into(), graph.node.span);
+        self.keys(&mut section, &mut choice, &["graph"]);
+        self.finish(section, Some((TopologyParams::place(), choice.kind())));
+        match (&mut choice, EdgeList::from_json(&graph.node.to_json())) {
+            (TopologyParams::File(p), Ok(list)) => p.graph = Graph(Some(Arc::new(list))),
+            (_, Err(message)) => self.report.value(graph.node.span, "topology.graph", message),
+            _ => {}
+        }
+        choice
+    }
+
     fn host(&mut self, top: &mut Section<'_>, s: &mut Settings) {
         let mut host = self.table(top, "host");
         self.params(&mut host, &mut s.host, &[]);
@@ -371,6 +407,34 @@ impl<'r> Reader<'r> {
             return Vec::new();
         };
         items.iter().filter_map(|node| self.one_traffic(node)).collect()
+    }
+
+    fn failures(&mut self, top: &mut Section<'_>) -> Vec<FailureParams> {
+        let Some(entry) = top.take("failure") else { return Vec::new() };
+        self.places.insert("failure".into(), entry.key_span);
+        let Datum::Array(items) = &entry.node.datum else {
+            let message = format!("expected [[failure]] tables, found {}", entry.node.describe());
+            self.report.value(entry.node.span, "failure", message);
+            return Vec::new();
+        };
+        let mut list = Vec::new();
+        for (i, node) in items.iter().enumerate() {
+            let Some(table) = node.as_table() else {
+                self.report.value(node.span, "failure", format!("expected a table, found {}", node.describe()));
+                continue;
+            };
+            let mut section = Section::new(format!("failure.{i}"), Some(table));
+            self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+            let mut failure = FailureParams::default();
+            self.params(&mut section, &mut failure, &[]);
+            self.finish(section, None);
+            for key in ["link", "at"].into_iter().filter(|key| table.get(key).is_none()) {
+                let problem = Problem::Missing { table: "[[failure]]".into(), key: key.into() };
+                self.report.add(node.span, problem);
+            }
+            list.push(failure);
+        }
+        list
     }
 
     fn one_traffic(&mut self, node: &Node) -> Option<TrafficSettings> {

@@ -18,6 +18,7 @@ pub fn reference() -> String {
             "" => "Keys outside any table".to_string(),
             "traffic" => "`[[traffic]]`: common keys".to_string(),
             "transport" => "`[transport]`: common keys".to_string(),
+            "failure" => "`[[failure]]`".to_string(),
             path => format!("`[{path}]`"),
         };
         let _ = writeln!(out, "\n## {heading}\n\n{}\n", table.about);

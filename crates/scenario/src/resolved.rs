@@ -3,6 +3,8 @@
 use crate::cdf::SizeSpec;
 use crate::read::{RIVALS, grouped};
 use crate::settings::{NicChoice, Settings, TrafficSettings};
+use crate::topology::file::{EdgeList, Graph};
+use crate::topology::{FileParams, TopologyParams};
 use crate::traffic::TrafficParams;
 use crate::traffic::flows::FlowTable;
 use millpond_core::params::{Params, Value};
@@ -40,6 +42,7 @@ pub(crate) fn value_text(value: &Value) -> String {
         Value::Bytes(b) => quote(&b.to_string()),
         Value::Rate(r) => quote(&r.to_string()),
         Value::Text(t) => quote(t),
+        Value::List(list) => format!("[{}]", list.iter().map(|t| quote(t)).collect::<Vec<_>>().join(", ")),
         Value::Off => "\"off\"".into(),
     }
 }
@@ -112,7 +115,11 @@ pub(crate) fn write(s: &Settings) -> String {
     let mut out = String::new();
     lines(&mut out, &pairs(&s.run));
     let _ = writeln!(out, "\n[topology]\nkind = {}", quote(s.topology.kind()));
-    lines(&mut out, &pairs(s.topology.params()));
+    let mut network = pairs(s.topology.params());
+    if let TopologyParams::File(FileParams { graph: Graph(Some(list)), .. }) = &s.topology {
+        network = vec![("graph".into(), graph(list))];
+    }
+    lines(&mut out, &network);
     out.push_str("\n[host]\n");
     lines(&mut out, &pairs(&s.host));
     let (buffer, marking) = (nic(&s.nic.buffer, "unlimited"), nic(&s.nic.marking, "none"));
@@ -142,10 +149,31 @@ pub(crate) fn write(s: &Settings) -> String {
     let _ = writeln!(out, "virtual-switch = {}", inline(&s.virtual_switch));
     out.push_str("\n[engine]\n");
     lines(&mut out, &pairs(&s.engine));
+    out.push_str("\n[capture]\n");
+    lines(&mut out, &pairs(&s.capture));
+    for f in &s.failures {
+        out.push_str("\n[[failure]]\n");
+        lines(&mut out, &pairs(f));
+    }
     for t in &s.traffic {
         traffic(&mut out, t);
     }
     out
+}
+
+fn graph(list: &EdgeList) -> String {
+    let mut out = format!("{{ hosts = {}, switches = [\n", list.hosts);
+    for switch in &list.switches {
+        let tier = switch.tier.map(|tier| format!(", tier = {tier}")).unwrap_or_default();
+        let _ = writeln!(out, "  {{ name = {}{tier} }},", quote(&switch.name));
+    }
+    out.push_str("], links = [\n");
+    for link in &list.links {
+        let (rate, delay) = (quote(&link.rate.to_string()), quote(&link.delay.to_string()));
+        let (a, b) = (quote(&link.a), quote(&link.b));
+        let _ = writeln!(out, "  {{ a = {a}, b = {b}, rate = {rate}, delay = {delay} }},");
+    }
+    out + "] }"
 }
 
 fn traffic(out: &mut String, t: &TrafficSettings) {

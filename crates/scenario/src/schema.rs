@@ -23,6 +23,10 @@ pub fn schema() -> Value {
     root.insert("transport".into(), kinds("transport", &transport));
     root.insert("edge".into(), object(members("edge", &["load-balancing", "virtual-switch"])));
     root.insert("engine".into(), object(table("engine")));
+    root.insert("capture".into(), object(table("capture")));
+    let mut failure = object(table("failure"));
+    failure["required"] = json!(["link", "at"]);
+    root.insert("failure".into(), json!({ "type": "array", "items": failure }));
     root.insert("traffic".into(), json!({ "type": "array", "items": kinds("traffic", &table("traffic")) }));
     let variant = json!({
         "type": "object",
@@ -100,6 +104,7 @@ fn property(info: &KeyInfo) -> Value {
     let text = |unit: &str| json!({ "type": "string", "pattern": format!("^\\s*{NUMBER}\\s*{unit}\\s*$") });
     let mut value = match info.path.as_str() {
         "traffic.sizes" => sizes(),
+        "topology.graph" => graph(),
         "traffic.rows" => json!({ "type": "array", "items": { "type": "array", "minItems": 4, "maxItems": 5 } }),
         "traffic.receiver" => json!({ "anyOf": [{ "const": "random" }, { "type": "integer", "minimum": 0 }] }),
         _ => match info.key.form {
@@ -111,6 +116,9 @@ fn property(info: &KeyInfo) -> Value {
             Form::Bytes => json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text("([KMGTkmgt][iI]?)?[bB]?")] }),
             Form::Choice(words) => json!({ "enum": words }),
             Form::Text => json!({ "type": "string" }),
+            Form::List => {
+                json!({ "anyOf": [{ "type": "array", "items": { "type": "string" } }, { "type": "string" }] })
+            }
         },
     };
     if info.key.optional {
@@ -122,6 +130,20 @@ fn property(info: &KeyInfo) -> Value {
         None => serde_json::from_str(&info.default).unwrap_or(Value::Null),
     };
     value
+}
+
+fn graph() -> Value {
+    let text = |keys: &[&str]| -> Map<String, Value> {
+        keys.iter().map(|key| (key.to_string(), json!({ "type": "string" }))).collect()
+    };
+    let mut switch = text(&["name"]);
+    switch.insert("tier".into(), json!({ "type": "integer", "minimum": 0, "maximum": 255 }));
+    let list = |members: Map<String, Value>| json!({ "type": "array", "items": object(members) });
+    let mut graph = Map::new();
+    graph.insert("hosts".into(), json!({ "type": "integer", "minimum": 2 }));
+    graph.insert("switches".into(), list(switch));
+    graph.insert("links".into(), list(text(&["a", "b", "rate", "delay"])));
+    object(graph)
 }
 
 fn sizes() -> Value {

@@ -3,6 +3,7 @@
 //! Invariant: every key of every table is declared here or in a registry, so that the reader, the resolved text, the
 //! schema and the reference can never disagree about what there is.
 
+use crate::capture::{CaptureParams, FailureParams};
 use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
@@ -156,7 +157,6 @@ registry! {
 
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
-    ("topology", &["file"]),
     ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
     ("switch.admission", &["red", "aifo", "color-aware"]),
@@ -170,11 +170,10 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("transport.ordering", &["timeout"]),
     ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
-    ("traffic", &["probe"]),
 ];
 
 /// Tables that later versions will have.
-pub(crate) const PLANNED_TABLES: &[&str] = &["limit", "failure"];
+pub(crate) const PLANNED_TABLES: &[&str] = &["limit"];
 
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -263,9 +262,13 @@ pub struct Settings {
     pub virtual_switch: VirtualSwitchParams,
     /// How the simulator runs it.
     pub engine: EngineParams,
+    /// What is recorded beside the flows.
+    pub capture: CaptureParams,
+    /// What fails, in order.
+    pub failures: Vec<FailureParams>,
     /// The traffic, in order.
     pub traffic: Vec<TrafficSettings>,
-    /// Where each key stands: "topology.leaves", "traffic.background.load".
+    /// Where each key stands: "topology.leaves", "traffic.background.load", "failure.0.link".
     pub(crate) places: BTreeMap<String, Span>,
 }
 

@@ -9,13 +9,14 @@
 mod builder;
 mod dumbbell;
 mod fat_tree;
+pub mod file;
 mod leaf_spine;
 mod params;
 pub mod path;
 mod single_switch;
 
 pub(crate) use params::GROUPS;
-pub use params::{DumbbellParams, FatTreeParams, LeafSpineParams, SingleSwitchParams, TopologyParams};
+pub use params::{DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams};
 
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
@@ -89,6 +90,7 @@ impl Topology {
             TopologyParams::FatTree(p) => fat_tree::build(p),
             TopologyParams::SingleSwitch(p) => single_switch::build(p),
             TopologyParams::Dumbbell(p) => dumbbell::build(p),
+            TopologyParams::File(p) => file::build(p),
         }
     }
 

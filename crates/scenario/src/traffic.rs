@@ -18,8 +18,8 @@ mod poisson;
 pub use arrivals::{Arrivals, Event};
 pub(crate) use build::{build, name_of};
 pub use params::{
-    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams, RandomParams,
-    Receiver, RpcParams, ShuffleParams, StrideParams, TrafficCommon, TrafficParams,
+    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams, ProbePairs,
+    ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams, TrafficCommon, TrafficParams,
 };
 
 use arrivals::Generator;
@@ -60,6 +60,17 @@ pub struct Source {
     pub kind: SourceKind,
 }
 
+/// A pair of hosts that probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbePair {
+    /// Who asks.
+    pub src: u32,
+    /// Who answers.
+    pub dst: u32,
+    /// When the first question is asked, from the traffic's start.
+    pub phase: Time,
+}
+
 /// How a traffic goes on.
 #[derive(Clone, Debug)]
 pub enum SourceKind {
@@ -79,6 +90,22 @@ pub enum SourceKind {
         /// By host: its destinations in order.
         order: Vec<Vec<u32>>,
         /// Flow id of host 0's first.
+        first_flow: u32,
+    },
+    /// Ping-pong of a small message: each pair asks every `period`, or as soon as the last answer is there if that is
+    /// later. Probes make no flows.
+    Probe {
+        /// Who asks whom.
+        pairs: Vec<ProbePair>,
+        /// Bytes of a question and of an answer.
+        size: u64,
+        /// From one question to the next.
+        period: Time,
+        /// Phases count from here.
+        start: Time,
+        /// No question is asked from here on.
+        stop: Time,
+        /// Pair i's questions have id `first_flow + 2i`, its answers the next.
         first_flow: u32,
     },
     /// Closed loops on persistent connections: request up, response down, again.

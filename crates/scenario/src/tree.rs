@@ -82,6 +82,21 @@ impl Node {
             _ => None,
         }
     }
+    /// The same as JSON; a date is null.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.datum {
+            Datum::Bool(b) => Value::Bool(*b),
+            Datum::Int(i) => i64::try_from(*i).map_or(Value::Null, Value::from),
+            Datum::Float(x) => Value::from(*x),
+            Datum::Text(text) => Value::String(text.clone()),
+            Datum::Array(items) => Value::Array(items.iter().map(Node::to_json).collect()),
+            Datum::Table(table) => {
+                Value::Object(table.entries.iter().map(|e| (e.key.clone(), e.node.to_json())).collect())
+            }
+            Datum::Date => Value::Null,
+        }
+    }
     /// What it is, for messages.
     pub fn describe(&self) -> String {
         match &self.datum {

@@ -86,7 +86,6 @@ fn names_that_do_not_exist() {
 #[test]
 fn what_is_not_built_yet_says_so() {
     fails("[[limit]]\nname = \"x\"", 2, 3, "not built yet");
-    fails("[[failure]]\nat = \"1ms\"", 2, 3, "not built yet");
     fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
     fails("[switch]\npause = { kind = \"pfc\" }", 3, 18, "not built yet");
     fails("[switch]\ndeflection = { kind = \"canary\" }", 3, 23, "not built yet");
@@ -94,8 +93,6 @@ fn what_is_not_built_yet_says_so() {
     fails("[transport]\nimportance = { kind = \"tlt\" }", 3, 23, "not built yet");
     fails("[edge]\nload-balancing = { kind = \"presto\" }", 3, 27, "not built yet");
     fails("[host]\nreceive-offload = { kind = \"stock-gro\" }", 3, 28, "not built yet");
-    fails("[topology]\nkind = \"file\"", 3, 8, "not built yet");
-    fails("[[traffic]]\nkind = \"probe\"", 3, 8, "not built yet");
 }
 
 #[test]

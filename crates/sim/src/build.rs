@@ -4,13 +4,13 @@
 //! in the order of the whole network, so the order of simultaneous events does not depend on the partitioning.
 
 use crate::audit::Audit;
-use crate::events::EventQueue;
-use crate::fabric::{Fabric, Inbound, OutLink, Receiver, Target};
+use crate::events::{Class, EventQueue, Key};
+use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Receiver, Target, Watched};
 use crate::hosts::{Host, Hosts};
 use crate::layout::Layout;
 use crate::mail::Mail;
 use crate::nic::Nic;
-use crate::partition::{Partition, SwitchNode};
+use crate::partition::{Partition, Sampler, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::registry::Choice;
@@ -20,7 +20,7 @@ use millpond_core::switch::deflection::Deflection;
 use millpond_core::switch::marking::Marking;
 use millpond_core::switch::path::{Path, Site};
 use millpond_core::switch::pause::Pause;
-use millpond_core::switch::port::PortConfig;
+use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::{Queue, QueueParams};
 use millpond_core::switch::{Switch, SwitchConfig};
 use millpond_core::{Pool, Rate, Time};
@@ -97,24 +97,37 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         chunks: Default::default(),
         outlinks: Vec::new(),
         outbox: (0..layout.partitions).map(|_| Mail::default()).collect(),
+        watched: Vec::new(),
+        failing: Vec::new(),
+        captured: Vec::new(),
         audit: Audit::default(),
     };
-    for (_, _, to, _) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {
+    for (id, _, to, _) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {
         let number = place(layout, to).1;
-        fabric.inbound.push(Inbound::new(match to {
+        let mut receiver = match to {
             End::Host(_) => Receiver::Host(number),
             End::Switch { port, .. } => Receiver::Switch(number, port),
-        }));
+        };
+        if plan.failures.iter().any(|f| f.link == id / 2) {
+            fabric.failing.push(receiver);
+            receiver = Receiver::Failing(fabric.failing.len() as u32 - 1);
+        }
+        fabric.inbound.push(Inbound::new(receiver));
     }
 
-    let outlink = |id: u32| {
+    let outlink = |id: u32, fabric: &mut Fabric| {
         let link = &topology.links[id as usize / 2];
         let at_host = topology.is_host_link(id as usize / 2);
         let (partition, inbound) = cables.inbound[id as usize];
-        OutLink {
-            delay: if at_host { link.delay + plan.host.stack_delay } else { link.delay },
-            target: if partition == p { Target::Local(inbound) } else { Target::Remote(partition, inbound) },
+        let mut target = if partition == p { Target::Local(inbound) } else { Target::Remote(partition, inbound) };
+        if let Some(watched) = watched(plan, id, target) {
+            fabric.watched.push(watched);
+            target = Target::Watched(fabric.watched.len() as u32 - 1);
         }
+        fabric
+            .outlinks
+            .push(OutLink { delay: if at_host { link.delay + plan.host.stack_delay } else { link.delay }, target });
+        notices(plan, id, fabric);
     };
     let mut owners = Vec::new();
     let mut switches = Vec::new();
@@ -122,8 +135,8 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         let first = fabric.outlinks.len() as u32;
         let ports = &cables.from_switch[index];
         owners.extend((0..ports.len()).map(|port| Receiver::Switch(switches.len() as u32, port as u16)));
-        fabric.outlinks.extend(ports.iter().map(|id| outlink(*id)));
-        switches.push(SwitchNode { switch: switch(plan, index, ports), first });
+        ports.iter().for_each(|id| outlink(*id, &mut fabric));
+        switches.push(SwitchNode { switch: switch(plan, index, ports), first, index: index as u32 });
     }
     let mut hosts = Vec::new();
     for (index, _) in layout.hosts.iter().enumerate().filter(|(_, place)| place.0 == p) {
@@ -134,10 +147,34 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             out: fabric.outlinks.len() as u32,
             nic: nic(plan, topology.links[id as usize / 2].rate),
         });
-        fabric.outlinks.push(outlink(id));
+        outlink(id, &mut fabric);
     }
     let loops = loops(plan, &hosts);
-    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops)
+    let sampler = Sampler::new(plan.capture.queues);
+    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops, sampler)
+}
+
+/// What there is to watch on a directed link, if anything.
+fn watched(plan: &Plan, id: u32, target: Target) -> Option<Watched> {
+    let link = &plan.topology.links[id as usize / 2];
+    let (from, to) = if id.is_multiple_of(2) { (link.a, link.b) } else { (link.b, link.a) };
+    let failures = plan.failures.iter().filter(|f| f.link == id / 2);
+    let outages: Vec<(Time, Time)> = failures.map(|f| (f.at, f.until)).collect();
+    let taps = plan.capture.taps.iter().enumerate().filter(|(_, tap)| tap.end == from || tap.end == to);
+    let taps: Vec<LinkTap> = taps.map(|(i, tap)| LinkTap { tap: i as u16, outgoing: tap.end == from }).collect();
+    let is_watched = !outages.is_empty() || !taps.is_empty();
+    is_watched.then(|| Watched { target, rate: LinkRate::new(link.rate), delay: link.delay, outages, taps })
+}
+
+/// The events at which the node at the beginning of a directed link, the last one added, learns of its failures.
+fn notices(plan: &Plan, id: u32, fabric: &mut Fabric) {
+    let out = fabric.outlinks.len() as u32 - 1;
+    for failure in plan.failures.iter().filter(|f| f.link == id / 2) {
+        fabric.events.push(failure.at.saturating_add(failure.detect), Key::new(Class::Link, out, 1));
+        if failure.until != Time::MAX {
+            fabric.events.push(failure.until.saturating_add(failure.detect), Key::new(Class::Link, out, 0));
+        }
+    }
 }
 
 /// The closed loops that begin at these hosts.
@@ -146,7 +183,9 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
     for (index, source) in plan.traffic.sources.iter().enumerate() {
         let start = match &source.kind {
             SourceKind::Open => continue,
-            SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } => *start,
+            SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } | SourceKind::Probe { start, .. } => {
+                *start
+            }
         };
         loops.extend((0..hosts.len() as u32).map(|host| (start, index as u16, host)));
     }

@@ -19,20 +19,24 @@ pub struct Key(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// A port's link is free. First, so that a packet that arrives at this instant finds its place.
-    PortReady = 0,
+    /// A switch learns that a link is down or up. Before anything chooses a port.
+    Link = 0,
+    /// A port's link is free. Before arrivals, so that a packet that arrives at this instant finds its place.
+    PortReady = 1,
     /// A packet's last bit has arrived. Before timers, so that an ACK at the deadline still counts.
-    Arrival = 1,
+    Arrival = 2,
     /// A pause frame has arrived.
-    Pause = 2,
+    Pause = 3,
     /// Flows start.
-    Start = 3,
+    Start = 4,
     /// A NIC has room again for a flow.
-    NicRoom = 4,
+    NicRoom = 5,
     /// A sender's retransmission timer.
-    SenderTimer = 5,
+    SenderTimer = 6,
     /// A receiver's delayed acknowledgement.
-    ReceiverTimer = 6,
+    ReceiverTimer = 7,
+    /// A probe is due.
+    Probe = 8,
 }
 
 impl Key {
@@ -46,13 +50,15 @@ impl Key {
     #[inline]
     pub fn class(self) -> Class {
         match self.0 >> 60 {
-            0 => Class::PortReady,
-            1 => Class::Arrival,
-            2 => Class::Pause,
-            3 => Class::Start,
-            4 => Class::NicRoom,
-            5 => Class::SenderTimer,
-            _ => Class::ReceiverTimer,
+            0 => Class::Link,
+            1 => Class::PortReady,
+            2 => Class::Arrival,
+            3 => Class::Pause,
+            4 => Class::Start,
+            5 => Class::NicRoom,
+            6 => Class::SenderTimer,
+            7 => Class::ReceiverTimer,
+            _ => Class::Probe,
         }
     }
     /// Its source.

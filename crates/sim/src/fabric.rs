@@ -11,10 +11,12 @@ use crate::events::{Class, EventQueue, Key};
 use crate::flight::{Chunks, Flight};
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
-use millpond_core::packet::NONE;
+use millpond_core::packet::{NONE, flags};
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::PauseFrame;
+use millpond_core::switch::port::LinkRate;
 use millpond_core::{Packet, PacketId, Pool, Sack, Time};
+use millpond_results::PacketRecord;
 use std::collections::VecDeque;
 
 /// Where a directed link ends.
@@ -24,6 +26,8 @@ pub enum Target {
     Local(u32),
     /// In another: its number, and the index in its `inbound`.
     Remote(u16, u32),
+    /// Looked at more closely: index in [`Fabric::watched`].
+    Watched(u32),
 }
 
 /// The sending end of a directed link.
@@ -35,6 +39,38 @@ pub struct OutLink {
     pub target: Target,
 }
 
+/// A link that fails or is captured.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Where it ends.
+    pub target: Target,
+    /// Its rate, to know when a transmission began.
+    pub rate: LinkRate,
+    /// Propagation alone.
+    pub delay: Time,
+    /// When it is down: [from, until), in the order of their beginnings.
+    pub outages: Vec<(Time, Time)>,
+    /// Who captures its packets.
+    pub taps: Vec<LinkTap>,
+}
+
+/// A capture's part in one directed link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkTap {
+    /// Its number.
+    pub tap: u16,
+    /// Whether packets leave there, or arrive.
+    pub outgoing: bool,
+}
+
+impl Watched {
+    /// Whether the link is down at any time between a transmission's start and its arrival. What has arrived when it
+    /// goes down has arrived, and what starts when it comes up gets through.
+    fn is_lost(&self, starts: Time, arrives: Time) -> bool {
+        self.outages.iter().any(|(from, until)| starts < *until && arrives > *from)
+    }
+}
+
 /// The node at a link's receiving end, by its number in this partition.
 #[derive(Clone, Copy, Debug)]
 pub enum Receiver {
@@ -42,6 +78,8 @@ pub enum Receiver {
     Host(u32),
     /// A switch, and the port there.
     Switch(u32, u16),
+    /// Either of them, at the end of a link that may fail: index in [`Fabric::failing`].
+    Failing(u32),
 }
 
 /// The receiving end of a directed link.
@@ -80,6 +118,12 @@ pub struct Fabric {
     pub outlinks: Vec<OutLink>,
     /// What goes to other partitions at the window's edge, by partition.
     pub outbox: Vec<Mail>,
+    /// Out-links that fail or are captured.
+    pub watched: Vec<Watched>,
+    /// Who receives at the ends of links that may fail.
+    pub failing: Vec<Receiver>,
+    /// Packets captured and not yet handed over.
+    pub captured: Vec<PacketRecord>,
     /// What was injected, delivered and dropped.
     pub audit: Audit,
 }
@@ -90,7 +134,11 @@ impl Fabric {
     pub fn transmit(&mut self, out: u32, id: PacketId, departs: Time) {
         let link = self.outlinks[out as usize];
         let arrives = departs + link.delay;
-        match link.target {
+        let mut target = link.target;
+        if let Target::Watched(watched) = target {
+            target = self.watch(watched, id, departs, arrives);
+        }
+        match target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
             Target::Remote(partition, inbound) => {
                 let packet = self.packets[id];
@@ -103,7 +151,38 @@ impl Fabric {
                 mail.packets.push(Crossing { arrives, inbound, packet });
                 self.packets.remove(id);
             }
+            Target::Watched(_) => unreachable!("a watched link leads to a partition"),
         }
+    }
+
+    /// A packet is sent over a link that may fail, or whose packets are captured. Says where the link ends.
+    #[cold]
+    fn watch(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) -> Target {
+        let it = &self.watched[watched as usize];
+        let packet = &mut self.packets[id];
+        let starts = Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
+        let lost = it.is_lost(starts, departs + it.delay);
+        if lost {
+            // It still takes its time on the link, so that it counts as in flight until it would have arrived.
+            packet.flags |= flags::LOST;
+        }
+        for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
+            let at = if tap.outgoing { departs } else { arrives };
+            let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
+            self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet: *packet, sack });
+        }
+        it.target
+    }
+
+    /// Who receives the packet that has come over a link that may fail; `None` if it was lost there.
+    #[cold]
+    pub fn land_failing(&mut self, failing: u32, id: PacketId) -> Option<Receiver> {
+        if !self.packets[id].has(flags::LOST) {
+            return Some(self.failing[failing as usize]);
+        }
+        self.audit.hops -= 1;
+        self.discard(id, DropReason::LinkDown);
+        None
     }
 
     #[inline]
@@ -132,7 +211,10 @@ impl Fabric {
     pub fn land_pause(&mut self, inbound: u32) -> (Receiver, PauseFrame) {
         let link = &mut self.inbound[inbound as usize];
         let (_, frame) = link.pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
-        (link.to, frame)
+        match link.to {
+            Receiver::Failing(failing) => (self.failing[failing as usize], frame),
+            to => (to, frame),
+        }
     }
 
     /// Takes in the packets and pause frames that another partition sent. Its notes stay for the hosts.

@@ -137,6 +137,8 @@ pub struct Hosts {
     pub flow_records: Vec<(Time, FlowRecord)>,
     /// Queries that are over.
     pub query_records: Vec<(Time, QueryRecord)>,
+    /// Probes answered in the measured time: (when, the answers' flow, round-trip time).
+    pub rtts: Vec<(Time, FlowId, Time)>,
     /// Bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// Counters.
@@ -168,6 +170,7 @@ impl Hosts {
             shuffled: BTreeMap::new(),
             flow_records: Vec::new(),
             query_records: Vec::new(),
+            rtts: Vec::new(),
             pairs: BTreeMap::new(),
             counters: HostCounters::default(),
             begun: Vec::new(),
@@ -217,6 +220,14 @@ impl Hosts {
                 for (index, (client, server)) in connections.iter().enumerate() {
                     if *client == id {
                         self.open_rpc(now, source, index as u32, (*client, *server), *request, fabric);
+                    }
+                }
+            }
+            SourceKind::Probe { pairs, stop, first_flow, .. } => {
+                for (index, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.src == id) {
+                    let (at, flow) = (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
+                    if at < *stop {
+                        fabric.events.push(at, Key::new(Class::Probe, host, flow));
                     }
                 }
             }
@@ -292,6 +303,50 @@ impl Hosts {
         self.pump(now, slot, fabric);
     }
 
+    /// A probe is due: asks, on a connection that is taken to have been open for ever.
+    pub fn on_probe(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
+        let slot = match self.senders.slot_of(flow) {
+            Some(slot) => slot,
+            None => {
+                let Some((class, probe, pair)) = self.shared.probe_of(flow) else { return };
+                let opening = Opening {
+                    flow,
+                    src: pair.src,
+                    dst: pair.dst,
+                    sender_slot: NONE,
+                    bytes: probe.size,
+                    role: Role::Pings,
+                    class,
+                    query: None,
+                    start: now,
+                    request: 0,
+                };
+                self.open(now, opening, false, fabric)
+            }
+        };
+        if let Some(answers) = self.receivers.slot_of(flow + 1) {
+            self.receivers.at(answers).asked = now;
+        }
+        let it = self.senders.at(slot);
+        let bytes = it.opening.bytes;
+        it.sender.write(now, bytes);
+        self.pump(now, slot, fabric);
+    }
+
+    /// A probe is answered: measures it, and asks again when the period is over.
+    fn probed(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let it = self.receivers.at(slot);
+        let (flow, asked) = (it.opening.flow, it.asked);
+        if asked >= self.shared.plan.warm_up {
+            self.rtts.push((now, flow, now.saturating_sub(asked)));
+        }
+        let Some((_, probe, _)) = self.shared.probe_of(flow - 1) else { return };
+        let next = asked.saturating_add(probe.period).max(now);
+        if next < probe.stop {
+            fabric.events.push(next, Key::new(Class::Probe, self.receivers.at(slot).host, flow - 1));
+        }
+    }
+
     /// Makes the sending side of a connection and tells the receiving host of it.
     fn open(&mut self, now: Time, mut opening: Opening, handshake: bool, fabric: &mut Fabric) -> u32 {
         let shared = &self.shared;
@@ -362,6 +417,11 @@ impl Hosts {
             any: false,
         };
         self.receivers.insert(opening.flow, receiving);
+        if opening.role == Role::Pings {
+            let answers =
+                Opening { flow: opening.flow + 1, src: opening.dst, dst: opening.src, role: Role::Pongs, ..opening };
+            self.open(now, answers, false, fabric);
+        }
         if opening.role == Role::RpcRequests {
             // The server's half of the connection: its responses go out on the next flow id.
             let traffic = &self.shared.plan.traffic.sources;
@@ -673,7 +733,11 @@ impl Hosts {
         let it = self.receivers.at(slot);
         let opening = it.opening;
         it.ends += opening.bytes;
-        let pair = if opening.role == Role::RpcRequests { opening.flow + 1 } else { opening.flow - 1 };
+        if opening.role == Role::Pongs {
+            return self.probed(now, slot, fabric);
+        }
+        let pair =
+            if matches!(opening.role, Role::RpcRequests | Role::Pings) { opening.flow + 1 } else { opening.flow - 1 };
         if opening.role == Role::RpcResponses {
             let record = message_record(it, Some(now), self.shared.plan.warm_up);
             it.asked = now;
@@ -709,7 +773,9 @@ impl Hosts {
         let Some(ended) = self.senders.remove(slot) else { return };
         let opening = ended.opening;
         self.count_sent(&ended.sender);
-        self.tell(now, opening.dst, Note::Release(opening.flow), fabric);
+        // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
+        // capture shows, must not depend on where it is.
+        fabric.post(self.shared.partition_of_host(opening.dst), Note::Release(opening.flow));
         if matches!(opening.role, Role::Request { .. }) {
             // Its record is the response's.
             return;
@@ -740,7 +806,7 @@ impl Hosts {
 
     fn count_received(&mut self, it: &Receiving) {
         self.counters.out_of_order += it.out_of_order as u64;
-        if it.measured > 0 {
+        if it.measured > 0 && !it.opening.role.is_probe() {
             self.counters.measured_bytes += it.measured;
             *self.pairs.entry((it.opening.src, it.opening.dst)).or_insert(0) += it.measured;
         }
@@ -755,7 +821,7 @@ impl Hosts {
             retransmitted += it.sender.retransmitted as u64;
             timeouts += it.sender.timeouts as u64;
             match it.opening.role {
-                Role::RpcRequests | Role::RpcResponses => {}
+                Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs => {}
                 // The response that has not begun is what did not finish.
                 Role::Request { response } => {
                     if it.delivered.is_none() {

@@ -96,12 +96,20 @@ pub enum Role {
     RpcRequests,
     /// The responses of a persistent connection: its receiver counts each and asks again.
     RpcResponses,
+    /// The questions of a probe: its receiver answers each with as much on the next flow id.
+    Pings,
+    /// The answers to a probe: its receiver measures each.
+    Pongs,
 }
 
 impl Role {
+    /// Whether the connection is a probe's, which makes no flow.
+    pub fn is_probe(self) -> bool {
+        matches!(self, Role::Pings | Role::Pongs)
+    }
     /// Whether the connection outlives its messages.
     pub fn is_persistent(self) -> bool {
-        matches!(self, Role::RpcRequests | Role::RpcResponses)
+        matches!(self, Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs)
     }
 }
 

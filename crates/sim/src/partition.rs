@@ -5,10 +5,11 @@ use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
 use crate::hosts::Hosts;
 use crate::mail::Mail;
-use millpond_core::Time;
 use millpond_core::switch::Switch;
+use millpond_core::Time;
+use millpond_results::QueueRecord;
 use millpond_scenario::traffic::{Arrival, Query};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A switch, and where its ports' out-links begin.
 pub struct SwitchNode {
@@ -16,6 +17,47 @@ pub struct SwitchNode {
     pub switch: Switch,
     /// Its first out-link.
     pub first: u32,
+    /// Its number in the whole network.
+    pub index: u32,
+}
+
+/// Samples of the switches' queues.
+#[derive(Default)]
+pub struct Sampler {
+    /// Time from one to the next.
+    period: Time,
+    /// When the next one is due; `Time::MAX`: never.
+    due: Time,
+    /// By port of all switches here: whether it held anything at the last one.
+    held: Vec<bool>,
+    /// What was found, in the order of (time, switch here, port).
+    pub records: Vec<QueueRecord>,
+}
+
+impl Sampler {
+    /// Of this period; `None`: no samples.
+    pub fn new(period: Option<Time>) -> Sampler {
+        Sampler { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), ..Sampler::default() }
+    }
+
+    /// All ports that hold something just before `at`, and those that have become empty since the last sample.
+    fn sample(&mut self, at: Time, switches: &mut [SwitchNode]) {
+        let (mut flat, records) = (0, &mut self.records);
+        for it in switches {
+            let node = it.index;
+            it.switch.occupancy(at, |port, view| {
+                if flat == self.held.len() {
+                    self.held.push(false);
+                }
+                let holds = view.packets > 0;
+                if holds || self.held[flat] {
+                    records.push(QueueRecord { at, node, port, bytes: view.bytes, packets: view.packets });
+                }
+                self.held[flat] = holds;
+                flat += 1;
+            });
+        }
+    }
 }
 
 /// A partition.
@@ -26,12 +68,16 @@ pub struct Partition {
     pub switches: Vec<SwitchNode>,
     /// Hosts.
     pub hosts: Hosts,
+    /// Samples of the queues.
+    pub sampler: Sampler,
     /// Who sends on an out-link.
     pub owners: Vec<Receiver>,
     /// Open-loop flows to come, in their order; the first one's start is an event.
     starts: VecDeque<Arrival>,
     /// Closed loops: (when, source, host here).
     loops: Vec<(Time, u16, u32)>,
+    /// By out-link: how many outages of it are known and not over.
+    outages: BTreeMap<u32, u32>,
     now: Time,
 }
 
@@ -43,9 +89,19 @@ impl Partition {
         hosts: Hosts,
         owners: Vec<Receiver>,
         loops: Vec<(Time, u16, u32)>,
+        sampler: Sampler,
     ) -> Partition {
-        let mut partition =
-            Partition { fabric, switches, hosts, owners, starts: VecDeque::new(), loops, now: Time::ZERO };
+        let mut partition = Partition {
+            fabric,
+            switches,
+            hosts,
+            sampler,
+            owners,
+            starts: VecDeque::new(),
+            loops,
+            outages: BTreeMap::new(),
+            now: Time::ZERO,
+        };
         for (i, (at, _, _)) in partition.loops.iter().enumerate() {
             partition.fabric.events.push(*at, Key::new(Class::Start, 0, 1 + i as u32));
         }
@@ -83,15 +139,33 @@ impl Partition {
         self.fabric.events.next_time()
     }
 
-    /// Serves all events before `end`.
+    /// Serves all events before `end`, and takes the samples that are due before it.
     pub fn run_until(&mut self, end: Time) {
+        while self.sampler.due < end {
+            let at = self.sampler.due;
+            self.serve_until(at);
+            self.sampler.sample(at, &mut self.switches);
+            self.sampler.due = at.saturating_add(self.sampler.period);
+        }
+        self.serve_until(end);
+    }
+
+    /// Serves all events before `end`.
+    fn serve_until(&mut self, end: Time) {
         let mut served = 0;
         while let Some((now, key)) = self.fabric.events.pop_before(end) {
             self.now = now;
             served += 1;
             match key.class() {
                 Class::Arrival => {
-                    let (to, id) = self.fabric.land(key.source());
+                    let (mut to, id) = self.fabric.land(key.source());
+                    // One place that calls the nodes, so that they are compiled into this loop.
+                    if let Receiver::Failing(failing) = to {
+                        match self.fabric.land_failing(failing, id) {
+                            Some(receiver) => to = receiver,
+                            None => continue,
+                        }
+                    }
                     match to {
                         Receiver::Switch(switch, port) => {
                             let node = &mut self.switches[switch as usize];
@@ -99,6 +173,7 @@ impl Partition {
                             node.switch.on_arrival(now, port, id, &mut ports);
                         }
                         Receiver::Host(host) => self.hosts.on_arrival(now, host, id, &mut self.fabric),
+                        Receiver::Failing(_) => unreachable!("a link ends at a node"),
                     }
                 }
                 Class::PortReady => match self.owners[key.source() as usize] {
@@ -108,12 +183,21 @@ impl Partition {
                         node.switch.on_ready(now, port, &mut ports);
                     }
                     Receiver::Host(host) => self.hosts.on_nic_ready(now, host, &mut self.fabric),
+                    Receiver::Failing(_) => unreachable!("an owner is a node"),
                 },
                 _ => self.serve_rare(now, key),
             }
         }
         self.now = self.now.max(end);
         self.fabric.audit.events += served;
+    }
+
+    /// The link at an out-link's beginning changes as the switch there sees it: one outage ends or begins.
+    fn notice(&mut self, out: u32, down: bool) {
+        let Receiver::Switch(switch, port) = self.owners[out as usize] else { return };
+        let count = self.outages.entry(out).or_insert(0);
+        *count = if down { *count + 1 } else { count.saturating_sub(1) };
+        self.switches[switch as usize].switch.set_alive(port, *count == 0);
     }
 
     fn serve_rare(&mut self, now: Time, key: Key) {
@@ -129,6 +213,8 @@ impl Partition {
                 let (_, source, host) = self.loops[key.sequence() as usize - 1];
                 self.hosts.start_loops(now, source, host, &mut self.fabric);
             }
+            // Up before down, so that one outage may begin where another ends.
+            Class::Link => self.notice(key.source(), key.sequence() != 0),
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
@@ -139,6 +225,7 @@ impl Partition {
                     node.switch.on_pause(now, port, frame, &mut ports);
                 }
             }
+            Class::Probe => self.hosts.on_probe(now, key.sequence(), &mut self.fabric),
             Class::Arrival | Class::PortReady => unreachable!("served in the loop"),
         }
     }

@@ -22,7 +22,7 @@ use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::shared::Shared;
 use millpond_core::{HostId, Time};
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event};
 use std::collections::BTreeMap;
@@ -37,6 +37,8 @@ const LAY_OUT_AHEAD: u64 = 16;
 const EVENTS_WORTH_SHARING: u64 = 1_500;
 /// Records are handed over when this many wait.
 const RECORDS_WAIT: usize = 4096;
+/// So many samples and captured packets may wait, some of which are not due yet.
+const CAPTURED_WAIT: usize = 1 << 16;
 
 /// Where a run stands at a window's edge.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +61,18 @@ pub trait Observer: Send {
     fn flow(&mut self, record: &FlowRecord) -> Result<(), Self::Error>;
     /// A query is over (or, at the end, is not).
     fn query(&mut self, record: &QueryRecord) -> Result<(), Self::Error>;
+    /// A probe was answered. In the order of (time of the answer, flow).
+    fn rtt(&mut self, _rtt: Time) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// A port's queue was sampled. In the order of (time, switch, port).
+    fn queue(&mut self, _record: &QueueRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one first.
+    fn packet(&mut self, _record: &PacketRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
     /// Called now and then at an edge; `false` ends the run there.
     fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error>;
 }
@@ -282,7 +296,8 @@ impl<O: Observer> Director<'_, O> {
         let plan = &self.shared.plan;
         self.edges += 1;
         let waiting: usize = partitions.iter().map(|p| p.hosts.flow_records.len()).sum();
-        if waiting >= RECORDS_WAIT || self.edges.is_multiple_of(256) {
+        let captured: usize = partitions.iter().map(|p| p.sampler.records.len() + p.fabric.captured.len()).sum();
+        if waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(256) {
             let standing = self.standing(partitions);
             let outcome = self.hand_over(partitions).and_then(|()| self.observer.edge(&standing));
             match outcome {
@@ -371,7 +386,26 @@ impl<O: Observer> Director<'_, O> {
         for (_, record) in queries {
             self.observer.query(&record)?;
         }
-        Ok(())
+        self.hand_over_captured(partitions)
+    }
+
+    /// The same with what was sampled, captured and probed before this edge. A departure may be known before its time;
+    /// it waits until it is due, whatever the kind of port that knew it.
+    fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
+        let (mut rtts, mut queues, mut packets) = (Vec::new(), Vec::new(), Vec::new());
+        for p in partitions.iter_mut() {
+            rtts.append(&mut p.hosts.rtts);
+            queues.append(&mut p.sampler.records);
+            packets.extend(p.fabric.captured.extract_if(.., |record| record.at < self.edge));
+        }
+        rtts.sort_unstable();
+        queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
+        packets.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing));
+        for (_, _, rtt) in rtts {
+            self.observer.rtt(rtt)?;
+        }
+        queues.iter().try_for_each(|record| self.observer.queue(record))?;
+        packets.iter().try_for_each(|record| self.observer.packet(record))
     }
 
     /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.

@@ -5,7 +5,18 @@ use crate::layout::Layout;
 use crate::transport::Config;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::plan::Plan;
-use millpond_scenario::traffic::SourceKind;
+use millpond_scenario::traffic::{ProbePair, SourceKind};
+
+/// What all pairs of a probe traffic have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// Bytes of a question and of an answer.
+    pub size: u64,
+    /// From one question to the next.
+    pub period: Time,
+    /// No question is asked from here on.
+    pub stop: Time,
+}
 
 /// The plan, and what follows from it for every host.
 pub struct Shared {
@@ -68,6 +79,18 @@ impl Shared {
             _ => None,
         });
         stops.min().unwrap_or(Time::MAX)
+    }
+
+    /// The class, the timing and the pair of the probe whose questions are `flow`.
+    pub fn probe_of(&self, flow: FlowId) -> Option<(u16, Probe, ProbePair)> {
+        self.plan.traffic.sources.iter().find_map(|source| match &source.kind {
+            SourceKind::Probe { pairs, size, period, stop, first_flow, .. } => {
+                let index = flow.checked_sub(*first_flow)? as usize / 2;
+                let probe = Probe { size: *size, period: *period, stop: *stop };
+                Some((source.class, probe, *pairs.get(index)?))
+            }
+            _ => None,
+        })
     }
 
     /// Which source the flow of a shuffle belongs to.

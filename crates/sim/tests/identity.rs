@@ -2,7 +2,58 @@
 
 mod common;
 
-use common::{fingerprint, plan};
+use common::{fingerprint, plan, simulate};
+
+/// Everything on at once: failures with and without detection, captures, samples, probes.
+const EVERYTHING: &str = r#"
+    name = "identity-everything"
+    duration = "3ms"
+    seed = 5
+    [topology]
+    kind = "leaf-spine"
+    leaves = 4
+    spines = 2
+    hosts-per-leaf = 6
+    host-link = { rate = "10Gbps", delay = "1us" }
+    fabric-link = { rate = "20Gbps", delay = "2us" }
+    [switch]
+    buffer = { kind = "per-port", size = "60KB" }
+    path = { kind = "spray" }
+    [transport]
+    kind = "dctcp"
+    min-rto = "500us"
+    [capture]
+    queues = "7us"
+    pcap = ["host3", "leaf1:6", "spine0:2", "leaf0:3"]
+    [[failure]]
+    link = ["leaf0", "spine1"]
+    at = "300us"
+    until = "900us"
+    detect = "50us"
+    [[failure]]
+    link = ["leaf1", "spine0"]
+    at = "500us"
+    [[failure]]
+    link = ["host3", "leaf0"]
+    at = "1ms"
+    until = "1100us"
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.7
+    [[traffic]]
+    name = "incast"
+    kind = "incast"
+    degree = 10
+    response = "20KB"
+    rate = 3000
+    [[traffic]]
+    name = "probe"
+    kind = "probe"
+    pairs = "inter-leaf"
+    period = "40us"
+"#;
 
 const LEAF_SPINE: &str = r#"
     name = "identity"
@@ -62,30 +113,37 @@ const FAT_TREE: &str = r#"
     concurrency = 2
 "#;
 
+/// Equal, or where they first are not.
+fn assert_same(a: &str, b: &str, what: &str) {
+    let differs = a.bytes().zip(b.bytes()).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
+    let around = |text: &str| text[differs.saturating_sub(300)..(differs + 100).min(text.len())].to_string();
+    assert!(a == b, "{what}: at {differs}:\n{}\n---\n{}", around(a), around(b));
+}
+
 #[test]
 fn threads_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
         let plan = plan(text, &[]);
         let one = fingerprint(&plan, 1);
         for threads in [2, 3] {
-            assert_eq!(one, fingerprint(&plan, threads), "{threads} threads");
+            assert_same(&one, &fingerprint(&plan, threads), &format!("{threads} threads"));
         }
     }
 }
 
 #[test]
 fn partitions_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
         let many = fingerprint(&plan(text, &[]), 1);
-        assert_eq!(many, fingerprint(&plan(text, &[("engine.partitions", "one")]), 1));
+        assert_same(&many, &fingerprint(&plan(text, &[("engine.partitions", "one")]), 1), "one partition");
     }
 }
 
 #[test]
 fn the_kind_of_port_does_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
         let fast = fingerprint(&plan(text, &[]), 2);
-        assert_eq!(fast, fingerprint(&plan(text, &[("engine.ports", "general")]), 2));
+        assert_same(&fast, &fingerprint(&plan(text, &[("engine.ports", "general")]), 2), "general ports");
     }
 }
 
@@ -93,4 +151,29 @@ fn the_kind_of_port_does_not_change_a_result() {
 fn seeds_change_a_result() {
     let a = fingerprint(&plan(LEAF_SPINE, &[]), 1);
     assert_ne!(a, fingerprint(&plan(LEAF_SPINE, &[("seed", "4")]), 1));
+}
+
+#[test]
+fn everything_at_once_happens() {
+    let (outcome, records) = simulate(&plan(EVERYTHING, &[]), 2);
+    assert!(outcome.audit.dropped[millpond_core::counters::DropReason::LinkDown as usize].packets > 100);
+    assert!(records.rtts.len() > 300, "{}", records.rtts.len());
+    assert!(records.queues.len() > 300, "{}", records.queues.len());
+    for tap in 0..4 {
+        let of = |outgoing: bool| records.packets.iter().filter(|p| p.tap == tap && p.outgoing == outgoing).count();
+        assert!(of(true) > 50 && of(false) > 50, "capture {tap}: {} out, {} in", of(true), of(false));
+    }
+    assert!(records.packets.iter().any(|p| p.sack.is_some()));
+}
+
+/// What is only recorded changes nothing else.
+#[test]
+fn captures_change_no_result() {
+    let off = [("capture.queues", "off"), ("capture.pcap", "")];
+    let with = simulate(&plan(EVERYTHING, &[]), 1);
+    let without = simulate(&plan(EVERYTHING, &off), 1);
+    assert!(without.1.queues.is_empty() && without.1.packets.is_empty());
+    assert_eq!(with.1.flows, without.1.flows);
+    assert_eq!(with.1.rtts, without.1.rtts);
+    assert_eq!(format!("{:?}", with.0.audit.dropped), format!("{:?}", without.0.audit.dropped));
 }

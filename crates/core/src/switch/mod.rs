@@ -123,6 +123,9 @@ pub struct Switch {
     /// By ingress port and priority: bytes held; empty unless a pause policy is active.
     ingress_bytes: Vec<[u64; 8]>,
     random: Stream,
+    /// Ports whose links are known to be down, and room for the candidates that are left without them.
+    dead: Vec<u16>,
+    alive: Vec<u16>,
     /// Packets deflected here.
     pub deflected: u64,
 }
@@ -177,6 +180,8 @@ impl Switch {
             pause: config.pause,
             fabric_ports: config.fabric_ports,
             random: config.random,
+            dead: Vec::new(),
+            alive: Vec::new(),
             deflected: 0,
         }
     }
@@ -195,9 +200,12 @@ impl Switch {
             1 => candidates[0],
             0 => return wire.discard(id, DropReason::LinkDown),
             _ => {
+                let first = candidates[0];
+                let candidates =
+                    if self.dead.is_empty() { candidates } else { alive(candidates, &self.dead, &mut self.alive) };
                 let view = View { now, ports: &self.ports, memory: &self.memory, fabric_ports: &self.fabric_ports };
                 let port = self.path.choose(candidates, packet, self.site, &view, &mut self.random);
-                packet.path = packet.path << 4 ^ port.wrapping_sub(candidates[0]) as u8;
+                packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
                 port
             }
         };
@@ -222,6 +230,29 @@ impl Switch {
             it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
             let service = it.serve(now, wire.packets(), &mut self.memory);
             self.act(now, port, service, wire);
+        }
+    }
+
+    /// The link at `port` is known to be up again, or to be down: then the port is chosen only where a route has no
+    /// other. What waits at the port stays there.
+    pub fn set_alive(&mut self, port: u16, alive: bool) {
+        self.dead.retain(|dead| *dead != port);
+        if !alive {
+            self.dead.push(port);
+        }
+    }
+
+    /// What waits at each port just before `at`, which is after all that the switch was told: with fast ports, too, a
+    /// packet that would start at this very instant still waits.
+    pub fn occupancy(&mut self, at: Time, mut each: impl FnMut(u16, QueueView)) {
+        let before = Time::from_ps(at.as_ps().saturating_sub(1));
+        match &mut self.ports {
+            Ports::Fast(ports) => {
+                ports.iter_mut().enumerate().for_each(|(port, it)| each(port as u16, it.settled_view(before)));
+            }
+            Ports::General(ports) => {
+                ports.iter().enumerate().for_each(|(port, it)| each(port as u16, it.view()));
+            }
         }
     }
 
@@ -318,6 +349,14 @@ impl Switch {
             wire.send_pause(packet.ingress, frame);
         }
     }
+}
+
+/// The candidates without those that are dead; all of them where none is left.
+#[cold]
+fn alive<'a>(candidates: &'a [u16], dead: &[u16], room: &'a mut Vec<u16>) -> &'a [u16] {
+    room.clear();
+    room.extend(candidates.iter().filter(|port| !dead.contains(port)));
+    if room.is_empty() { candidates } else { room }
 }
 
 #[cfg(test)]

@@ -129,6 +129,13 @@ impl FastPort {
         }
     }
 
+    /// What waits at `now`, which no later call may precede.
+    #[inline]
+    pub fn settled_view(&mut self, now: Time) -> QueueView {
+        self.settle(now);
+        QueueView { packets: self.packets, bytes: self.bytes }
+    }
+
     /// What waits at `now`.
     pub fn view_at(&self, now: Time) -> QueueView {
         let mut view = QueueView { packets: self.packets, bytes: self.bytes };

@@ -3,6 +3,7 @@
 //! A link is a table of two keys in a scenario (`host-link = { rate = …, delay = … }`) and two fields here
 //! (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables.
 
+use super::file::Graph;
 use millpond_core::registry::About;
 use millpond_core::{Rate, Time, params, registry};
 
@@ -18,6 +19,7 @@ const LEAF_SPINE: About = about(
 );
 const FAT_TREE: About = about("three tiers of equal k-port switches", "Al-Fares, Loukissas, Vahdat, SIGCOMM 2008 §3");
 const SINGLE_SWITCH: About = about("all hosts on one switch", "");
+const FILE: About = about("any network, from a list of its links; routes are all shortest paths", "");
 const DUMBBELL: About = about("two switches with one link between them", "");
 
 params! {
@@ -81,6 +83,18 @@ params! {
     }
 }
 
+params! {
+    /// Any network.
+    pub struct FileParams {
+        /// JSON file of hosts, switches and links, relative to the scenario file:
+        /// { "hosts": 2, "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0",
+        /// "rate": "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …; tiers may be left out.
+        pub path: Option<String> = None,
+        /// The same as a table in the scenario itself, instead of a file.
+        pub graph: Graph = Graph::default(),
+    }
+}
+
 registry! {
     /// Which network, with its parameters.
     place: "topology", question: "which network?", default: LeafSpine,
@@ -89,4 +103,5 @@ registry! {
     "fat-tree" => FatTree { FatTreeParams; FAT_TREE },
     "single-switch" => SingleSwitch { SingleSwitchParams; SINGLE_SWITCH },
     "dumbbell" => Dumbbell { DumbbellParams; DUMBBELL },
+    "file" => File { FileParams; FILE },
 }

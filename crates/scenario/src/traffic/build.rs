@@ -3,10 +3,12 @@
 use super::arrivals::Generator;
 use super::flows::FlowTable;
 use super::incast::{Incast, IncastShape, Spacing};
-use super::params::{IncastParams, LoadBase, Pairs, PoissonParams, Receiver, RpcParams, TrafficParams};
+use super::params::{
+    IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams, TrafficParams,
+};
 use super::pattern::{self, Listed, OneEach};
-use super::poisson::Poisson;
-use super::{Source, SourceKind, TrafficPlan};
+use super::poisson::{Poisson, other_host};
+use super::{ProbePair, Source, SourceKind, TrafficPlan};
 use crate::cdf::{SizeSpec, Sizes};
 use crate::error::{Problem, Report};
 use crate::settings::{Settings, TrafficSettings};
@@ -17,6 +19,9 @@ use std::sync::Arc;
 
 /// Shuffles keep every host's order, so their memory grows with the square of the hosts.
 const SHUFFLE_HOSTS_MAX: u32 = 8_192;
+
+/// More pairs than this are taken for a slip of the pen.
+const PROBE_PAIRS_MAX: u32 = 1_000_000;
 
 /// The name of a traffic: its own, or its kind's.
 pub(crate) fn name_of(settings: &TrafficSettings) -> String {
@@ -99,6 +104,7 @@ impl Builder<'_> {
             TrafficParams::Poisson(p) => return self.poisson(class, &name, random, p, start, stop),
             TrafficParams::Incast(p) => return self.incast(class, &name, random, p, start, stop),
             TrafficParams::Rpc(p) => return self.rpc(&name, random, p, start, stop),
+            TrafficParams::Probe(p) => return self.probe(&name, random, p, start, stop),
             TrafficParams::Flows(p) => return self.flows(class, &name, p.rows.0.clone(), start, stop),
             TrafficParams::Shuffle(p) => {
                 self.size(&name, "size", p.size);
@@ -334,6 +340,45 @@ impl Builder<'_> {
         self.next_id += 2 * connections.len() as u64;
         let (request, response) = (p.request.get(), p.response.get());
         SourceKind::Rpc { connections, request, response, start, stop, first_flow }
+    }
+
+    fn probe(&mut self, name: &str, mut random: Stream, p: &ProbeParams, start: Time, stop: Time) -> SourceKind {
+        let hosts = self.topology.hosts;
+        self.size(name, "size", p.size);
+        if p.period == Time::ZERO {
+            self.wrong(name, "period", "must be more than zero".into());
+            return SourceKind::Open;
+        }
+        if p.pairs == ProbePairs::InterLeaf && !self.can_cross(name, Pairs::InterLeaf) {
+            return SourceKind::Open;
+        }
+        let attachment = &self.topology.attachment;
+        let drawn: Vec<(u32, u32)> = match &p.pairs {
+            ProbePairs::Random => (0..).zip(pattern::random(&mut random, hosts, None)).collect(),
+            ProbePairs::InterLeaf => (0..).zip(pattern::random(&mut random, hosts, Some(attachment))).collect(),
+            ProbePairs::Count(n) => {
+                let n = (*n).min(PROBE_PAIRS_MAX + 1);
+                let mut pair = |_| {
+                    let src = random.below(hosts as u64) as u32;
+                    (src, other_host(&mut random, hosts, src, None))
+                };
+                (0..n).map(&mut pair).collect()
+            }
+            ProbePairs::Listed(list) => list.clone(),
+        };
+        if drawn.is_empty() || drawn.len() > PROBE_PAIRS_MAX as usize {
+            self.wrong(name, "pairs", format!("{} pairs; 1 to {PROBE_PAIRS_MAX} can probe", drawn.len()));
+            return SourceKind::Open;
+        }
+        for (a, b) in drawn.iter().filter(|(a, b)| a.max(b) >= &hosts || a == b) {
+            self.wrong(name, "pairs", format!("{a}-{b} is no pair of hosts; they are 0 to {}", hosts - 1));
+        }
+        let mut phase = || Time::from_ps(random.below(p.period.as_ps()));
+        let pairs: Vec<ProbePair> =
+            drawn.into_iter().map(|(src, dst)| ProbePair { src, dst, phase: phase() }).collect();
+        let first_flow = self.next_id as u32;
+        self.next_id += 2 * pairs.len() as u64;
+        SourceKind::Probe { pairs, size: p.size.get(), period: p.period, start, stop, first_flow }
     }
 
     fn flows(&mut self, class: u16, name: &str, table: Option<Arc<FlowTable>>, start: Time, stop: Time) -> SourceKind {

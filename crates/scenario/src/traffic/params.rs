@@ -53,6 +53,47 @@ impl Field for Receiver {
     }
 }
 
+/// Who probes whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbePairs {
+    /// So many pairs, drawn at random.
+    Count(u32),
+    /// Every host probes a random other one.
+    Random,
+    /// Every host probes a random one on another leaf.
+    InterLeaf,
+    /// These.
+    Listed(Vec<(u32, u32)>),
+}
+
+impl Field for ProbePairs {
+    const FORM: Form = Form::List;
+    fn to_value(&self) -> Value {
+        match self {
+            ProbePairs::Count(n) => Value::Int(*n as u64),
+            ProbePairs::Random => Value::Text("random".into()),
+            ProbePairs::InterLeaf => Value::Text("inter-leaf".into()),
+            ProbePairs::Listed(pairs) => Value::List(pairs.iter().map(|(a, b)| format!("{a}-{b}")).collect()),
+        }
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        let pair = |text: &str| -> Option<(u32, u32)> {
+            let (a, b) = text.split_once('-')?;
+            Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
+        };
+        let listed = match value {
+            Value::Text(t) if t == "random" => return Ok(ProbePairs::Random),
+            Value::Text(t) if t == "inter-leaf" => return Ok(ProbePairs::InterLeaf),
+            Value::Int(n) if u32::try_from(*n).is_ok() => return Ok(ProbePairs::Count(*n as u32)),
+            Value::Text(t) => t.split(',').map(pair).collect(),
+            Value::List(list) => list.iter().map(|t| pair(t)).collect(),
+            _ => None,
+        };
+        let message = "expected \"random\", \"inter-leaf\", a number of pairs, or pairs of hosts such as [\"0-16\"]";
+        listed.map(ProbePairs::Listed).ok_or_else(|| ValueError(message.into()))
+    }
+}
+
 params! {
     /// What every traffic has.
     pub struct TrafficCommon {
@@ -170,6 +211,19 @@ params! {
     }
 }
 params! {
+    /// Ping-pong of a small message, to measure round-trip times.
+    pub struct ProbeParams {
+        /// Who asks whom: "random" (every host a random other one), "inter-leaf" (every host one on another leaf), a
+        /// number of random pairs, or the pairs themselves, as in ["0-16", "3-20"].
+        pub pairs: ProbePairs = ProbePairs::Random,
+        /// From one question of a pair to its next; a question waits for the answer to the last one. The first is asked
+        /// at a random time within the first period.
+        pub period: Time = Time::from_us(100),
+        /// Bytes of a question, and of its answer.
+        pub size: Bytes = Bytes(64),
+    }
+}
+params! {
     /// Flows from a list.
     pub struct FlowsParams {
         /// CSV file with the header start_us,src,dst,bytes and an optional class; relative to the scenario file. Times
@@ -194,6 +248,7 @@ const RANDOM: About =
     about("every host sends one flow to a random host; receivers may collide", "Hedera, NSDI 2010 §6; Presto §5");
 const SHUFFLE: About = about("every host sends to every other, a few at a time", "Hedera, NSDI 2010 §6; Presto §5");
 const RPC: About = about("clients that ask again as soon as they are answered", "");
+const PROBE: About = about("ping-pong of a small message, which measures round-trip times and makes no flows", "");
 const FLOWS: About = about("flows from a file", "");
 
 registry! {
@@ -208,5 +263,6 @@ registry! {
     "random" => Random { RandomParams; RANDOM },
     "shuffle" => Shuffle { ShuffleParams; SHUFFLE },
     "rpc" => Rpc { RpcParams; RPC },
+    "probe" => Probe { ProbeParams; PROBE },
     "flows" => Flows { FlowsParams; FLOWS },
 }

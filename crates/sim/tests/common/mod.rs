@@ -3,7 +3,8 @@
 #![allow(dead_code)]
 
 use millpond_core::Time;
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_core::packet::flags;
+use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
@@ -14,6 +15,9 @@ use std::convert::Infallible;
 pub struct Records {
     pub flows: Vec<FlowRecord>,
     pub queries: Vec<QueryRecord>,
+    pub rtts: Vec<Time>,
+    pub queues: Vec<QueueRecord>,
+    pub packets: Vec<PacketRecord>,
     /// End the run when this many flows are over.
     pub stop_after: Option<u64>,
 }
@@ -26,6 +30,18 @@ impl Observer for Records {
     }
     fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
         self.queries.push(*record);
+        Ok(())
+    }
+    fn rtt(&mut self, rtt: Time) -> Result<(), Infallible> {
+        self.rtts.push(rtt);
+        Ok(())
+    }
+    fn queue(&mut self, record: &QueueRecord) -> Result<(), Infallible> {
+        self.queues.push(*record);
+        Ok(())
+    }
+    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
+        self.packets.push(*record);
         Ok(())
     }
     fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
@@ -57,8 +73,29 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
     let Outcome { simulated, audit, hosts, marked, deflected, pairs, queue_bytes_max, .. } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pairs:?} {queue_bytes_max}\n{:?}\n{:?}",
-        records.flows, records.queries
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pairs:?} {queue_bytes_max}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        records.flows,
+        records.queries,
+        records.rtts,
+        records.queues,
+        records.packets.iter().map(seen).collect::<Vec<_>>()
+    )
+}
+
+/// What a capture shows of a packet: slots of connections, which a packet carries too, are partitions' own.
+fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
+    let p = record.packet;
+    let seq = if p.is_data() { p.seq } else { 0 };
+    let ack = if p.has(flags::ACK) { p.ack } else { 0 };
+    (
+        record.at,
+        record.tap,
+        record.outgoing,
+        p.flow,
+        p.src,
+        p.dst,
+        (seq, ack, p.payload, p.size, p.flags, p.ecn, p.ttl),
+        record.sack,
     )
 }
 

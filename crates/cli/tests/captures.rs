@@ -1,0 +1,232 @@
+//! What a run writes beside its flows, as other programs read it.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SCENARIO: &str = r#"
+    name = "captures"
+    duration = "4ms"
+    [topology]
+    kind = "leaf-spine"
+    leaves = 2
+    spines = 2
+    hosts-per-leaf = 8
+    [switch]
+    buffer = { kind = "per-port", size = "60KB" }
+    marking = { kind = "ecn", threshold-packets = 15 }
+    path = { kind = "spray" }
+    [transport]
+    kind = "dctcp"
+    min-rto = "500us"
+    [capture]
+    queues = "10us"
+    pcap = ["host3", "leaf0:3", "leaf0:8"]
+    trace = true
+    [[failure]]
+    link = ["leaf0", "spine1"]
+    at = "1ms"
+    until = "2ms"
+    detect = "100us"
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.6
+    [[traffic]]
+    name = "incast"
+    kind = "incast"
+    degree = 12
+    response = "30KB"
+    request = 250
+    count = 10
+    period = "300us"
+    receiver = 3
+    [[traffic]]
+    name = "probe"
+    kind = "probe"
+    period = "50us"
+"#;
+
+/// A folder with a result, removed at the end.
+struct Run(PathBuf);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Run {
+    fn new(name: &str, extra: &[&str]) -> Run {
+        let folder = std::env::temp_dir().join(format!("millpond-captures-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let run = Run(folder);
+        std::fs::write(run.0.join("captures.toml"), SCENARIO).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        command.args(["run", "captures.toml", "--out", "out", "--quiet", "--json"]).args(extra).current_dir(&run.0);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        run
+    }
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join("out").join(name)
+    }
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.file(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+}
+
+const FILES: [&str; 7] = [
+    "flows.parquet",
+    "queries.parquet",
+    "queues.parquet",
+    "host3.pcapng",
+    "leaf0-3.pcapng",
+    "leaf0-8.pcapng",
+    "trace.json",
+];
+
+#[test]
+fn every_file_is_the_same_however_it_is_run() {
+    let one = Run::new("one", &["--threads", "1"]);
+    let ways: [&[&str]; 3] = [
+        &["--threads", "2"],
+        &["--set", "engine.partitions=one"],
+        &["--set", "engine.ports=general", "--threads", "3"],
+    ];
+    for (i, way) in ways.iter().enumerate() {
+        let other = Run::new(&format!("way{i}"), way);
+        for file in FILES {
+            assert!(one.bytes(file).len() > 500, "{file}");
+            assert!(one.bytes(file) == other.bytes(file), "{file} differs with {way:?}");
+        }
+        let summary = |run: &Run| {
+            let mut summary: Value = serde_json::from_slice(&run.bytes("summary.json")).unwrap();
+            summary["run"] = Value::Null;
+            summary
+        };
+        assert_eq!(summary(&one), summary(&other));
+        assert!(summary(&one)["rtt_us"]["count"].as_u64().unwrap() > 500);
+        assert!(summary(&one)["packets"]["dropped_by"]["link-down"].as_u64().unwrap() > 10);
+        assert!(!one.file(".spill-trace").exists());
+    }
+}
+
+/// The trace event format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+#[test]
+fn the_trace_keeps_to_its_format() {
+    let run = Run::new("trace", &[]);
+    let trace: Value = serde_json::from_slice(&run.bytes("trace.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let (mut open, mut counters, mut named, mut used) =
+        (std::collections::BTreeMap::new(), 0, std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+    for e in events {
+        let pid = e["pid"].as_u64().unwrap();
+        let text = |key: &str| e[key].as_str().unwrap_or_else(|| panic!("{key} of {e}")).to_string();
+        let ts = || e["ts"].as_f64().unwrap_or_else(|| panic!("ts of {e}"));
+        match e["ph"].as_str().unwrap() {
+            "M" if e["name"] == "process_name" => assert!(named.insert(pid) && e["args"]["name"].is_string()),
+            "M" => {}
+            "b" => {
+                used.insert(pid);
+                assert!(open.insert((text("cat"), text("id"), pid), ts()).is_none(), "{e}");
+            }
+            "e" => {
+                let began = open.remove(&(text("cat"), text("id"), pid)).unwrap_or_else(|| panic!("no begin for {e}"));
+                assert!(began <= ts());
+            }
+            "C" => {
+                used.insert(pid);
+                counters += 1;
+                assert!(ts() >= 0.0 && e["args"].as_object().unwrap().values().all(Value::is_number));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(named, used);
+    let ended = events.iter().filter(|e| e["ph"] == "e" && e["cat"] == "query").count();
+    assert!(counters > 100 && ended >= 2, "{counters} counters, {ended} queries");
+}
+
+fn tshark(file: &Path, args: &[&str]) -> Option<String> {
+    let output = match Command::new("tshark").arg("-r").arg(file).args(args).output() {
+        Ok(output) => output,
+        Err(e) => {
+            eprintln!("skipped: tshark cannot be run ({e}); apt-get install tshark");
+            return None;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+const CHECK: [&str; 4] = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+
+#[test]
+fn tshark_finds_nothing_malformed() {
+    for (name, extra) in [
+        ("pcap", &[][..]),
+        ("whole", &["--set", "capture.snaplen=off"][..]),
+        ("stamps", &["--set", "capture.snaplen=off", "--set", "capture.tcp-timestamps=true"][..]),
+    ] {
+        let run = Run::new(name, extra);
+        for file in ["host3.pcapng", "leaf0-3.pcapng", "leaf0-8.pcapng"] {
+            let file = run.file(file);
+            let bad = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.expert.severity == 8388608";
+            let Some(found) = tshark(&file, &[&CHECK[..], &["-Y", bad]].concat()) else { return };
+            assert_eq!(found, "", "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn tshark_reads_what_was_written() {
+    let run = Run::new("fields", &["--set", "capture.snaplen=off"]);
+    let fields = [
+        "-T",
+        "fields",
+        "-e",
+        "frame.time_epoch",
+        "-e",
+        "ip.src",
+        "-e",
+        "ip.dst",
+        "-e",
+        "tcp.len",
+        "-e",
+        "ip.dsfield.ecn",
+        "-e",
+        "tcp.options.sack.count",
+        "-e",
+        "frame.len",
+        "-e",
+        "ip.len",
+    ];
+    let Some(text) =
+        tshark(&run.file("host3.pcapng"), &[&["-o", "tcp.relative_sequence_numbers:FALSE"][..], &fields].concat())
+    else {
+        return;
+    };
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    assert!(rows.len() > 1_000);
+    let mut last = 0.0;
+    for row in &rows {
+        let at: f64 = row[0].parse().unwrap();
+        assert!(at >= last && at < 0.004, "{row:?}");
+        assert!(row[0].split('.').nth(1).is_some_and(|digits| digits.len() == 9), "{row:?}");
+        last = at;
+        // Host 3 is 10.0.0.4, and it sends or receives.
+        assert!(row[1] == "10.0.0.4" || row[2] == "10.0.0.4", "{row:?}");
+        let number = |i: usize| row[i].parse::<u32>().unwrap();
+        assert_eq!(number(6), number(7) + 14);
+    }
+    for (what, found) in [
+        ("sent", rows.iter().any(|r| r[1] == "10.0.0.4")),
+        ("full packets", rows.iter().any(|r| r[3] == "1460")),
+        ("marks", rows.iter().any(|r| r[4] == "3")),
+        ("SACK blocks", rows.iter().any(|r| !r[5].is_empty())),
+    ] {
+        assert!(found, "no {what}");
+    }
+}

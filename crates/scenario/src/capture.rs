@@ -1,0 +1,183 @@
+//! What a run records beside its flows (`[capture]`), and which links fail when (`[[failure]]`).
+//!
+//! Both name nodes as the topology does ("host3", "leaf0"); a port is "leaf0:4".
+//!
+//! Invariant: recording changes no other result, and a plan names only ports and links that exist.
+
+use crate::error::{Problem, Report, nearest};
+use crate::plan::{CapturePlan, FailurePlan, Tap};
+use crate::settings::Settings;
+use crate::topology::{End, Topology};
+use millpond_core::{Bytes, Time, params};
+use std::collections::BTreeSet;
+
+params! {
+    /// The table `[capture]`: what a run records beside its flows.
+    pub struct CaptureParams {
+        /// Time from one sample of the switch ports' queues to the next, for queues.parquet; off means none. A port has a
+        /// row for each sample at which it holds a packet, and one with zeros for the first at which it holds none again.
+        pub queues: Option<Time> = None,
+        /// Hosts ("host3") and switch ports ("leaf0:4") whose packets are written, in both directions, to a pcapng file
+        /// of that name (host3.pcapng, leaf0-4.pcapng).
+        pub pcap: Vec<String> = Vec::new(),
+        /// Bytes of each captured packet that are kept, from its Ethernet header on; off means all.
+        pub snaplen: Option<Bytes> = Some(Bytes(96)),
+        /// Whether captured packets show TCP timestamps (RFC 7323, in microseconds). The simulated packet has no room for
+        /// them: each captured one is then 12 bytes longer than it was.
+        pub tcp_timestamps: bool = false,
+        /// Whether to write trace.json, a trace of flows by host and (where there are samples) of queues, for
+        /// ui.perfetto.dev or chrome://tracing.
+        pub trace: bool = false,
+    }
+}
+
+params! {
+    /// One `[[failure]]`: a link that is down for a while. A packet is lost if its link is down at any time between the
+    /// start of its transmission and its arrival.
+    pub struct FailureParams {
+        /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]. All links between them fail.
+        pub link: Vec<String> = Vec::new(),
+        /// When it goes down.
+        pub at: Time = Time::ZERO,
+        /// When it is up again; off means never.
+        pub until: Option<Time> = None,
+        /// How long the switches at both ends take to notice, each time. From then on they choose no port whose link is
+        /// down where a route has another; switches further away learn nothing.
+        pub detect: Time = Time::ZERO,
+    }
+}
+
+/// Shorter periods would make more samples than packets.
+const PERIOD_MIN: Time = Time::from_ns(10);
+
+/// A node by its name.
+enum Node {
+    Host(u32),
+    Switch(u32),
+}
+
+fn node(topology: &Topology, name: &str) -> Option<Node> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|n| n.to_string() == text);
+    if let Some(host) = name.strip_prefix("host").and_then(number) {
+        return (host < topology.hosts).then_some(Node::Host(host));
+    }
+    topology.switches.iter().position(|s| s.name == name).map(|i| Node::Switch(i as u32))
+}
+
+/// What to say of a name that no node has.
+fn unknown(topology: &Topology, name: &str) -> (Problem, String) {
+    let problem = Problem::Unknown { what: "node".into(), name: name.into() };
+    let help = match nearest(name, topology.switches.iter().map(|s| s.name.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let last = topology.switches.last().map_or("", |s| s.name.as_str());
+            format!(
+                "there are host0 to host{} and switches from {} to {last}",
+                topology.hosts - 1,
+                topology.switches[0].name
+            )
+        }
+    };
+    (problem, help)
+}
+
+/// The plan of what is recorded.
+pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) -> CapturePlan {
+    let c = &s.capture;
+    if c.queues.is_some_and(|period| period < PERIOD_MIN) {
+        let message = format!("{} is too short; {PERIOD_MIN} is the least", c.queues.unwrap_or_default());
+        report.value(s.place("capture.queues"), "capture.queues", message);
+    }
+    let snaplen = c.snaplen.map_or(u32::MAX as u64, Bytes::get);
+    if snaplen < 54 {
+        let message = format!("{snaplen} bytes do not hold the headers; 54 is the least");
+        report.value(s.place("capture.snaplen"), "capture.snaplen", message);
+    }
+    let mut taps: Vec<Tap> = Vec::new();
+    for name in &c.pcap {
+        match tap(topology, name) {
+            Ok(end) if taps.iter().any(|t| t.end == end) => {}
+            Ok(end) => taps.push(Tap { name: name.replace(':', "-"), end }),
+            Err((problem, help)) => report.help(s.place("capture.pcap"), problem, help),
+        }
+    }
+    if taps.len() > u16::MAX as usize {
+        report.value(s.place("capture.pcap"), "capture.pcap", "names more than 65535 places");
+    }
+    CapturePlan {
+        queues: c.queues,
+        taps,
+        snaplen: u32::try_from(snaplen).unwrap_or(u32::MAX),
+        tcp_timestamps: c.tcp_timestamps,
+        trace: c.trace,
+    }
+}
+
+/// The place that a text such as "host3" or "leaf0:4" names.
+fn tap(topology: &Topology, text: &str) -> Result<End, (Problem, String)> {
+    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    match (node(topology, name).ok_or_else(|| unknown(topology, name))?, port) {
+        (Node::Host(host), None) => Ok(End::Host(host)),
+        (Node::Switch(switch), Some(port)) => {
+            let ports = topology.switches[switch as usize].ports;
+            match port.parse::<u16>() {
+                Ok(port) if port < ports => Ok(End::Switch { switch, port }),
+                _ => {
+                    let problem = Problem::Unknown { what: format!("port of {name}"), name: port.into() };
+                    Err((problem, format!("it has ports 0 to {}", ports.saturating_sub(1))))
+                }
+            }
+        }
+        (Node::Host(_), Some(_)) => {
+            Err((Problem::Unknown { what: "port".into(), name: text.into() }, format!("a host has one port: {name}")))
+        }
+        (Node::Switch(_), None) => {
+            let problem = Problem::Unknown { what: "port".into(), name: text.into() };
+            Err((problem, format!("name one of the switch's ports, such as {name}:0")))
+        }
+    }
+}
+
+/// The plan of what fails.
+pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
+    let mut plans = Vec::new();
+    for (i, f) in s.failures.iter().enumerate() {
+        let place = |key: &str| s.place(&format!("failure.{i}.{key}"));
+        let until = f.until.unwrap_or(Time::MAX);
+        if until <= f.at {
+            report.value(place("until"), "failure.until", format!("{until} is not after {}", f.at));
+        }
+        let [a, b] = f.link.as_slice() else {
+            let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"]";
+            report.value(place("link"), "failure.link", message);
+            continue;
+        };
+        let mut ends = [a, b].map(|name| node(topology, name).ok_or_else(|| unknown(topology, name)));
+        let missing: Vec<_> = ends.iter_mut().filter_map(|e| e.as_ref().err().cloned()).collect();
+        for (problem, help) in missing {
+            report.help(place("link"), problem, help);
+        }
+        let [Ok(a), Ok(b)] = ends else { continue };
+        let links = links_between(topology, &a, &b);
+        if links.is_empty() {
+            let message = format!("there is no link between {} and {}", f.link[0], f.link[1]);
+            report.value(place("link"), "failure.link", message);
+        }
+        plans.extend(links.into_iter().map(|link| FailurePlan { link, at: f.at, until, detect: f.detect }));
+    }
+    plans
+}
+
+fn links_between(topology: &Topology, a: &Node, b: &Node) -> BTreeSet<u32> {
+    let is = |node: &Node, end: End| match (node, end) {
+        (Node::Host(h), End::Host(host)) => *h == host,
+        (Node::Switch(s), End::Switch { switch, .. }) => *s == switch,
+        _ => false,
+    };
+    let between = |l: &crate::topology::LinkSite| (is(a, l.a) && is(b, l.b)) || (is(b, l.a) && is(a, l.b));
+    let candidates: Vec<u32> = match (a, b) {
+        (Node::Host(h), _) | (_, Node::Host(h)) => vec![*h],
+        (Node::Switch(s), _) => topology.wiring[*s as usize].clone(),
+    };
+    candidates.into_iter().filter(|l| between(&topology.links[*l as usize])).collect()
+}

@@ -1,0 +1,450 @@
+//! Any network: a list of hosts, switches and links, from a JSON file or from the scenario itself.
+//!
+//! ```json
+//! { "hosts": 2,
+//!   "switches": [ { "name": "left" }, { "name": "right" }, { "name": "middle", "tier": 1 } ],
+//!   "links": [ { "a": "host0", "b": "left", "rate": "10Gbps", "delay": "1us" }, … ] }
+//! ```
+//!
+//! Hosts are host0 up to host(n−1), and each has one link, to a switch. Switches with hosts are of tier 0 and become the
+//! first; the others follow by their tier, which is (where it is not given) their distance from the nearest switch with
+//! hosts. Ports are numbered in the order of the links, those to hosts first. Routes are all shortest paths, in hops.
+//!
+//! Invariant: what is wrong is told with its place in the list ("links[3].b"), and no two hosts are without a path.
+
+use super::builder::{Builder, Checks};
+use super::{Fault, FileParams, Topology};
+use crate::error::suggestion;
+use millpond_core::params::{Field, Form, Value, ValueError};
+use millpond_core::switch::route::{Attachment, Routes};
+use millpond_core::{Rate, Time};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Longer lists of routes would not fit a machine.
+const ROUTES_MAX: usize = 200_000_000;
+const FAR: u16 = u16::MAX;
+
+/// The list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EdgeList {
+    /// How many hosts.
+    pub hosts: u32,
+    /// The switches.
+    pub switches: Vec<SwitchEntry>,
+    /// The links.
+    pub links: Vec<LinkEntry>,
+}
+
+/// One switch of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchEntry {
+    /// Its name.
+    pub name: String,
+    /// Its tier, where it is given.
+    pub tier: Option<u8>,
+}
+
+/// One link of the list, each way the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkEntry {
+    /// One end.
+    pub a: String,
+    /// The other.
+    pub b: String,
+    /// Its rate.
+    pub rate: Rate,
+    /// Its propagation delay.
+    pub delay: Time,
+}
+
+/// An edge list as a parameter: a table of a scenario.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph(pub Option<Arc<EdgeList>>);
+
+impl Field for Graph {
+    const FORM: Form = Form::Text;
+    const OPTIONAL: bool = true;
+    fn to_value(&self) -> Value {
+        if self.0.is_some() { Value::Text("graph".into()) } else { Value::Off }
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::Off => Ok(Graph(None)),
+            _ => Err(ValueError("expected a table { hosts = …, switches = […], links = […] }".into())),
+        }
+    }
+}
+
+impl EdgeList {
+    /// Reads a JSON text.
+    pub fn parse(text: &str) -> Result<EdgeList, String> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        EdgeList::from_json(&value)
+    }
+
+    /// Reads a JSON value; a message names the place of what is wrong.
+    pub(crate) fn from_json(value: &serde_json::Value) -> Result<EdgeList, String> {
+        let top = Object::new(value, String::new(), &["hosts", "switches", "links"])?;
+        let hosts = top.get("hosts")?.as_u64().and_then(|n| u32::try_from(n).ok());
+        let mut list = EdgeList { hosts: hosts.ok_or("hosts: expected a whole number")?, ..EdgeList::default() };
+        for (i, item) in top.list("switches")?.iter().enumerate() {
+            let object = Object::new(item, format!("switches[{i}]"), &["name", "tier"])?;
+            let tier = match item.get("tier") {
+                None => None,
+                Some(tier) => {
+                    let number = tier.as_u64().filter(|t| *t < 256);
+                    Some(number.ok_or_else(|| format!("switches[{i}].tier: expected a number from 0 to 255"))? as u8)
+                }
+            };
+            list.switches.push(SwitchEntry { name: object.text("name")?, tier });
+        }
+        for (i, item) in top.list("links")?.iter().enumerate() {
+            let object = Object::new(item, format!("links[{i}]"), &["a", "b", "rate", "delay"])?;
+            let rate = object.text("rate")?.parse().map_err(|e| format!("links[{i}].rate: {e}"))?;
+            let delay = object.text("delay")?.parse().map_err(|e| format!("links[{i}].delay: {e}"))?;
+            list.links.push(LinkEntry { a: object.text("a")?, b: object.text("b")?, rate, delay });
+        }
+        Ok(list)
+    }
+}
+
+/// A JSON object with its place.
+struct Object<'a> {
+    value: &'a serde_json::Value,
+    place: String,
+}
+
+impl<'a> Object<'a> {
+    fn new(value: &'a serde_json::Value, place: String, keys: &[&str]) -> Result<Object<'a>, String> {
+        let object = Object { value, place };
+        let map = value.as_object().ok_or_else(|| object.at("", "expected a table"))?;
+        match map.keys().find(|key| !keys.contains(&key.as_str())) {
+            None => Ok(object),
+            Some(key) => {
+                let help = suggestion(key, keys).map(|help| format!(" ({help})")).unwrap_or_default();
+                Err(object.at(key, &format!("unknown key{help}")))
+            }
+        }
+    }
+    fn at(&self, key: &str, message: &str) -> String {
+        let dot = if self.place.is_empty() || key.is_empty() { "" } else { "." };
+        let place = format!("{}{dot}{key}", self.place);
+        if place.is_empty() { message.to_string() } else { format!("{place}: {message}") }
+    }
+    fn get(&self, key: &str) -> Result<&'a serde_json::Value, String> {
+        self.value.get(key).ok_or_else(|| self.at(key, "is missing"))
+    }
+    fn text(&self, key: &str) -> Result<String, String> {
+        let text = self.get(key)?.as_str();
+        text.map(str::to_string).ok_or_else(|| self.at(key, "expected a text"))
+    }
+    fn list(&self, key: &str) -> Result<&'a Vec<serde_json::Value>, String> {
+        self.get(key)?.as_array().ok_or_else(|| self.at(key, "expected a list"))
+    }
+}
+
+/// An end of a link before ports are numbered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Host(u32),
+    Switch(usize),
+}
+
+/// The list with its names looked up.
+struct Graphed<'a> {
+    list: &'a EdgeList,
+    ends: Vec<(Place, Place)>,
+    /// By host: its link.
+    host_links: Vec<usize>,
+    has_hosts: Vec<bool>,
+}
+
+pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
+    let key = if p.path.is_some() { "path" } else { "graph" };
+    let fault = |message: String| vec![(key, message)];
+    let Some(list) = &p.graph.0 else {
+        return Err(fault("a topology from a file needs its path".into()));
+    };
+    let graph = Graphed::new(list).map_err(fault)?;
+    let mut checks = Checks::default();
+    let leaves = graph.has_hosts.iter().filter(|has| **has).count();
+    checks.leaves(leaves as u64, key);
+    checks.links(list.links.len() as u64, key);
+    checks.require(leaves * list.switches.len() <= ROUTES_MAX, key, || "makes too many routes for any machine".into());
+    for link in &list.links {
+        checks.rate(link.rate, key);
+        checks.delay(link.delay, key);
+    }
+    checks.done()?;
+    graph.topology().map_err(fault)
+}
+
+impl<'a> Graphed<'a> {
+    fn new(list: &'a EdgeList) -> Result<Graphed<'a>, String> {
+        let mut numbers = HashMap::new();
+        for (i, switch) in list.switches.iter().enumerate() {
+            let name = switch.name.as_str();
+            let bad = name.is_empty() || name.contains([':', ',', '/']) || name.chars().any(char::is_control);
+            if bad || host_number(name).is_some() {
+                return Err(format!("switches[{i}].name: {name:?} cannot name a switch"));
+            }
+            if numbers.insert(name, i).is_some() {
+                return Err(format!("switches[{i}].name: two switches are called {name:?}"));
+            }
+        }
+        let mut graph = Graphed {
+            list,
+            ends: Vec::with_capacity(list.links.len()),
+            host_links: vec![usize::MAX; list.hosts.min(list.links.len() as u32) as usize],
+            has_hosts: vec![false; list.switches.len()],
+        };
+        for (i, link) in list.links.iter().enumerate() {
+            let find = |key: &str, name: &str| match (host_number(name), numbers.get(name)) {
+                (Some(host), _) if host < list.hosts => Ok(Place::Host(host)),
+                (Some(_), _) => Err(format!("links[{i}].{key}: there is no {name}; there are {} hosts", list.hosts)),
+                (None, Some(switch)) => Ok(Place::Switch(*switch)),
+                (None, None) => Err(format!("links[{i}].{key}: there is no node {name:?}")),
+            };
+            let ends = (find("a", &link.a)?, find("b", &link.b)?);
+            graph.connect(i, ends)?;
+        }
+        let lonely = (0..list.hosts).find(|h| graph.host_links.get(*h as usize).is_none_or(|l| *l == usize::MAX));
+        match lonely {
+            Some(host) => Err(format!("host{host} has no link")),
+            None => Ok(graph),
+        }
+    }
+
+    fn connect(&mut self, link: usize, ends: (Place, Place)) -> Result<(), String> {
+        match ends {
+            (Place::Host(host), Place::Switch(switch)) | (Place::Switch(switch), Place::Host(host)) => {
+                let slot = self.host_links.get_mut(host as usize).ok_or("there are fewer links than hosts")?;
+                if *slot != usize::MAX {
+                    return Err(format!("links[{link}]: host{host} has a link already, links[{slot}]"));
+                }
+                *slot = link;
+                self.has_hosts[switch] = true;
+                self.ends.push((Place::Host(host), Place::Switch(switch)));
+            }
+            (Place::Host(_), Place::Host(_)) => return Err(format!("links[{link}]: two hosts need a switch between")),
+            (a, b) if a == b => return Err(format!("links[{link}]: a link from a switch to itself")),
+            ends => self.ends.push(ends),
+        }
+        Ok(())
+    }
+
+    /// By switch: (neighbour, link), in the order of the links.
+    fn neighbours(&self) -> Vec<Vec<(usize, usize)>> {
+        let mut list = vec![Vec::new(); self.list.switches.len()];
+        for (link, ends) in self.ends.iter().enumerate() {
+            if let (Place::Switch(a), Place::Switch(b)) = *ends {
+                list[a].push((b, link));
+                list[b].push((a, link));
+            }
+        }
+        list
+    }
+
+    fn tiers(&self, neighbours: &[Vec<(usize, usize)>]) -> Result<Vec<u8>, String> {
+        let leaves = (0..self.has_hosts.len()).filter(|s| self.has_hosts[*s]);
+        let far = distances(neighbours, leaves);
+        let tier = |(i, switch): (usize, &SwitchEntry)| match (self.has_hosts[i], switch.tier) {
+            (true, None | Some(0)) => Ok(0),
+            (true, Some(_)) => Err(format!("switches[{i}].tier: a switch with hosts is of tier 0")),
+            (false, Some(0)) => Err(format!("switches[{i}].tier: a switch without hosts is of tier 1 or above")),
+            (false, Some(tier)) => Ok(tier),
+            (false, None) => Ok(far[i].clamp(1, 255) as u8),
+        };
+        self.list.switches.iter().enumerate().map(tier).collect()
+    }
+
+    fn topology(&self) -> Result<Topology, String> {
+        let neighbours = self.neighbours();
+        let tiers = self.tiers(&neighbours)?;
+        let mut order: Vec<usize> = (0..tiers.len()).collect();
+        order.sort_by_key(|s| tiers[*s]);
+        let mut rank = vec![0u32; tiers.len()];
+        order.iter().enumerate().for_each(|(new, old)| rank[*old] = new as u32);
+        // Ports: hosts first, then the other links, each in the order of the list.
+        let mut used = vec![0u32; tiers.len()];
+        let mut port = |switch: usize| {
+            used[switch] += 1;
+            used[switch] - 1
+        };
+        let mut hosts = Vec::with_capacity(self.host_links.len());
+        let mut links = Vec::new();
+        let mut by_list: Vec<usize> = (0..self.ends.len()).collect();
+        by_list.sort_by_key(|l| !matches!(self.ends[*l].0, Place::Host(_)));
+        for link in by_list {
+            match self.ends[link] {
+                (Place::Host(host), Place::Switch(switch)) => hosts.push((host, switch, port(switch), link)),
+                (Place::Switch(a), Place::Switch(b)) => {
+                    let (a, b) = if tiers[b] < tiers[a] { (b, a) } else { (a, b) };
+                    links.push(((a, port(a)), (b, port(b)), link));
+                }
+                _ => {}
+            }
+        }
+        hosts.sort_unstable();
+        if let Some(s) = used.iter().position(|ports| *ports > 65_535) {
+            return Err(format!("{} has {} ports; 65535 is the most", self.list.switches[s].name, used[s]));
+        }
+        let mut net = Builder::default();
+        for &s in &order {
+            let pod = self.has_hosts[s].then_some(rank[s]);
+            net.switch(self.list.switches[s].name.clone(), tiers[s], pod, used[s]);
+        }
+        for (_, switch, port, link) in hosts {
+            let entry = &self.list.links[link];
+            net.host(rank[switch], port, entry.rate, entry.delay);
+        }
+        let mut towards = vec![Vec::new(); tiers.len()];
+        for ((a, pa), (b, pb), link) in links {
+            let entry = &self.list.links[link];
+            net.connect((rank[a], pa), (rank[b], pb), entry.rate, entry.delay);
+            towards[a].push((b, pa as u16));
+            towards[b].push((a, pb as u16));
+        }
+        let leaves = self.has_hosts.iter().filter(|has| **has).count();
+        let far: Vec<Vec<u16>> = order[..leaves].iter().map(|leaf| distances(&neighbours, [*leaf])).collect();
+        if let Some((leaf, other)) = self.cut(&order[..leaves], &far) {
+            return Err(format!("no path leads from {leaf} to {other}"));
+        }
+        Ok(net.finish(|attachment| order.iter().map(|s| routes(*s, &rank, &towards[*s], &far, attachment)).collect()))
+    }
+
+    /// Two switches with hosts that do not reach each other.
+    fn cut(&self, leaves: &[usize], far: &[Vec<u16>]) -> Option<(&str, &str)> {
+        let from_first = far.first()?;
+        let other = leaves.iter().find(|leaf| from_first[**leaf] == FAR)?;
+        Some((&self.list.switches[leaves[0]].name, &self.list.switches[*other].name))
+    }
+}
+
+fn host_number(name: &str) -> Option<u32> {
+    name.strip_prefix("host")?.parse().ok().filter(|n| name == format!("host{n}"))
+}
+
+/// Hops from the nearest of `from`, by switch.
+fn distances(neighbours: &[Vec<(usize, usize)>], from: impl IntoIterator<Item = usize>) -> Vec<u16> {
+    let mut far = vec![FAR; neighbours.len()];
+    let mut queue: VecDeque<usize> = from.into_iter().collect();
+    queue.iter().for_each(|s| far[*s] = 0);
+    while let Some(at) = queue.pop_front() {
+        for &(next, _) in &neighbours[at] {
+            if far[next] == FAR {
+                far[next] = far[at].saturating_add(1).min(FAR - 1);
+                queue.push_back(next);
+            }
+        }
+    }
+    far
+}
+
+/// The routes of one switch: towards each leaf, its ports to neighbours that are one hop nearer.
+fn routes(
+    switch: usize,
+    rank: &[u32],
+    ports: &[(usize, u16)],
+    far: &[Vec<u16>],
+    attachment: &Arc<Attachment>,
+) -> Routes {
+    let own = (rank[switch] < far.len() as u32).then_some(rank[switch] as u16);
+    let towards = |far: &Vec<u16>| {
+        let nearer = |(next, _): &&(usize, u16)| far[*next] < far[switch];
+        let mut list: Vec<u16> = ports.iter().filter(nearer).map(|(_, port)| *port).collect();
+        list.sort_unstable();
+        list
+    };
+    let towards: Vec<Vec<u16>> = far.iter().map(towards).collect();
+    Routes::new(attachment.clone(), own, &towards)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::End;
+    use super::*;
+
+    const DIAMOND: &str = r#"{ "hosts": 3,
+        "switches": [ { "name": "up" }, { "name": "down", "tier": 1 }, { "name": "left" }, { "name": "right" } ],
+        "links": [ { "a": "up", "b": "left", "rate": "40Gbps", "delay": "2us" },
+                   { "a": "host1", "b": "left", "rate": "10Gbps", "delay": "1us" },
+                   { "a": "left", "b": "down", "rate": "40Gbps", "delay": "2us" },
+                   { "a": "right", "b": "host2", "rate": "10Gbps", "delay": "1us" },
+                   { "a": "right", "b": "up", "rate": "40Gbps", "delay": "2us" },
+                   { "a": "left", "b": "host0", "rate": "25Gbps", "delay": "1us" },
+                   { "a": "down", "b": "right", "rate": "40Gbps", "delay": "3us" } ] }"#;
+
+    fn of(text: &str) -> Result<Topology, String> {
+        let list = EdgeList::parse(text)?;
+        let p = FileParams { path: None, graph: Graph(Some(Arc::new(list))) };
+        build(&p).map_err(|faults| faults[0].1.clone())
+    }
+
+    #[test]
+    fn a_diamond_by_hand() {
+        let t = of(DIAMOND).unwrap();
+        let names: Vec<&str> = t.switches.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!((names, t.hosts, t.leaves()), (vec!["left", "right", "up", "down"], 3, 2));
+        // left: ports 0 (host1, which comes first in the list), 1 (host0), 2 (up), 3 (down).
+        assert_eq!(t.attachment.hosts, [(0, 1), (0, 0), (1, 0)]);
+        assert_eq!(t.routes[0].towards(2), &[2, 3]);
+        assert_eq!(t.routes[1].towards(0), &[1, 2]);
+        assert_eq!(t.routes[2].towards(0), &[0]);
+        assert_eq!(t.routes[2].towards(2), &[1]);
+        assert_eq!(t.links[0].rate, Rate::from_gbps(25));
+        assert_eq!((t.links[0].a, t.links[0].b), (End::Host(0), End::Switch { switch: 0, port: 1 }));
+        assert_eq!(t.links[t.link_at(1, 2) as usize].delay, Time::from_us(3));
+        assert!(t.is_multipath());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let wrong = |from: &str, to: &str, message: &str| {
+            let text = DIAMOND.replacen(from, to, 1);
+            assert_ne!(text, DIAMOND);
+            let e = of(&text).unwrap_err();
+            assert!(e.contains(message), "{e}");
+        };
+        wrong("\"host2\"", "\"host3\"", "links[3].b: there is no host3");
+        wrong("\"host2\"", "\"host1\"", "links[3]: host1 has a link already");
+        wrong("\"hosts\": 3", "\"hosts\": 4", "host3 has no link");
+        wrong("\"b\": \"down\"", "\"b\": \"dwon\"", "links[2].b: there is no node \"dwon\"");
+        wrong("25Gbps", "25Gpbs", "links[5].rate");
+        wrong("\"tier\"", "\"teir\"", "switches[1].teir: unknown key (did you mean `tier`?)");
+        wrong("\"tier\": 1", "\"tier\": 0", "switches[1].tier");
+        wrong("\"a\": \"up\"", "\"a\": \"left\"", "links[0]: a link from a switch to itself");
+        wrong("\"delay\": \"3us\"", "\"dalay\": \"3us\"", "unknown key");
+        wrong("}, {", "} {", "line 2");
+        let apart = DIAMOND.replace("\"a\": \"right\", \"b\": \"up\"", "\"a\": \"left\", \"b\": \"up\"");
+        let apart = apart.replace("\"a\": \"down\", \"b\": \"right\"", "\"a\": \"down\", \"b\": \"left\"");
+        assert!(of(&apart).unwrap_err().contains("no path leads from left to right"));
+    }
+
+    /// The list of a built-in topology gives its routes.
+    #[test]
+    fn a_fat_tree_as_a_list_has_the_same_routes() {
+        let built = super::super::fat_tree::build(&super::super::FatTreeParams { k: 4, ..Default::default() }).unwrap();
+        let name = |end: End| match end {
+            End::Host(h) => format!("host{h}"),
+            End::Switch { switch, .. } => built.switches[switch as usize].name.clone(),
+        };
+        let list = EdgeList {
+            hosts: built.hosts,
+            switches: built.switches.iter().map(|s| SwitchEntry { name: s.name.clone(), tier: None }).collect(),
+            links: (built.links.iter())
+                .map(|l| LinkEntry { a: name(l.a), b: name(l.b), rate: l.rate, delay: l.delay })
+                .collect(),
+        };
+        let t = build(&FileParams { path: None, graph: Graph(Some(Arc::new(list))) }).unwrap();
+        for (a, b) in t.switches.iter().zip(&built.switches) {
+            assert_eq!((&a.name, a.tier, a.ports), (&b.name, b.tier, b.ports));
+        }
+        for switch in 0..t.switches.len() {
+            for host in 0..t.hosts {
+                assert_eq!(t.routes[switch].towards(host), built.routes[switch].towards(host));
+            }
+        }
+    }
+}

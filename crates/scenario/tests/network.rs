@@ -1,0 +1,127 @@
+//! Topologies from a file, captures and failures: from text to plan, and what is wrong with its place.
+
+use millpond_core::Time;
+use millpond_scenario::topology::End;
+use millpond_scenario::{Plan, Scenario};
+use std::path::{Path, PathBuf};
+
+const RING: &str = r#"{ "hosts": 3, "switches": [{ "name": "a" }, { "name": "b" }, { "name": "c" }],
+  "links": [
+    { "a": "host0", "b": "a", "rate": "10Gbps", "delay": "1us" },
+    { "a": "host1", "b": "b", "rate": "10Gbps", "delay": "1us" },
+    { "a": "host2", "b": "c", "rate": "10Gbps", "delay": "1us" },
+    { "a": "a", "b": "b", "rate": "40Gbps", "delay": "2us" },
+    { "a": "b", "b": "c", "rate": "40Gbps", "delay": "2us" },
+    { "a": "c", "b": "a", "rate": "40Gbps", "delay": "2us" } ] }"#;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn with(name: &str, json: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("millpond-network-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("ring.json"), json).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn plan_in(base: &Path, text: &str) -> Result<Plan, String> {
+    let scenario = Scenario::parse("t.toml", text).map_err(|e| e.to_string())?.with_base(base);
+    scenario.plan(None, &[], None).map_err(|e| e.to_string())
+}
+
+const FILE: &str = "duration = \"1ms\"\n[topology]\nkind = \"file\"\npath = \"ring.json\"\n";
+
+#[test]
+fn a_network_from_a_file_is_inlined_in_the_resolved_scenario() {
+    let folder = Folder::with("inlined", RING);
+    let plan = plan_in(&folder.0, FILE).unwrap();
+    assert_eq!((plan.topology.hosts, plan.topology.switches.len(), plan.topology.links.len()), (3, 3, 6));
+    // a: host0, then the links to b and c.
+    assert_eq!(plan.topology.routes[0].towards(1), &[1]);
+    assert_eq!(plan.topology.routes[0].towards(2), &[2]);
+    let again = plan_in(Path::new("/nowhere"), &plan.resolved).unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
+    assert_eq!(again.resolved, plan.resolved);
+    assert_eq!(format!("{:?}", again.topology), format!("{:?}", plan.topology));
+}
+
+#[test]
+fn what_is_wrong_in_the_file_is_told_with_file_and_place() {
+    let wrong = |name: &str, json: &str, message: &str| {
+        let folder = Folder::with(name, json);
+        let e = plan_in(&folder.0, FILE).unwrap_err();
+        assert!(e.starts_with("t.toml:4:8: ring.json: ") && e.contains(message), "{e}");
+    };
+    wrong("syntax", &RING.replace("\"hosts\": 3,", "\"hosts\": 3"), "line 1 column");
+    wrong(
+        "node",
+        &RING.replace("\"b\": \"c\", \"rate\": \"40", "\"b\": \"d\", \"rate\": \"40"),
+        "links[4].b: there is no node \"d\"",
+    );
+    wrong(
+        "apart",
+        &RING
+            .replace("\"a\": \"b\", \"b\": \"c\"", "\"a\": \"b\", \"b\": \"a\"")
+            .replace("\"a\": \"c\", \"b\": \"a\"", "\"a\": \"b\", \"b\": \"a\""),
+        "no path leads from a to c",
+    );
+    wrong("slow", &RING.replacen("40Gbps", "1bps", 1), "too slow");
+    let e = plan_in(Path::new("/nowhere"), FILE).unwrap_err();
+    assert!(e.contains("ring.json: cannot be read"), "{e}");
+    let e = plan_in(Path::new("."), "duration = \"1ms\"\n[topology]\nkind = \"file\"\n").unwrap_err();
+    assert!(e.contains("[topology] needs `path`"), "{e}");
+}
+
+const SMALL: &str = "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n";
+
+#[test]
+fn captures_name_hosts_and_ports() {
+    let text = format!(
+        "{SMALL}[capture]\nqueues = \"10us\"\npcap = [\"host3\", \"leaf1:3\", \"host3\"]\nsnaplen = \"off\"\ntrace = true\n"
+    );
+    let plan = plan_in(Path::new("."), &text).unwrap();
+    let taps: Vec<(&str, End)> = plan.capture.taps.iter().map(|t| (t.name.as_str(), t.end)).collect();
+    assert_eq!(taps, [("host3", End::Host(3)), ("leaf1-3", End::Switch { switch: 1, port: 3 })]);
+    assert_eq!((plan.capture.queues, plan.capture.snaplen), (Some(Time::from_us(10)), u32::MAX));
+    let again = plan_in(Path::new("."), &plan.resolved).unwrap();
+    assert_eq!(again.resolved, plan.resolved);
+    let scenario = Scenario::parse("t.toml", SMALL).unwrap();
+    let set = [("capture.pcap".to_string(), "host0, spine1:0".to_string())];
+    assert_eq!(scenario.plan(None, &set, None).unwrap().capture.taps.len(), 2);
+}
+
+#[test]
+fn failures_name_links() {
+    let text = format!(
+        "{SMALL}[[failure]]\nlink = [\"spine1\", \"leaf0\"]\nat = \"10us\"\nuntil = \"1ms\"\ndetect = \"5us\"\n[[failure]]\nlink = [\"host1\", \"leaf0\"]\nat = \"0us\"\n"
+    );
+    let plan = plan_in(Path::new("."), &text).unwrap();
+    let links: Vec<u32> = plan.failures.iter().map(|f| f.link).collect();
+    assert_eq!(links, [5, 1]);
+    assert_eq!(plan.failures[1].until, Time::MAX);
+    assert_eq!(plan_in(Path::new("."), &plan.resolved).unwrap().failures, plan.failures);
+}
+
+#[test]
+fn unknown_nodes_and_links_are_told_with_their_place() {
+    let wrong = |extra: &str, message: &str| {
+        let e = plan_in(Path::new("."), &format!("{SMALL}{extra}")).unwrap_err();
+        assert!(e.starts_with("t.toml:7:") && e.contains(message), "{e}");
+    };
+    wrong("[capture]\npcap = [\"host4\"]\n", "no node \"host4\"");
+    wrong("[capture]\npcap = [\"laef0:1\"]\n", "did you mean `leaf0`");
+    wrong("[capture]\npcap = [\"leaf0:4\"]\n", "it has ports 0 to 3");
+    wrong("[capture]\npcap = [\"leaf0\"]\n", "such as leaf0:0");
+    wrong("[capture]\nsnaplen = 20\n", "do not hold the headers");
+    wrong("[capture]\nqueues = \"1ns\"\n", "too short");
+    wrong("[capture]\nqueue = \"1us\"\n", "did you mean `queues`");
+    wrong("[[failure]]\nlink = [\"leaf0\", \"leaf1\"]\nat = \"1us\"\n", "there is no link between");
+    wrong("[[failure]]\nlink = [\"leaf0\", \"spine7\"]\nat = \"1us\"\n", "no node \"spine7\"");
+    wrong("[[failure]]\nlink = \"leaf0\"\nat = \"1us\"\n", "two ends");
+}

@@ -1,0 +1,213 @@
+//! Failures, samples, captures and probes, by hand.
+
+mod common;
+
+use common::{plan, simulate};
+use millpond_core::Time;
+use millpond_core::counters::DropReason;
+use millpond_core::packet::flags;
+use millpond_sim::Outcome;
+
+/// Two hosts on a switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte packets 32 ns.
+fn one_switch(rows: &str, rest: &str) -> String {
+    format!(
+        r#"
+        duration = "50ms"
+        [topology]
+        kind = "single-switch"
+        hosts = 3
+        host-link = {{ rate = "10Gbps", delay = "1us" }}
+        [host]
+        segment-offload = "off"
+        [transport]
+        kind = "newreno"
+        handshake = false
+        initial-rto = "1ms"
+        min-rto = "1ms"
+        [[traffic]]
+        name = "flow"
+        kind = "flows"
+        rows = [{rows}]
+        {rest}
+        "#
+    )
+}
+
+fn link_down(outcome: &Outcome) -> u64 {
+    outcome.audit.dropped[DropReason::LinkDown as usize].packets
+}
+
+const BOTH_PORTS: [&str; 2] = ["auto", "general"];
+
+/// Ten packets leave host 0 back to back, packet i in [1.2 i, 1.2 (i+1)] µs, and are at the switch 1 µs later. The link is
+/// down in [4, 5) µs: lost are those under way at any time of it, which begin before 5 µs and arrive after 4 µs. Packet 1
+/// arrives at 3.4 µs and packet 2 at 4.6; packet 4 begins at 4.8 and packet 5 at 6: so 2, 3 and 4.
+#[test]
+fn a_packet_is_lost_if_its_link_is_down_at_any_time_under_way() {
+    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"4us\"\nuntil = \"5us\"\n[capture]\npcap = [\"switch0:0\"]\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600]", failure);
+    for ports in BOTH_PORTS {
+        let (outcome, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
+        assert_eq!(link_down(&outcome), 3, "{ports}");
+        let came = records.packets.iter().filter(|p| !p.outgoing && !p.packet.has(flags::RETRANSMISSION));
+        let came: Vec<u64> = came.map(|p| p.packet.seq / 1460).collect();
+        assert_eq!(came, [0, 1, 5, 6, 7, 8, 9]);
+        assert!(records.flows[0].finish.is_some() && records.flows[0].retransmitted >= 3);
+    }
+}
+
+/// The edges: arriving at the very instant at which the link fails is arriving, and starting at the instant at which it is
+/// back gets through. Packet 1 arrives at 3.4 µs, packet 3 begins at 3.6 µs: only packet 2 is lost.
+#[test]
+fn an_outage_is_half_open() {
+    let failure = "[[failure]]\nlink = [\"switch0\", \"host0\"]\nat = \"3400ns\"\nuntil = \"3600ns\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600]", failure);
+    for ports in BOTH_PORTS {
+        assert_eq!(link_down(&simulate(&plan(&text, &[("engine.ports", ports)]), 1).0), 1, "{ports}");
+    }
+}
+
+/// What is lost is in flight until it would have arrived, whatever the kind of port.
+#[test]
+fn a_run_that_ends_during_an_outage_is_conserved() {
+    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600]", failure);
+    for ports in BOTH_PORTS {
+        let (outcome, _) = simulate(&plan(&text, &[("engine.ports", ports), ("duration", "5us")]), 1);
+        // Packets 0 to 2 would have arrived at 2.2, 3.4 and 4.6 µs; seven are still on their way.
+        assert_eq!((link_down(&outcome), outcome.audit.in_flight.packets, outcome.audit.hops), (3, 7, 0), "{ports}");
+    }
+}
+
+fn two_spines(path: &str, detect: &str) -> String {
+    format!(
+        r#"
+        duration = "2ms"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 2
+        spines = 2
+        hosts-per-leaf = 1
+        host-link = {{ rate = "10Gbps", delay = "1us" }}
+        fabric-link = {{ rate = "10Gbps", delay = "1us" }}
+        [host]
+        segment-offload = "off"
+        [switch]
+        path = {path}
+        [transport]
+        kind = "newreno"
+        handshake = false
+        initial-window = 40
+        dupack-threshold = "off"
+        min-rto = "500us"
+        initial-rto = "500us"
+        [[failure]]
+        link = ["leaf0", "spine1"]
+        at = "10us"
+        until = "1s"
+        detect = "{detect}"
+        [[traffic]]
+        name = "flow"
+        kind = "flows"
+        rows = [["0us", 0, 1, 58400]]
+        "#
+    )
+}
+
+/// Forty packets are sprayed in turn over two spines; packet i reaches the leaf at 2.2 + 1.2 i µs and begins to leave at
+/// once, to be at the spine 2.2 µs later. Even ones take spine 1, whose link fails at 10 µs: those that begin after 7.8 µs
+/// are lost, which is from i = 6 (9.4 µs) on, until the leaf learns of it. (Acknowledgements are lost as well, since leaf 1
+/// never learns of it.)
+#[test]
+fn a_switch_avoids_a_dead_port_once_it_knows() {
+    let spray = "{ kind = \"spray\", order = \"round-robin\" }";
+    for ports in BOTH_PORTS {
+        let lost = |detect: &str| {
+            let set = [("engine.ports", ports), ("capture.pcap", "leaf0:2")];
+            let (_, records) = simulate(&plan(&two_spines(spray, detect), &set), 2);
+            let lost = records.packets.iter().map(|p| p.packet);
+            let lost = lost.filter(|p| p.has(flags::LOST) && p.is_data() && !p.has(flags::RETRANSMISSION));
+            lost.map(|p| p.seq / 1460).collect::<Vec<_>>()
+        };
+        // Packet 8 comes at 11.8 µs, when the leaf has known for 1.8 µs.
+        assert_eq!(lost("0us"), [6], "{ports}");
+        // Known at 20 µs: packet 14 comes at 19 µs, packet 16 at 21.4.
+        assert_eq!(lost("10us"), [6, 8, 10, 12, 14], "{ports}");
+        assert_eq!(lost("10ms"), (3..20).map(|i| 2 * i).collect::<Vec<_>>(), "{ports}");
+    }
+}
+
+/// Where a route has no other port, the dead one is chosen, and what goes there is lost.
+#[test]
+fn without_another_port_packets_are_lost() {
+    let failure = "[[failure]]\nlink = [\"host1\", \"switch0\"]\nat = \"0us\"\nuntil = \"500us\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 1460]", failure);
+    let (outcome, records) = simulate(&plan(&text, &[]), 1);
+    assert_eq!((link_down(&outcome), records.flows[0].fct()), (1, Some(Time::from_us(1_000) + Time::from_ns(4_400))));
+}
+
+/// Hosts 0 and 2 send ten packets each to host 1 at once. Packets reach the switch in pairs at 2.2 + 1.2 i µs and leave one
+/// each 1.2 µs, so the i-th pair finds i packets waiting, of which one begins: after pair i, i + 1 wait.
+#[test]
+fn queue_samples_by_hand() {
+    let text = one_switch("[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 14600]", "[capture]\nqueues = \"1200ns\"\n");
+    let first: Vec<(u64, u32)> = (1..=10).map(|i| (2_400 + 1_200 * (i - 1), i as u32)).collect();
+    for ports in BOTH_PORTS {
+        for samples in ["1200ns", "600ns"] {
+            let plan = plan(&text, &[("engine.ports", ports), ("capture.queues", samples)]);
+            let (_, records) = simulate(&plan, 1);
+            let at_host1: Vec<_> = records.queues.iter().filter(|q| q.port == 1).collect();
+            let seen = |ns: u64| at_host1.iter().find(|q| q.at == Time::from_ns(ns)).map(|q| (ns, q.packets));
+            for (ns, packets) in &first {
+                assert_eq!(seen(*ns), Some((*ns, *packets)), "{ports} {samples}");
+            }
+            assert!(at_host1.iter().all(|q| q.bytes == 1_500 * q.packets as u64));
+            // The last row says that the queue is empty, and it is the only such row.
+            let empty: Vec<_> = at_host1.iter().filter(|q| q.packets == 0).collect();
+            assert_eq!((empty.len(), at_host1.last().unwrap().packets), (1, 0));
+        }
+    }
+}
+
+/// A sample at the very instant of a departure is what was there just before it, with either kind of port: pair i comes at
+/// 2.2 + 1.2 i µs, when the link is free again, so just before it i packets wait.
+#[test]
+fn a_sample_at_an_event_precedes_it() {
+    let text = one_switch("[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 14600]", "[capture]\nqueues = \"100ns\"\n");
+    for ports in BOTH_PORTS {
+        let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
+        for i in 1..10 {
+            let at = Time::from_ns(2_200 + 1_200 * i);
+            let row = records.queues.iter().find(|q| q.at == at && q.port == 1).unwrap();
+            assert_eq!(row.packets, i as u32, "{ports}");
+        }
+    }
+}
+
+/// One packet and its acknowledgement, at the host and at the port that faces the receiver.
+#[test]
+fn captured_times_by_hand() {
+    let text = one_switch("[\"0us\", 0, 1, 1460]", "[capture]\npcap = [\"host0\", \"switch0:1\"]\n");
+    for ports in BOTH_PORTS {
+        let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
+        let seen: Vec<_> = records.packets.iter().map(|p| (p.at.as_ps() / 1_000, p.tap, p.outgoing)).collect();
+        let expected = [(1_200, 0, true), (3_400, 1, true), (4_400 + 1_032, 1, false), (4_400 + 2_064, 0, false)];
+        assert_eq!(seen, expected, "{ports}");
+    }
+}
+
+/// In an empty network every probe takes four hops of 104 bytes (83.2 ns) and 1 µs, and the 32 ns of the acknowledgement
+/// that leaves before the answer. Period and stop tell how many there are.
+#[test]
+fn probes_in_an_empty_network() {
+    let probe =
+        "[[traffic]]\nname = \"ping\"\nkind = \"probe\"\npairs = [\"2-1\"]\nperiod = \"10us\"\nstop = \"1ms\"\n";
+    let text = one_switch("[\"40ms\", 0, 1, 1]", probe);
+    let (outcome, records) = simulate(&plan(&text, &[]), 1);
+    assert_eq!(records.rtts, vec![Time::from_ps(4 * (83_200 + 1_000_000) + 32_000); 100]);
+    // They are no flows.
+    assert_eq!((outcome.hosts.started, records.flows.len(), outcome.pairs.len()), (1, 1, 1));
+    let (_, records) = simulate(&plan(&text, &[("traffic.ping.period", "3us")]), 1);
+    // The answer takes longer than the period and sets the pace, 32 ns more for the acknowledgement of the answer.
+    assert!((227..=228).contains(&records.rtts.len()), "{}", records.rtts.len());
+}
