@@ -115,18 +115,19 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         fabric.inbound.push(Inbound::new(receiver));
     }
 
-    let outlink = |id: u32, fabric: &mut Fabric| {
+    let mut plain = Vec::new();
+    let mut outlink = |id: u32, fabric: &mut Fabric| {
         let link = &topology.links[id as usize / 2];
         let at_host = topology.is_host_link(id as usize / 2);
         let (partition, inbound) = cables.inbound[id as usize];
         let mut target = if partition == p { Target::Local(inbound) } else { Target::Remote(partition, inbound) };
-        if let Some(watched) = watched(plan, id, target) {
+        let delay = if at_host { link.delay + plan.host.stack_delay } else { link.delay };
+        if let Some(watched) = watched(plan, id) {
             fabric.watched.push(watched);
+            plain.push(OutLink { delay, target });
             target = Target::Watched(fabric.watched.len() as u32 - 1);
         }
-        fabric
-            .outlinks
-            .push(OutLink { delay: if at_host { link.delay + plan.host.stack_delay } else { link.delay }, target });
+        fabric.outlinks.push(OutLink { delay, target });
         notices(plan, id, fabric);
     };
     let mut owners = Vec::new();
@@ -149,13 +150,17 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         });
         outlink(id, &mut fabric);
     }
+    for (watched, link) in fabric.watched.iter_mut().zip(plain) {
+        watched.plain = fabric.outlinks.len() as u32;
+        fabric.outlinks.push(link);
+    }
     let loops = loops(plan, &hosts);
     let sampler = Sampler::new(plan.capture.queues);
     Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops, sampler)
 }
 
 /// What there is to watch on a directed link, if anything.
-fn watched(plan: &Plan, id: u32, target: Target) -> Option<Watched> {
+fn watched(plan: &Plan, id: u32) -> Option<Watched> {
     let link = &plan.topology.links[id as usize / 2];
     let (from, to) = if id.is_multiple_of(2) { (link.a, link.b) } else { (link.b, link.a) };
     let failures = plan.failures.iter().filter(|f| f.link == id / 2);
@@ -163,7 +168,7 @@ fn watched(plan: &Plan, id: u32, target: Target) -> Option<Watched> {
     let taps = plan.capture.taps.iter().enumerate().filter(|(_, tap)| tap.end == from || tap.end == to);
     let taps: Vec<LinkTap> = taps.map(|(i, tap)| LinkTap { tap: i as u16, outgoing: tap.end == from }).collect();
     let is_watched = !outages.is_empty() || !taps.is_empty();
-    is_watched.then(|| Watched { target, rate: LinkRate::new(link.rate), delay: link.delay, outages, taps })
+    is_watched.then(|| Watched { plain: u32::MAX, rate: LinkRate::new(link.rate), delay: link.delay, outages, taps })
 }
 
 /// The events at which the node at the beginning of a directed link, the last one added, learns of its failures.

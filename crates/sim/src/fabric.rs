@@ -42,8 +42,8 @@ pub struct OutLink {
 /// A link that fails or is captured.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// Where it ends.
-    pub target: Target,
+    /// The same link, not looked at: an out-link of its own, so that the usual case stays small.
+    pub plain: u32,
     /// Its rate, to know when a transmission began.
     pub rate: LinkRate,
     /// Propagation alone.
@@ -134,11 +134,7 @@ impl Fabric {
     pub fn transmit(&mut self, out: u32, id: PacketId, departs: Time) {
         let link = self.outlinks[out as usize];
         let arrives = departs + link.delay;
-        let mut target = link.target;
-        if let Target::Watched(watched) = target {
-            target = self.watch(watched, id, departs, arrives);
-        }
-        match target {
+        match link.target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
             Target::Remote(partition, inbound) => {
                 let packet = self.packets[id];
@@ -151,13 +147,14 @@ impl Fabric {
                 mail.packets.push(Crossing { arrives, inbound, packet });
                 self.packets.remove(id);
             }
-            Target::Watched(_) => unreachable!("a watched link leads to a partition"),
+            Target::Watched(watched) => self.transmit_watched(watched, id, departs, arrives),
         }
     }
 
-    /// A packet is sent over a link that may fail, or whose packets are captured. Says where the link ends.
+    /// A packet is sent over a link that may fail, or whose packets are captured.
     #[cold]
-    fn watch(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) -> Target {
+    #[inline(never)]
+    fn transmit_watched(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) {
         let it = &self.watched[watched as usize];
         let packet = &mut self.packets[id];
         let starts = Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
@@ -171,7 +168,8 @@ impl Fabric {
             let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
             self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet: *packet, sack });
         }
-        it.target
+        let plain = it.plain;
+        self.transmit(plain, id, departs);
     }
 
     /// Who receives the packet that has come over a link that may fail; `None` if it was lost there.
