@@ -2,14 +2,13 @@
 //!
 //! Near events lie in buckets of a power of two picoseconds (a slab of nodes, a list a bucket, a bit for each bucket
 //! that is not empty); the bucket that is due is sorted and served from its end; what lies beyond the wheel waits in a
-//! binary heap. The structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
+//! sorted set, from which a timer that is no longer wanted can be taken back. The structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
 //!
 //! Invariant: events leave in the order of `(time, key)`, and a key says class, source and sequence, so the order does
 //! not depend on when or by whom an event was inserted.
 
 use millpond_core::Time;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 
 /// What is ordered at equal times: class, then source, then sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,8 +97,9 @@ pub struct EventQueue {
     free: u32,
     heads: Box<[u32; BUCKETS]>,
     occupied: [u64; WORDS],
-    /// Beyond the wheel.
-    far: BinaryHeap<Reverse<Event>>,
+    /// Beyond the wheel. A set, so that timers of connections that have ended do not stay until they would have fired:
+    /// with short flows and long timeouts they would be most of a run's memory.
+    far: BTreeSet<Event>,
     len: usize,
 }
 
@@ -114,7 +114,7 @@ impl EventQueue {
             free: END,
             heads: Box::new([END; BUCKETS]),
             occupied: [0; WORDS],
-            far: BinaryHeap::new(),
+            far: BTreeSet::new(),
             len: 0,
         }
     }
@@ -132,14 +132,23 @@ impl EventQueue {
     /// Inserts an event, at any time from the last one popped on.
     #[inline]
     pub fn push(&mut self, at: Time, key: Key) {
-        self.len += 1;
         let bucket = at.as_ps() >> self.shift;
+        self.len += 1;
         if bucket <= self.cursor {
             self.insert_due((at, key));
         } else if bucket - self.cursor < BUCKETS as u64 {
             self.link(bucket, (at, key));
         } else {
-            self.far.push(Reverse((at, key)));
+            let is_new = self.far.insert((at, key));
+            debug_assert!(is_new, "an event is scheduled once");
+        }
+    }
+
+    /// Takes back an event that was pushed and has not been popped, if it is still beyond the wheel. What is nearer stays,
+    /// and whoever it is for must not mind.
+    pub fn cancel(&mut self, at: Time, key: Key) {
+        if self.far.remove(&(at, key)) {
+            self.len -= 1;
         }
     }
 
@@ -173,7 +182,7 @@ impl EventQueue {
             }
             first
         });
-        let far = self.far.peek().map(|Reverse(event)| event.0);
+        let far = self.far.first().map(|event| event.0);
         near.into_iter().chain(far).min()
     }
 
@@ -229,7 +238,7 @@ impl EventQueue {
     /// Makes the next bucket due, unless it begins at `end` or later. Says whether there is anything due.
     fn advance(&mut self, end: Time) -> bool {
         let near = self.next_bucket();
-        let far = self.far.peek().map(|Reverse(event)| event.0.as_ps() >> self.shift);
+        let far = self.far.first().map(|event| event.0.as_ps() >> self.shift);
         let bucket = match (near, far) {
             (Some(n), Some(f)) => n.min(f),
             (Some(n), None) => n,
@@ -252,13 +261,13 @@ impl EventQueue {
                 node = next;
             }
         }
-        // What has come within the wheel's reach leaves the heap.
-        while let Some(&Reverse(event)) = self.far.peek() {
+        // What has come within the wheel's reach leaves the set.
+        while let Some(&event) = self.far.first() {
             let its = event.0.as_ps() >> self.shift;
             if its - bucket >= BUCKETS as u64 {
                 break;
             }
-            self.far.pop();
+            self.far.pop_first();
             if its == bucket { self.due.push(event) } else { self.link(its, event) }
         }
         if self.due.len() > 1 {
@@ -272,6 +281,20 @@ impl EventQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    #[test]
+    fn a_cancelled_event_leaves_nothing_behind() {
+        let mut wheel = EventQueue::new(Time::from_ns(10));
+        let key = Key::new(Class::SenderTimer, 1, 2);
+        wheel.push(Time::from_s(1), key);
+        wheel.push(Time::from_s(2), key);
+        wheel.cancel(Time::from_s(1), key);
+        assert_eq!((wheel.len(), wheel.next_time()), (1, Some(Time::from_s(2))));
+        assert_eq!(wheel.pop_before(Time::MAX), Some((Time::from_s(2), key)));
+        assert!(wheel.is_empty());
+    }
 
     #[test]
     fn keys_keep_their_parts_and_order() {
@@ -291,10 +314,10 @@ mod tests {
             let mut wheel = EventQueue::new(Time::from_ps(width));
             let mut heap = BinaryHeap::new();
             let mut now = Time::ZERO;
-            for (gap, source, pop) in steps {
+            for (i, (gap, source, pop)) in steps.into_iter().enumerate() {
                 // Gaps of all sizes: most near, some far beyond the wheel.
                 let at = now + Time::from_ps(if source == 0 { gap * 1_000 } else { gap >> (source * 2) });
-                let key = Key::new(Class::Arrival, source, 0);
+                let key = Key::new(Class::Arrival, source, i as u32);
                 wheel.push(at, key);
                 heap.push(Reverse((at, key)));
                 prop_assert_eq!(wheel.next_time(), heap.peek().map(|e| e.0.0));

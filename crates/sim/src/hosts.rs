@@ -392,6 +392,7 @@ impl Hosts {
                 if let Some(slot) = self.receivers.slot_of(flow)
                     && let Some(ended) = self.receivers.remove(slot)
                 {
+                    fabric.events.cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
                     self.count_received(&ended);
                 }
             }
@@ -771,6 +772,7 @@ impl Hosts {
     /// All bytes of a flow are acknowledged.
     fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(ended) = self.senders.remove(slot) else { return };
+        fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
         let opening = ended.opening;
         self.count_sent(&ended.sender);
         // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a

@@ -131,7 +131,9 @@ fn holds(text: &str) {
         assert!(flow.src < hosts && flow.dst < hosts && flow.src != flow.dst && flow.bytes > 0);
         assert!(flow.start <= outcome.simulated);
         assert!(flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated));
-        assert!(flow.slowdown().is_none_or(|slowdown| slowdown > 0.999_999), "faster than alone: {flow:?}");
+        // A flow that is sprayed over slow fabric links may use several at once: then one path's time is no bound.
+        let sprayed = text.contains("kind = \"spray\"");
+        assert!(sprayed || flow.slowdown().is_none_or(|slowdown| slowdown > 0.999_999), "faster than alone: {flow:?}");
     }
     let numbers: BTreeSet<(u32, millpond_core::Time)> = records.flows.iter().map(|f| (f.flow, f.start)).collect();
     assert_eq!(numbers.len(), records.flows.len(), "a flow makes one record");

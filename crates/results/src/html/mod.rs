@@ -78,8 +78,9 @@ pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> R
     let mut facts: Vec<String> = summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
     facts.push(format!("seed {}", summary.seed));
     facts.extend(run_facts(std::slice::from_ref(summary)));
-    let text = page_of("run", &summary.name, &facts, &summary.warnings, &variants, manifest)?;
-    replace(dir, &text)
+    let ended = (summary.status != Status::Complete).then(|| format!("This run is {}.", summary.status.name()));
+    let warnings: Vec<String> = ended.into_iter().chain(summary.warnings.iter().cloned()).collect();
+    replace(dir, &page_of("run", &summary.name, &facts, &warnings, &variants, manifest)?)
 }
 
 /// The page of a compare whose runs are below `dir`.
