@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench lint setup setup-bench
+.PHONY: help demo test test-full bench lint setup setup-test setup-bench
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -14,6 +14,9 @@ help:
 setup:
 	@scripts/setup.sh
 
+setup-test:
+	@scripts/setup.sh --test
+
 setup-bench:
 	@scripts/setup.sh --bench
 
@@ -23,10 +26,10 @@ demo: setup
 	@echo "report: out/demo/report.html"
 
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
-test: setup
+test: setup-test
 	cargo test --workspace --locked
 
-test-full: setup
+test-full: setup-test
 	cargo test --workspace --locked -- --include-ignored
 
 lint: setup

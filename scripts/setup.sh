@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml) and a C compiler
+#   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
 # Works as root or with sudo. What the installers print goes to target/setup.log.
@@ -110,16 +111,22 @@ need_rust() {
 
 bench=false
 gate=false
+test=false
 for option in "$@"; do
     case $option in
     --bench) bench=true ;;
     --gate) gate=true ;;
-    *) fail "unknown option $option: --bench or --gate" ;;
+    --test) test=true ;;
+    *) fail "unknown option $option: --test, --gate or --bench" ;;
     esac
 done
 
 have cc || install_packages "a C compiler" gcc libc6-dev || exit 1
 need_rust
+if $test; then
+    have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
+    have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
+fi
 if $gate; then
     have valgrind || install_packages "valgrind" valgrind || exit 1
 fi
