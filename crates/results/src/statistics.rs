@@ -306,9 +306,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_names_the_spill_file() {
-        let mut samples = Samples::with_limit(PathBuf::from("/work/spill"), 4);
+        let mut samples = Samples::with_limit(PathBuf::from("/elsewhere/spill"), 4);
         samples.spill = Some(OpenOptions::new().read(true).write(true).open("/dev/full").unwrap());
         let error = (0..9).try_for_each(|v| samples.push(v)).unwrap_err();
-        assert!(error.to_string().contains("/work/spill"), "{error}");
+        assert!(error.to_string().contains("/elsewhere/spill"), "{error}");
     }
 }

@@ -1,0 +1,223 @@
+//! Flows end: completions, answers, queries, and the records of them.
+//!
+//! Invariant: each flow that started makes exactly one record.
+
+use super::*;
+
+impl Hosts {
+    /// The receiver has all bytes of a flow or of a message.
+    pub(super) fn complete(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let it = self.receivers.at(slot);
+        let opening = it.opening;
+        let (out_of_order, path_changes) = (it.out_of_order, it.path_changes);
+        if opening.role.is_persistent() {
+            return self.complete_message(now, slot, fabric);
+        }
+        let note = Note::Delivered { flow: opening.flow, at: now, out_of_order, path_changes };
+        self.tell(now, opening.src, note, fabric);
+        match opening.role {
+            Role::Request { response } => {
+                let answer = Opening {
+                    flow: opening.flow + 1,
+                    src: opening.dst,
+                    dst: opening.src,
+                    bytes: response,
+                    role: Role::Response,
+                    request: opening.bytes,
+                    ..opening
+                };
+                let slot = self.open(now, answer, false, fabric);
+                self.senders.at(slot).sender.write(now, response);
+                self.pump(now, slot, fabric);
+            }
+            _ => {
+                if let Some(query) = opening.query {
+                    self.answered(now, query);
+                }
+            }
+        }
+    }
+
+    /// A whole request or response of a persistent connection has arrived: answer it, or record it and ask again.
+    pub(super) fn complete_message(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let it = self.receivers.at(slot);
+        let opening = it.opening;
+        it.ends += opening.bytes;
+        if opening.role == Role::Pongs {
+            return self.probed(now, slot, fabric);
+        }
+        let pair =
+            if matches!(opening.role, Role::RpcRequests | Role::Pings) { opening.flow + 1 } else { opening.flow - 1 };
+        if opening.role == Role::RpcResponses {
+            let record = message_record(it, Some(now), self.shared.plan.warm_up);
+            it.asked = now;
+            self.flow_records.push((now, record));
+            self.counters.completed += 1;
+            self.counters.active -= 1;
+            if now >= self.shared.rpc_stop(opening.flow) {
+                self.receivers.at(slot).asked = Time::MAX;
+                return;
+            }
+            self.count_start();
+        }
+        if let Some(slot) = self.senders.slot_of(pair) {
+            let it = self.senders.at(slot);
+            let bytes = it.opening.bytes;
+            it.sender.write(now, bytes);
+            self.pump(now, slot, fabric);
+        }
+    }
+
+    pub(super) fn answered(&mut self, now: Time, query: u32) {
+        let Some(pending) = self.queries.get_mut(&query) else { return };
+        pending.completed += 1;
+        if pending.completed == pending.query.degree {
+            let record = query_record(pending, Some(now), self.shared.plan.warm_up);
+            self.queries.remove(&query);
+            self.query_records.push((now, record));
+        }
+    }
+
+    /// All bytes of a flow are acknowledged.
+    pub(super) fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let Some(ended) = self.senders.remove(slot) else { return };
+        fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
+        let opening = ended.opening;
+        self.count_sent(&ended.sender);
+        // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
+        // capture shows, must not depend on where it is.
+        fabric.post(self.shared.partition_of_host(opening.dst), Note::Release(opening.flow));
+        if matches!(opening.role, Role::Request { .. }) {
+            // Its record is the response's.
+            return;
+        }
+        self.counters.completed += 1;
+        self.counters.active -= 1;
+        let record =
+            FlowRecord { ideal: self.ideal(&opening), ..flow_record(&ended, Some(now), self.shared.plan.warm_up) };
+        self.flow_records.push((now, record));
+        if opening.role == Role::Shuffle {
+            let source = self.shared.shuffle_of(opening.flow);
+            self.next_of_shuffle(now, source, ended.host, fabric);
+        }
+    }
+
+    /// The same flow alone in the empty network.
+    pub(super) fn ideal(&self, o: &Opening) -> Time {
+        match o.role {
+            Role::Response => ideal_exchange(&self.shared.plan, o.dst, o.src, o.request, o.bytes),
+            _ => ideal_fct(&self.shared.plan, o.src, o.dst, o.bytes),
+        }
+    }
+
+    pub(super) fn count_sent(&mut self, sender: &Sender) {
+        self.counters.retransmitted += sender.retransmitted as u64;
+        self.counters.timeouts += sender.timeouts as u64;
+    }
+
+    pub(super) fn count_received(&mut self, it: &Receiving) {
+        self.counters.out_of_order += it.out_of_order as u64;
+        if it.measured > 0 && !it.opening.role.is_probe() {
+            self.counters.measured_bytes += it.measured;
+            *self.pairs.entry((it.opening.src, it.opening.dst)).or_insert(0) += it.measured;
+        }
+    }
+
+    /// The run is over: makes the records of what is not, and counts what the open connections hold.
+    pub fn finish(&mut self, end: Time) {
+        let warm_up = self.shared.plan.warm_up;
+        let mut rest: Vec<FlowRecord> = Vec::new();
+        let (mut retransmitted, mut timeouts) = (0, 0);
+        for (_, it) in self.senders.iter() {
+            retransmitted += it.sender.retransmitted as u64;
+            timeouts += it.sender.timeouts as u64;
+            match it.opening.role {
+                Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs => {}
+                // The response that has not begun is what did not finish.
+                Role::Request { response } => {
+                    if it.delivered.is_none() {
+                        let o = it.opening;
+                        let record = flow_record(it, None, warm_up);
+                        rest.push(FlowRecord {
+                            flow: o.flow + 1,
+                            src: o.dst,
+                            dst: o.src,
+                            bytes: response,
+                            finish: None,
+                            ..record
+                        });
+                    }
+                }
+                _ => rest.push(flow_record(it, None, warm_up)),
+            }
+        }
+        self.counters.retransmitted += retransmitted;
+        self.counters.timeouts += timeouts;
+        let mut received = std::mem::take(&mut self.receivers);
+        for it in received.drain() {
+            if it.opening.role == Role::RpcResponses && it.asked != Time::MAX && it.asked < end {
+                rest.push(message_record(&it, None, warm_up));
+            }
+            self.count_received(&it);
+        }
+        rest.sort_by_key(|record| (record.flow, record.start));
+        self.flow_records.extend(rest.into_iter().map(|record| (Time::MAX, record)));
+        for pending in std::mem::take(&mut self.queries).into_values() {
+            if pending.query.at < end {
+                self.query_records.push((Time::MAX, query_record(&pending, None, warm_up)));
+            }
+        }
+    }
+}
+
+fn flow_record(it: &Sending, ended: Option<Time>, warm_up: Time) -> FlowRecord {
+    let o = &it.opening;
+    FlowRecord {
+        flow: o.flow,
+        class: o.class,
+        src: o.src,
+        dst: o.dst,
+        bytes: o.bytes,
+        start: o.start,
+        finish: it.delivered.map(|d| d.at),
+        sender_first: it.first_sent,
+        sender_last: ended,
+        ideal: Time::ZERO,
+        retransmitted: it.sender.retransmitted,
+        timeouts: it.sender.timeouts,
+        out_of_order: it.delivered.map_or(0, |d| d.out_of_order),
+        path_changes: it.delivered.map_or(0, |d| d.path_changes),
+        query: o.query,
+        counted: o.start >= warm_up,
+    }
+}
+
+/// One message of a persistent connection, as its receiver saw it.
+fn message_record(it: &Receiving, finish: Option<Time>, warm_up: Time) -> FlowRecord {
+    let o = &it.opening;
+    FlowRecord {
+        flow: o.flow,
+        class: o.class,
+        src: o.src,
+        dst: o.dst,
+        bytes: o.bytes,
+        start: it.asked,
+        finish,
+        counted: it.asked >= warm_up,
+        ..FlowRecord::default()
+    }
+}
+
+fn query_record(pending: &Pending, finish: Option<Time>, warm_up: Time) -> QueryRecord {
+    let q = &pending.query;
+    QueryRecord {
+        query: q.query,
+        class: q.class,
+        client: q.client,
+        degree: q.degree,
+        start: q.at,
+        finish,
+        completed: pending.completed,
+        counted: q.at >= warm_up,
+    }
+}

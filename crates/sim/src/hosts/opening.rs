@@ -1,0 +1,272 @@
+//! Flows begin: arrivals, closed loops, probes, and the two sides of a connection.
+
+use super::*;
+
+impl Hosts {
+    /// A query is asked; its flows follow.
+    pub fn expect(&mut self, query: Query) {
+        self.queries.insert(query.query, Pending { query, completed: 0 });
+    }
+
+    /// An open-loop flow starts.
+    pub fn start(&mut self, now: Time, arrival: &Arrival, fabric: &mut Fabric) {
+        let role = if arrival.response > 0 { Role::Request { response: arrival.response } } else { Role::OneWay };
+        let opening = Opening {
+            flow: arrival.flow,
+            src: arrival.src,
+            dst: arrival.dst,
+            sender_slot: NONE,
+            bytes: arrival.bytes,
+            role,
+            class: arrival.class,
+            query: arrival.query,
+            start: now,
+            request: 0,
+        };
+        self.count_start();
+        let slot = self.open(now, opening, self.shared.handshake, fabric);
+        self.senders.at(slot).sender.write(now, arrival.bytes);
+        self.pump(now, slot, fabric);
+    }
+
+    /// The closed loops that begin at this partition's host `host`.
+    pub fn start_loops(&mut self, now: Time, source: u16, host: u32, fabric: &mut Fabric) {
+        let shared = self.shared.clone();
+        let id = self.hosts[host as usize].id;
+        match &shared.plan.traffic.sources[source as usize].kind {
+            SourceKind::Open => {}
+            SourceKind::Shuffle { concurrency, .. } => {
+                for _ in 0..*concurrency {
+                    self.next_of_shuffle(now, source, host, fabric);
+                }
+            }
+            SourceKind::Rpc { connections, request, .. } => {
+                for (index, (client, server)) in connections.iter().enumerate() {
+                    if *client == id {
+                        self.open_rpc(now, source, index as u32, (*client, *server), *request, fabric);
+                    }
+                }
+            }
+            SourceKind::Probe { pairs, stop, first_flow, .. } => {
+                for (index, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.src == id) {
+                    let (at, flow) = (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
+                    if at < *stop {
+                        fabric.events.push(at, Key::new(Class::Probe, host, flow));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn count_start(&mut self) {
+        self.counters.started += 1;
+        self.counters.active += 1;
+    }
+
+    /// Starts the host's next flow of a shuffle, if there is one.
+    pub(super) fn next_of_shuffle(&mut self, now: Time, source: u16, host: u32, fabric: &mut Fabric) {
+        let shared = self.shared.clone();
+        let SourceKind::Shuffle { size, stop, order, first_flow, .. } =
+            &shared.plan.traffic.sources[source as usize].kind
+        else {
+            return;
+        };
+        let src = self.hosts[host as usize].id;
+        let destinations = &order[src as usize];
+        let started = self.shuffled.entry((source, host)).or_insert(0);
+        let Some(&dst) = destinations.get(*started as usize) else { return };
+        if now >= *stop {
+            return;
+        }
+        let flow = first_flow + src * destinations.len() as u32 + *started;
+        *started += 1;
+        let opening = Opening {
+            flow,
+            src,
+            dst,
+            sender_slot: NONE,
+            bytes: *size,
+            role: Role::Shuffle,
+            class: shared.plan.traffic.sources[source as usize].class,
+            query: None,
+            start: now,
+            request: 0,
+        };
+        self.count_start();
+        let slot = self.open(now, opening, self.shared.handshake, fabric);
+        self.senders.at(slot).sender.write(now, *size);
+        self.pump(now, slot, fabric);
+    }
+
+    pub(super) fn open_rpc(
+        &mut self,
+        now: Time,
+        source: u16,
+        index: u32,
+        (src, dst): (HostId, HostId),
+        request: u64,
+        fabric: &mut Fabric,
+    ) {
+        let traffic = &self.shared.plan.traffic.sources[source as usize];
+        let SourceKind::Rpc { first_flow, .. } = traffic.kind else { return };
+        let opening = Opening {
+            flow: first_flow + 2 * index,
+            src,
+            dst,
+            sender_slot: NONE,
+            bytes: request,
+            role: Role::RpcRequests,
+            class: traffic.class,
+            query: None,
+            start: now,
+            request: 0,
+        };
+        self.count_start();
+        let slot = self.open(now, opening, self.shared.handshake, fabric);
+        self.senders.at(slot).sender.write(now, request);
+        self.pump(now, slot, fabric);
+    }
+
+    /// A probe is due: asks, on a connection that is taken to have been open for ever.
+    pub fn on_probe(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
+        let slot = match self.senders.slot_of(flow) {
+            Some(slot) => slot,
+            None => {
+                let Some((class, probe, pair)) = self.shared.probe_of(flow) else { return };
+                let opening = Opening {
+                    flow,
+                    src: pair.src,
+                    dst: pair.dst,
+                    sender_slot: NONE,
+                    bytes: probe.size,
+                    role: Role::Pings,
+                    class,
+                    query: None,
+                    start: now,
+                    request: 0,
+                };
+                self.open(now, opening, false, fabric)
+            }
+        };
+        if let Some(answers) = self.receivers.slot_of(flow + 1) {
+            self.receivers.at(answers).asked = now;
+        }
+        let it = self.senders.at(slot);
+        let bytes = it.opening.bytes;
+        it.sender.write(now, bytes);
+        self.pump(now, slot, fabric);
+    }
+
+    /// A probe is answered: measures it, and asks again when the period is over.
+    pub(super) fn probed(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let it = self.receivers.at(slot);
+        let (flow, asked) = (it.opening.flow, it.asked);
+        if asked >= self.shared.plan.warm_up {
+            self.rtts.push((now, flow, now.saturating_sub(asked)));
+        }
+        let Some((_, probe, _)) = self.shared.probe_of(flow - 1) else { return };
+        let next = asked.saturating_add(probe.period).max(now);
+        if next < probe.stop {
+            fabric.events.push(next, Key::new(Class::Probe, self.receivers.at(slot).host, flow - 1));
+        }
+    }
+
+    /// Makes the sending side of a connection and tells the receiving host of it.
+    pub(super) fn open(&mut self, now: Time, mut opening: Opening, handshake: bool, fabric: &mut Fabric) -> u32 {
+        let shared = &self.shared;
+        let sending = Sending {
+            sender: if handshake { Sender::new(&shared.transport) } else { Sender::established(&shared.transport) },
+            host: shared.local_host(opening.src),
+            opening,
+            peer: NONE,
+            hash: five_tuple_hash(opening.src, opening.dst, opening.flow),
+            priority: shared.plan.traffic.priorities[opening.class as usize],
+            timer_at: Time::MAX,
+            first_sent: None,
+            delivered: None,
+            share: shared.nic_limit.map(|limit| Box::new(Share::new(limit))),
+        };
+        let slot = self.senders.insert(opening.flow, sending);
+        opening.sender_slot = slot;
+        self.senders.at(slot).opening = opening;
+        self.tell(now, opening.dst, Note::Open(opening), fabric);
+        slot
+    }
+
+    /// Leaves a note for the partition of `host`, which may be this one.
+    pub(super) fn tell(&mut self, now: Time, host: HostId, note: Note, fabric: &mut Fabric) {
+        let partition = self.shared.partition_of_host(host);
+        if partition == fabric.partition {
+            self.read(now, note, fabric);
+        } else {
+            fabric.post(partition, note);
+        }
+    }
+
+    /// Reads a note.
+    pub fn read(&mut self, now: Time, note: Note, fabric: &mut Fabric) {
+        match note {
+            Note::Open(opening) => self.accept(now, opening, fabric),
+            Note::Delivered { flow, at, out_of_order, path_changes } => {
+                if let Some(slot) = self.senders.slot_of(flow) {
+                    self.senders.at(slot).delivered = Some(Delivered { at, out_of_order, path_changes });
+                }
+            }
+            Note::Release(flow) => {
+                if let Some(slot) = self.receivers.slot_of(flow)
+                    && let Some(ended) = self.receivers.remove(slot)
+                {
+                    fabric.events.cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
+                    self.count_received(&ended);
+                }
+            }
+        }
+    }
+
+    /// Makes the receiving side of a connection.
+    pub(super) fn accept(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
+        let receiving = Receiving {
+            receiver: Receiver::new(),
+            host: self.shared.local_host(opening.dst),
+            opening,
+            hash: five_tuple_hash(opening.dst, opening.src, opening.flow),
+            priority: self.shared.plan.traffic.priorities[opening.class as usize],
+            timer_at: Time::MAX,
+            delivered: 0,
+            ends: opening.bytes,
+            asked: opening.start,
+            measured: 0,
+            out_of_order: 0,
+            path_changes: 0,
+            path: 0,
+            any: false,
+        };
+        self.receivers.insert(opening.flow, receiving);
+        if opening.role == Role::Pings {
+            let answers =
+                Opening { flow: opening.flow + 1, src: opening.dst, dst: opening.src, role: Role::Pongs, ..opening };
+            self.open(now, answers, false, fabric);
+        }
+        if opening.role == Role::RpcRequests {
+            // The server's half of the connection: its responses go out on the next flow id.
+            let traffic = &self.shared.plan.traffic.sources;
+            let bytes = traffic.iter().find_map(|source| match &source.kind {
+                SourceKind::Rpc { connections, response, first_flow, .. }
+                    if opening.flow >= *first_flow && opening.flow - first_flow < 2 * connections.len() as u32 =>
+                {
+                    Some(*response)
+                }
+                _ => None,
+            });
+            let responses = Opening {
+                flow: opening.flow + 1,
+                src: opening.dst,
+                dst: opening.src,
+                bytes: bytes.unwrap_or(0),
+                role: Role::RpcResponses,
+                ..opening
+            };
+            self.open(now, responses, false, fabric);
+        }
+    }
+}

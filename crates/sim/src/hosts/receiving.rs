@@ -1,0 +1,186 @@
+//! Receiving: data, acknowledgements, handshakes, and what comes too late.
+
+use super::sending::transmit_begun;
+use super::*;
+
+impl Hosts {
+    /// A packet has arrived at one of this partition's hosts.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
+        let packet = fabric.deliver(id);
+        if packet.is_data() {
+            self.on_data(now, host, &packet, fabric);
+        } else if packet.has(flags::SYN) {
+            self.on_handshake(now, host, &packet, fabric);
+        } else {
+            self.on_ack(now, &packet, fabric);
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
+        let sack = (packet.side != NONE).then(|| {
+            fabric.sacks.remove(packet.side);
+            fabric.sacks[packet.side]
+        });
+        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
+        it.peer = packet.seq as u32;
+        let ack = AckIn { ack: packet.ack, ece: packet.has(flags::ECE), sack: sack.as_ref(), stamp: packet.stamp };
+        it.sender.on_ack(now, &ack, &self.shared.transport);
+        if it.sender.is_done() && !it.opening.role.is_persistent() {
+            self.end(now, packet.peer, fabric);
+        } else {
+            self.pump(now, packet.peer, fabric);
+        }
+    }
+
+    /// A SYN or a SYN-ACK (RFC 9293 §3.5): neither takes sequence space here.
+    #[cold]
+    pub(super) fn on_handshake(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        if packet.has(flags::ACK) {
+            let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
+            it.peer = packet.seq as u32;
+            it.sender.on_syn_ack(now, packet.stamp, &self.shared.transport);
+            return self.pump(now, packet.peer, fabric);
+        }
+        let slot = self.receivers.slot_of(packet.flow).unwrap_or(NONE);
+        let answer = Packet {
+            seq: slot as u64,
+            stamp: packet.stamp,
+            flow: packet.flow,
+            src: packet.dst,
+            dst: packet.src,
+            hash: five_tuple_hash(packet.dst, packet.src, packet.flow),
+            side: NONE,
+            peer: packet.ack as u32,
+            size: packet.size,
+            priority: packet.priority,
+            flags: flags::SYN | flags::ACK,
+            ttl: TTL,
+            ..Packet::default()
+        };
+        self.put(now, host, answer, fabric);
+    }
+
+    #[inline]
+    pub(super) fn on_data(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        let slot = if packet.peer != NONE { packet.peer } else { self.receivers.slot_of(packet.flow).unwrap_or(NONE) };
+        let shared = &*self.shared;
+        let Some(it) = self.receivers.get(slot, packet.flow) else {
+            return self.on_stray(now, host, packet, fabric);
+        };
+        if it.path != packet.path {
+            it.path_changes += it.any as u32;
+            it.path = packet.path;
+        }
+        it.any = true;
+        let (ce, cwr) = (packet.ecn == Ecn::Ce, packet.has(flags::CWR));
+        let arrived =
+            it.receiver.on_data(now, packet.seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
+        it.out_of_order += arrived.out_of_order as u32;
+        let news = arrived.in_order_upto - it.delivered;
+        if now >= shared.plan.warm_up {
+            it.measured += news;
+        }
+        it.delivered = arrived.in_order_upto;
+        let deadline = it.receiver.deadline();
+        if deadline < it.timer_at {
+            it.timer_at = deadline;
+            fabric.events.push(deadline, Key::new(Class::ReceiverTimer, it.host, packet.flow));
+        }
+        let complete = news > 0 && it.delivered >= it.ends;
+        for ack in arrived.acks.into_iter().flatten() {
+            self.acknowledge(now, slot, &ack, fabric);
+        }
+        if complete {
+            self.complete(now, slot, fabric);
+        }
+    }
+
+    /// Data for a connection that is over: a late copy, which is acknowledged at once like any duplicate
+    /// (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
+    #[cold]
+    pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        let answer = Packet {
+            seq: NONE as u64,
+            ack: packet.seq + packet.payload as u64,
+            stamp: packet.stamp,
+            flow: packet.flow,
+            src: packet.dst,
+            dst: packet.src,
+            hash: five_tuple_hash(packet.dst, packet.src, packet.flow),
+            side: NONE,
+            peer: packet.ack as u32,
+            size: self.shared.header as u16,
+            priority: packet.priority,
+            flags: flags::ACK,
+            ttl: TTL,
+            ..Packet::default()
+        };
+        self.put(now, host, answer, fabric);
+    }
+
+    /// A receiver's delayed acknowledgement is due.
+    pub fn on_receiver_timer(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
+        let Some(slot) = self.receivers.slot_of(flow) else { return };
+        let it = self.receivers.at(slot);
+        if it.timer_at != now {
+            return;
+        }
+        it.timer_at = Time::MAX;
+        let ack = it.receiver.on_timer(now, &self.shared.transport);
+        let deadline = it.receiver.deadline();
+        if deadline != Time::MAX {
+            it.timer_at = deadline;
+            fabric.events.push(deadline, Key::new(Class::ReceiverTimer, it.host, flow));
+        }
+        if let Some(ack) = ack {
+            self.acknowledge(now, slot, &ack, fabric);
+        }
+    }
+
+    #[inline]
+    pub(super) fn acknowledge(&mut self, now: Time, slot: u32, ack: &AckOut, fabric: &mut Fabric) {
+        let it = self.receivers.at(slot);
+        // RFC 2018 §3: two bytes and eight a block, padded to a multiple of four.
+        let (side, option) = match ack.sack.count {
+            0 => (NONE, 0),
+            n => (fabric.sacks.insert(ack.sack), 4 + 8 * n as u32),
+        };
+        let packet = Packet {
+            seq: slot as u64,
+            ack: ack.ack,
+            stamp: ack.stamp,
+            flow: it.opening.flow,
+            src: it.opening.dst,
+            dst: it.opening.src,
+            hash: it.hash,
+            side,
+            peer: it.opening.sender_slot,
+            rank: 0,
+            size: (self.shared.header + option) as u16,
+            payload: 0,
+            flags: if ack.ece { flags::ACK | flags::ECE } else { flags::ACK },
+            ecn: Ecn::NotEct,
+            color: Color::Green,
+            priority: it.priority,
+            ingress: 0,
+            ttl: TTL,
+            path: 0,
+        };
+        let host = it.host;
+        self.put(now, host, packet, fabric);
+    }
+
+    /// Gives one packet to a host's NIC.
+    #[inline]
+    pub(super) fn put(&mut self, now: Time, host: u32, packet: Packet, fabric: &mut Fabric) {
+        let it = &mut self.hosts[host as usize];
+        fabric.audit.injected.add(packet.size);
+        let id = fabric.packets.insert(packet);
+        if let Offered::Waits(Some((id, departs))) = it.nic.offer(now, it.out, id, fabric) {
+            self.begun.push(Departure { out: it.out, id, departs });
+            transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Sending: what the windows and the NIC allow is handed down, cut into packets, and queued.
+//!
+//! Invariant: after every event of a sender it has been pumped, and its timer event is no later than its deadline.
+
+use super::*;
+
+impl Hosts {
+    /// Hands down what the windows and the NIC allow, and keeps the timer armed.
+    #[inline]
+    pub(super) fn pump(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let shared = &*self.shared;
+        loop {
+            let it = self.senders.at(slot);
+            let room = match &mut it.share {
+                None => shared.segment_max,
+                Some(share) => match share.room(now, shared.segment_max) {
+                    Some(room) => room,
+                    None => {
+                        wake_when_room(it, shared, fabric);
+                        break;
+                    }
+                },
+            };
+            let Some(out) = it.sender.poll_send(now, room, &shared.transport) else { break };
+            let host = &mut self.hosts[it.host as usize];
+            hand_down(now, slot, it, &out, host, shared, fabric, &mut self.begun);
+            if !self.begun.is_empty() {
+                transmit_begun(&mut self.begun, &mut self.senders, shared, fabric);
+            }
+        }
+        let it = self.senders.at(slot);
+        let deadline = it.sender.deadline();
+        if deadline < it.timer_at {
+            it.timer_at = deadline;
+            fabric.events.push(deadline, Key::new(Class::SenderTimer, it.host, it.opening.flow));
+        }
+    }
+
+    /// A general NIC's link is free.
+    pub fn on_nic_ready(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
+        let it = &mut self.hosts[host as usize];
+        if let Some((id, departs)) = it.nic.on_ready(now, it.out, fabric) {
+            self.begun.push(Departure { out: it.out, id, departs });
+            transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
+        }
+    }
+
+    /// A flow's segment has left its NIC.
+    pub fn on_nic_room(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
+        let Some(slot) = self.senders.slot_of(flow) else { return };
+        if let Some(share) = &mut self.senders.at(slot).share {
+            if share.wake_at != now {
+                return;
+            }
+            share.wake_at = Time::MAX;
+        }
+        self.pump(now, slot, fabric);
+    }
+
+    /// A sender's timer event is due; the deadline may have moved since.
+    pub fn on_sender_timer(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
+        let Some(slot) = self.senders.slot_of(flow) else { return };
+        let it = self.senders.at(slot);
+        if it.timer_at != now {
+            return;
+        }
+        it.timer_at = Time::MAX;
+        it.sender.on_timer(now, &self.shared.transport);
+        self.pump(now, slot, fabric);
+    }
+}
+
+/// Cuts a segment into packets and gives them to the NIC.
+#[inline]
+#[allow(clippy::too_many_arguments)]
+fn hand_down(
+    now: Time,
+    slot: u32,
+    it: &mut Sending,
+    segment: &Outgoing,
+    host: &mut Host,
+    shared: &Shared,
+    fabric: &mut Fabric,
+    begun: &mut Vec<Departure>,
+) {
+    let mut packet = Packet {
+        seq: segment.seq,
+        ack: slot as u64,
+        stamp: now,
+        flow: it.opening.flow,
+        src: it.opening.src,
+        dst: it.opening.dst,
+        hash: it.hash,
+        side: NONE,
+        peer: it.peer,
+        rank: 0,
+        size: 0,
+        payload: 0,
+        flags: (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
+            | (if segment.cwr { flags::CWR } else { 0 })
+            | (if segment.syn { flags::SYN } else { 0 }),
+        ecn: segment.ecn,
+        color: Color::Green,
+        priority: it.priority,
+        ingress: 0,
+        ttl: TTL,
+        path: 0,
+    };
+    if segment.len > 0 && it.first_sent.is_none() {
+        it.first_sent = Some(now);
+    }
+    let mut rest = segment.len;
+    let mut departs = Time::MAX;
+    loop {
+        let payload = rest.min(shared.mss);
+        rest -= payload;
+        packet.payload = payload as u16;
+        packet.size = (payload + shared.header) as u16;
+        if rest == 0 {
+            packet.flags |= flags::LAST;
+        }
+        fabric.audit.injected.add(packet.size);
+        let id = fabric.packets.insert(packet);
+        match host.nic.offer(now, host.out, id, fabric) {
+            Offered::Departs(at) => departs = at,
+            Offered::Waits(Some((id, departs))) => begun.push(Departure { out: host.out, id, departs }),
+            Offered::Waits(None) => {}
+        }
+        if rest == 0 {
+            break;
+        }
+        packet.seq += payload as u64;
+        // RFC 3168 §6.1.2: CWR on the first packet only, as a NIC that cuts segments sends it.
+        packet.flags &= !flags::CWR;
+    }
+    if let Some(share) = &mut it.share {
+        share.add(segment.len, departs);
+    }
+}
+
+/// Puts what general NICs have begun to send on their links, and tells the flows whose segments leave.
+pub(super) fn transmit_begun(
+    begun: &mut Vec<Departure>,
+    senders: &mut Slab<Sending>,
+    shared: &Shared,
+    fabric: &mut Fabric,
+) {
+    for Departure { out, id, departs } in begun.drain(..) {
+        let packet = fabric.packets[id];
+        fabric.transmit(out, id, departs);
+        if packet.has(flags::LAST)
+            && let Some(it) = senders.get(packet.ack as u32, packet.flow)
+            && let Some(share) = &mut it.share
+        {
+            share.leaves(departs);
+            if share.wanted {
+                wake_when_room(it, shared, fabric);
+            }
+        }
+    }
+}
+
+/// Schedules the flow's next look at its NIC for when its first segment has left, if it has anything to send.
+fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
+    let Some(share) = &mut it.share else { return };
+    share.wanted = it.sender.would_send(&shared.transport);
+    let at = share.first_leaves();
+    if share.wanted && at != Time::MAX && share.wake_at == Time::MAX {
+        share.wake_at = at;
+        fabric.events.push(at, Key::new(Class::NicRoom, it.host, it.opening.flow));
+    }
+}
