@@ -85,8 +85,10 @@ impl Hosts {
         it.delivered = arrived.in_order_upto;
         let deadline = it.receiver.deadline();
         if deadline < it.timer_at {
+            let key = Key::new(Class::ReceiverTimer, it.host, packet.flow);
+            fabric.events.cancel(it.timer_at, key);
             it.timer_at = deadline;
-            fabric.events.push(deadline, Key::new(Class::ReceiverTimer, it.host, packet.flow));
+            fabric.events.push(deadline, key);
         }
         let complete = news > 0 && it.delivered >= it.ends;
         for ack in arrived.acks.into_iter().flatten() {

@@ -31,8 +31,10 @@ impl Hosts {
         let it = self.senders.at(slot);
         let deadline = it.sender.deadline();
         if deadline < it.timer_at {
+            let key = Key::new(Class::SenderTimer, it.host, it.opening.flow);
+            fabric.events.cancel(it.timer_at, key);
             it.timer_at = deadline;
-            fabric.events.push(deadline, Key::new(Class::SenderTimer, it.host, it.opening.flow));
+            fabric.events.push(deadline, key);
         }
     }
 
