@@ -16,6 +16,8 @@ pub enum DropReason {
     Color,
     /// Its queue refused it and no other would take it.
     NoDeflection,
+    /// It fitted the queue as the switch knew it, and not the queue as it was.
+    OverflowStale,
     /// It was removed from a queue for a more important one.
     Evicted,
     /// It crossed too many switches.
@@ -32,12 +34,13 @@ pub enum DropReason {
 
 impl DropReason {
     /// All of them, in the order of reports.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::QueueFull,
         DropReason::SharedBuffer,
         DropReason::Early,
         DropReason::Color,
         DropReason::NoDeflection,
+        DropReason::OverflowStale,
         DropReason::Evicted,
         DropReason::Ttl,
         DropReason::ReceiveRing,
@@ -54,6 +57,7 @@ impl DropReason {
             DropReason::Early => "early",
             DropReason::Color => "color",
             DropReason::NoDeflection => "no-deflection",
+            DropReason::OverflowStale => "overflow-stale",
             DropReason::Evicted => "evicted",
             DropReason::Ttl => "ttl",
             DropReason::ReceiveRing => "receive-ring",

@@ -85,6 +85,11 @@ impl Stream {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// A stream of its own, for a part of the component that owns this one.
+    pub fn fork(&mut self) -> Stream {
+        Stream::from_key(self.bits())
+    }
+
     /// Exponential with the given mean: the gap of a Poisson process. The logarithm is `libm`'s, not the platform's.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -libm::log(1.0 - self.unit()) * mean

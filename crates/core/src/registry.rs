@@ -30,6 +30,8 @@ pub enum PathProperty {
     SizeAtEdge,
     /// Pause, grant and pure-ACK packets are neither dropped, deflected nor held.
     ControlNeverWaits,
+    /// Data packets carry ranks that tell them apart.
+    RanksAreSet,
 }
 
 impl PathProperty {
@@ -45,6 +47,7 @@ impl PathProperty {
             PathProperty::LabelFixesPath => "label-fixes-path",
             PathProperty::SizeAtEdge => "size-at-edge",
             PathProperty::ControlNeverWaits => "control-never-waits",
+            PathProperty::RanksAreSet => "ranks-are-set",
         }
     }
 
@@ -72,6 +75,7 @@ impl PathProperty {
             PathProperty::ControlNeverWaits => {
                 "control packets wait or are lost with the data; give them rank 0 and a queue of their own"
             }
+            PathProperty::RanksAreSet => "all packets look equally important; set transport.rank",
         }
     }
 }

@@ -19,12 +19,13 @@ use crate::error::{At, Result};
 pub const SCHEMA: u32 = 1;
 
 /// Every reason for which a packet may be dropped, in the order of reports.
-pub const DROP_REASONS: [&str; 11] = [
+pub const DROP_REASONS: [&str; 12] = [
     "queue-full",
     "shared-buffer",
     "early",
     "color",
     "no-deflection",
+    "overflow-stale",
     "evicted",
     "ttl",
     "receive-ring",

@@ -14,6 +14,7 @@ use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, FlowTable, check_row};
 use crate::traffic::{self, LoadBase, TrafficParams};
 use millpond_core::Time;
+use millpond_core::registry::Choice;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
     check_run(&s, report);
     check_names(&s, report);
     check_buffers(&s, report);
+    check_displacement(&s, report);
     let host = host(&mut s, report);
     load_topology(&mut s, base, report)?;
     let topology = match Topology::build(&s.topology) {
@@ -81,6 +83,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
             queue: s.switch.queue,
             path: s.switch.path,
             deflection: s.switch.deflection,
+            occupancy: s.switch.occupancy,
             pause: s.switch.pause,
         },
         transport: s.transport,
@@ -106,6 +109,18 @@ pub(crate) fn check_folder_name(name: &str) -> Result<(), String> {
     match name.chars().find(|&c| bad(c)) {
         Some(c) => Err(format!("{name:?} cannot name a folder of results because of {c:?}")),
         None => Ok(()),
+    }
+}
+
+/// A deflection that moves packets out of a queue needs a queue that can give them up.
+fn check_displacement(s: &Settings, report: &mut Report) {
+    if s.switch.deflection.kind() == "vertigo" && s.switch.queue.kind() != "srpt" {
+        let problem = Problem::Impossible(format!(
+            "switch.deflection \"vertigo\" takes the least important packets out of a full queue, and \"{}\" gives none up",
+            s.switch.queue.kind()
+        ));
+        let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first come, first served";
+        report.help(s.place("switch.queue"), problem, help);
     }
 }
 

@@ -19,6 +19,7 @@ use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::queue::QueueParams;
@@ -114,6 +115,7 @@ pub fn places() -> Vec<PlaceInfo> {
         place::<QueueParams>(),
         place::<PathParams>(),
         place::<DeflectionParams>(),
+        place::<OccupancyParams>(),
         place::<PauseParams>(),
         place::<TransportKind>(),
         place::<ImportanceParams>(),

@@ -37,6 +37,7 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
         of(&s.switch.queue),
         of(&s.switch.path),
         of(&s.switch.deflection),
+        of(&s.switch.occupancy),
         of(&s.switch.pause),
     ];
     if let NicChoice::Own(marking) = &s.nic.marking {

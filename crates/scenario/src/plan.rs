@@ -9,6 +9,7 @@ use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::queue::QueueParams;
@@ -99,6 +100,8 @@ pub struct SwitchPlan {
     pub path: PathParams,
     /// Where else when refused.
     pub deflection: DeflectionParams,
+    /// How fresh is what it knows of its queues.
+    pub occupancy: OccupancyParams,
     /// Whom to stop.
     pub pause: PauseParams,
 }

@@ -373,6 +373,7 @@ impl<'r> Reader<'r> {
         s.switch.queue = self.choice(&mut switch, "queue", "switch.queue");
         s.switch.path = self.choice(&mut switch, "path", "switch.path");
         s.switch.deflection = self.choice(&mut switch, "deflection", "switch.deflection");
+        s.switch.occupancy = self.choice(&mut switch, "occupancy", "switch.occupancy");
         s.switch.pause = self.choice(&mut switch, "pause", "switch.pause");
         self.finish(switch, None);
     }

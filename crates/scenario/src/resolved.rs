@@ -134,6 +134,7 @@ pub(crate) fn write(s: &Settings) -> String {
         ("queue", inline(&s.switch.queue)),
         ("path", inline(&s.switch.path)),
         ("deflection", inline(&s.switch.deflection)),
+        ("occupancy", inline(&s.switch.occupancy)),
         ("pause", inline(&s.switch.pause)),
     ];
     lines(&mut out, &switch.map(|(k, v)| (k.to_string(), v)));

@@ -11,7 +11,7 @@ const NUMBER: &str = r"[0-9][0-9_]*(\.[0-9_]*)?";
 /// The schema.
 pub fn schema() -> Value {
     let mut root = table("");
-    let switch = ["buffer", "marking", "admission", "queue", "path", "deflection", "pause"];
+    let switch = ["buffer", "marking", "admission", "queue", "path", "deflection", "occupancy", "pause"];
     root.insert("topology".into(), kinds("topology", &Map::new()));
     root.insert("host".into(), host());
     let members = |prefix: &str, names: &[&str]| -> Map<String, Value> {

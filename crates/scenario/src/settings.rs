@@ -13,6 +13,7 @@ use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::queue::QueueParams;
@@ -159,10 +160,8 @@ registry! {
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
-    ("switch.admission", &["red", "aifo", "color-aware"]),
-    ("switch.queue", &["srpt", "sp-pifo"]),
-    ("switch.path", &["flowlet", "letflow", "drill", "conga", "power-of-n", "labels"]),
-    ("switch.deflection", &["dibs", "simple", "vertigo", "canary"]),
+    ("switch.admission", &["color-aware"]),
+    ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
     ("switch.pause", &["pfc", "bfc"]),
     ("transport", &["newreno", "cubic", "dctcp", "swift", "mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("transport.importance", &["tlt"]),
@@ -218,6 +217,8 @@ pub struct SwitchSettings {
     pub path: PathParams,
     /// Where else when refused.
     pub deflection: DeflectionParams,
+    /// How fresh is what the switch knows of its queues.
+    pub occupancy: OccupancyParams,
     /// Whom to stop.
     pub pause: PauseParams,
 }

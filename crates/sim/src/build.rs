@@ -18,6 +18,7 @@ use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams};
 use millpond_core::switch::deflection::Deflection;
 use millpond_core::switch::marking::Marking;
+use millpond_core::switch::occupancy::Occupancy;
 use millpond_core::switch::path::{Path, Site};
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::{LinkRate, PortConfig};
@@ -200,7 +201,9 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
 /// Whether switches can use fast ports.
 pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
-    let policies = switch.pause.kind() == "none" && switch.deflection.kind() == "none";
+    let occupancy = Occupancy::new(&switch.occupancy);
+    let displaces = Deflection::new(&switch.deflection).displaces();
+    let policies = switch.pause.kind() == "none" && !displaces && !occupancy.watches_departures();
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
     let port = port_config(plan, Rate(1)).fits_fast();
     policies && buffer && port && !plan.engine.general_ports
@@ -231,6 +234,7 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
         memory: Memory::new(&plan.switch.buffer),
         path: Path::new(&plan.switch.path),
         deflection: Deflection::new(&plan.switch.deflection),
+        occupancy: Occupancy::new(&plan.switch.occupancy),
         pause: Pause::new(&plan.switch.pause),
         random: Stream::new(plan.seed, &name),
     })

@@ -39,7 +39,7 @@ impl Nic {
     #[inline]
     pub fn offer(&mut self, now: Time, out: u32, id: PacketId, fabric: &mut Fabric) -> Offered {
         let refused = match self {
-            Nic::Fast(port) => match port.offer(now, &mut fabric.packets[id]) {
+            Nic::Fast(port) => match port.offer(now, &mut fabric.packets[id], None, true) {
                 Ok(departs) => {
                     fabric.transmit(out, id, departs);
                     return Offered::Departs(departs);
@@ -48,7 +48,7 @@ impl Nic {
             },
             Nic::General(inner) => {
                 let (port, memory) = &mut **inner;
-                match port.offer(id, &mut fabric.packets[id], memory) {
+                match port.offer(now, id, &mut fabric.packets[id], memory, None, true) {
                     Ok(()) => {
                         let service = port.serve(now, &mut fabric.packets, memory);
                         return Offered::Waits(act(out, service, fabric));

@@ -7,6 +7,7 @@
 
 use crate::counters::DropReason;
 use crate::registry::About;
+use crate::switch::QueueView;
 use crate::units::Bytes;
 
 const PER_PORT: About = About {
@@ -65,6 +66,13 @@ impl Capacity {
     /// No limit.
     pub const UNLIMITED: Capacity = Capacity { bytes: u64::MAX, packets: u32::MAX };
 
+    /// Why a queue of `view` cannot hold `size` more bytes, if it cannot.
+    #[inline]
+    pub fn lacks_room(&self, view: &QueueView, size: u64) -> Option<DropReason> {
+        let full = view.bytes + size > self.bytes || view.packets >= self.packets;
+        if full { Some(DropReason::QueueFull) } else { None }
+    }
+
     /// What the parameters allow one port.
     pub fn new(params: &BufferParams) -> Capacity {
         match params {
@@ -99,6 +107,18 @@ impl Memory {
         let free = self.size - self.used;
         let over = (queued + size) << 10 > self.alpha.saturating_mul(free) || size > free;
         if over { Some(DropReason::SharedBuffer) } else { None }
+    }
+    /// How many bytes must leave a queue that holds `queued` before `size` more fit: its own bytes count twice, once
+    /// against its share and once for what the share is of.
+    pub fn missing(&self, queued: u64, size: u64) -> u64 {
+        let free = self.size - self.used;
+        let over = ((queued + size) << 10).saturating_sub(self.alpha.saturating_mul(free));
+        over.div_ceil(self.alpha.saturating_add(1 << 10)).max(size.saturating_sub(free))
+    }
+    /// What a port of this capacity can hold at most, all others being empty.
+    pub fn reach(&self, capacity: Capacity) -> Capacity {
+        let share = (u128::from(self.size) * u128::from(self.alpha) / u128::from(self.alpha + 1024)) as u64;
+        Capacity { bytes: capacity.bytes.min(share), ..capacity }
     }
     /// Bytes came in.
     #[inline]

@@ -4,12 +4,15 @@
 //! owns the links and the clock, and answers through [`Wire`]. The simulator drives it from its event queue, the Linux
 //! poll loop from its clock.
 //!
-//! Invariant: each packet that arrives is handed to the wire exactly once, to be transmitted or dropped.
+//! Invariant: each packet that arrives is handed to the wire exactly once, to be transmitted or dropped. A port that a
+//! policy chose is asked once more, with the same test, when the packet joins it.
 
 pub mod admission;
 pub mod buffer;
 pub mod deflection;
+mod displace;
 pub mod marking;
+pub mod occupancy;
 pub mod path;
 pub mod pause;
 pub mod port;
@@ -17,18 +20,20 @@ pub mod queue;
 pub mod route;
 
 use crate::counters::DropReason;
-use crate::packet::{Packet, PacketId, Pool, flags};
+use crate::packet::{Packet, PacketId, Pool};
 use crate::random::Stream;
 use crate::units::Time;
+use admission::{Admission, PortFacts};
 use buffer::Memory;
 use deflection::Deflection;
+use occupancy::Occupancy;
 use path::{Path, Site};
 use pause::{IngressView, Pause, PauseFrame};
 use port::{FastPort, GeneralPort, PortConfig, Service};
 use route::Routes;
 
 /// What a policy may see of one queue, as it is at `now`. The packet in transmission is not in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueView {
     /// Packets that wait.
     pub packets: u32,
@@ -36,29 +41,33 @@ pub struct QueueView {
     pub bytes: u64,
 }
 
-/// What a policy may see of the other ports of its switch.
+/// What a policy may see of the ports of its switch: lengths as the switch's occupancy tells them, the tests as each
+/// port would make them.
 pub trait PortView {
     /// Bytes that wait at a port.
-    fn bytes(&self, port: u16) -> u64;
-    /// Whether a packet of this size would fit there.
-    fn admits(&self, port: u16, size: u64) -> bool;
-    /// Ports that lead to other switches.
-    fn fabric_ports(&self) -> &[u16];
+    fn bytes(&mut self, port: u16) -> u64;
+    /// Whether a packet of this size finds room there (the published FULL is its opposite).
+    fn has_room(&mut self, port: u16, size: u64) -> bool;
+    /// Whether the port's admission refuses the packet although there may be room (the published REJECT).
+    fn rejects(&mut self, port: u16, packet: &Packet) -> bool;
+    /// Counts the packet as offered in the port's admission, as if it had arrived there.
+    fn note(&mut self, port: u16, packet: &Packet);
 }
 
 /// No ports to see: for policies that look at none.
 pub struct NoPorts;
 
 impl PortView for NoPorts {
-    fn bytes(&self, _: u16) -> u64 {
+    fn bytes(&mut self, _: u16) -> u64 {
         0
     }
-    fn admits(&self, _: u16, _: u64) -> bool {
+    fn has_room(&mut self, _: u16, _: u64) -> bool {
         false
     }
-    fn fabric_ports(&self) -> &[u16] {
-        &[]
+    fn rejects(&mut self, _: u16, _: &Packet) -> bool {
+        true
     }
+    fn note(&mut self, _: u16, _: &Packet) {}
 }
 
 /// What the driver does for a node: links, timing, and the pool that packets live in.
@@ -103,6 +112,8 @@ pub struct SwitchConfig {
     pub path: Path,
     /// Where else.
     pub deflection: Deflection,
+    /// How fresh is what the switch knows of its queues.
+    pub occupancy: Occupancy,
     /// Whom to stop.
     pub pause: Pause,
     /// This switch's random numbers.
@@ -118,6 +129,7 @@ pub struct Switch {
     path: Path,
     memory: Memory,
     deflection: Deflection,
+    occupancy: Occupancy,
     pause: Pause,
     fabric_ports: Vec<u16>,
     /// By ingress port and priority: bytes held; empty unless a pause policy is active.
@@ -126,6 +138,12 @@ pub struct Switch {
     /// Ports whose links are known to be down, and room for the candidates that are left without them.
     dead: Vec<u16>,
     alive: Vec<u16>,
+    /// The deflection decides before the queue is asked.
+    diverts: bool,
+    /// A packet that finds a full queue is an arrival there, to the queue's admission.
+    sample_full: bool,
+    /// Packets that make room for another, while they are moved.
+    victims: Vec<PacketId>,
     /// Packets deflected here.
     pub deflected: u64,
 }
@@ -133,26 +151,62 @@ pub struct Switch {
 /// The ports of a switch as a policy sees them.
 struct View<'a> {
     now: Time,
-    ports: &'a Ports,
+    ports: &'a mut Ports,
     memory: &'a Memory,
-    fabric_ports: &'a [u16],
+    occupancy: &'a mut Occupancy,
+}
+
+impl View<'_> {
+    fn queue(&mut self, port: u16) -> QueueView {
+        let live = self.ports.view(self.now, port);
+        self.occupancy.known(port, live)
+    }
 }
 
 impl PortView for View<'_> {
-    fn bytes(&self, port: u16) -> u64 {
+    fn bytes(&mut self, port: u16) -> u64 {
+        self.occupancy.refresh(self.now, port, self.ports);
+        self.queue(port).bytes
+    }
+    fn has_room(&mut self, port: u16, size: u64) -> bool {
+        self.occupancy.refresh(self.now, port, self.ports);
+        let known = self.queue(port);
         match self.ports {
-            Ports::Fast(ports) => ports[port as usize].view_at(self.now).bytes,
-            Ports::General(ports) => ports[port as usize].view().bytes,
+            Ports::Fast(ports) => ports[port as usize].lacks_room(&known, size).is_none(),
+            Ports::General(ports) => ports[port as usize].lacks_room(&known, size, self.memory).is_none(),
         }
     }
-    fn admits(&self, port: u16, size: u64) -> bool {
-        match self.ports {
-            Ports::Fast(ports) => ports[port as usize].fits_at(self.now, size),
-            Ports::General(ports) => ports[port as usize].test(size, self.memory).is_none(),
+    fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
+        self.occupancy.refresh(self.now, port, self.ports);
+        let known = self.queue(port);
+        self.ports.admission(port).test(self.now, &known, packet).is_some()
+    }
+    fn note(&mut self, port: u16, packet: &Packet) {
+        self.occupancy.refresh(self.now, port, self.ports);
+        let known = self.queue(port);
+        self.ports.admission(port).commit(self.now, &known, packet, false);
+    }
+}
+
+impl Ports {
+    fn count(&self) -> usize {
+        match self {
+            Ports::Fast(ports) => ports.len(),
+            Ports::General(ports) => ports.len(),
         }
     }
-    fn fabric_ports(&self) -> &[u16] {
-        self.fabric_ports
+    /// What waits at `port` now.
+    fn view(&mut self, now: Time, port: u16) -> QueueView {
+        match self {
+            Ports::Fast(ports) => ports[port as usize].settled_view(now),
+            Ports::General(ports) => ports[port as usize].view(),
+        }
+    }
+    fn admission(&mut self, port: u16) -> &mut Admission {
+        match self {
+            Ports::Fast(ports) => &mut ports[port as usize].admission,
+            Ports::General(ports) => &mut ports[port as usize].admission,
+        }
     }
 }
 
@@ -160,15 +214,20 @@ impl Switch {
     /// A switch with empty queues.
     pub fn new(config: SwitchConfig) -> Switch {
         // By reference: a collect from the vector itself would keep its larger allocation.
-        let ports = if config.fast {
+        let mut ports = if config.fast {
             Ports::Fast(config.ports.iter().cloned().map(FastPort::new).collect())
         } else {
             Ports::General(config.ports.iter().cloned().map(GeneralPort::new).collect())
         };
-        let count = match &ports {
-            Ports::Fast(p) => p.len(),
-            Ports::General(p) => p.len(),
-        };
+        let count = ports.count();
+        // A stream of their own, so that what they draw does not move the node's.
+        let mut random = config.random.clone().fork();
+        let mut occupancy = config.occupancy;
+        occupancy.install(count, &mut random);
+        for (port, it) in config.ports.iter().enumerate() {
+            let capacity = config.memory.reach(it.capacity);
+            ports.admission(port as u16).install(&PortFacts { capacity, rate: it.rate }, &mut random);
+        }
         Switch {
             site: config.site,
             routes: config.routes,
@@ -176,12 +235,16 @@ impl Switch {
             path: config.path,
             memory: config.memory,
             ingress_bytes: if config.pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
+            diverts: config.deflection.diverts(),
+            sample_full: config.deflection.samples_when_full(),
             deflection: config.deflection,
+            occupancy,
             pause: config.pause,
             fabric_ports: config.fabric_ports,
             random: config.random,
             dead: Vec::new(),
             alive: Vec::new(),
+            victims: Vec::new(),
             deflected: 0,
         }
     }
@@ -203,20 +266,28 @@ impl Switch {
                 let first = candidates[0];
                 let candidates =
                     if self.dead.is_empty() { candidates } else { alive(candidates, &self.dead, &mut self.alive) };
-                let view = View { now, ports: &self.ports, memory: &self.memory, fabric_ports: &self.fabric_ports };
-                let port = self.path.choose(candidates, packet, self.site, &view, &mut self.random);
+                let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
+                let mut view = View { now, ports, memory, occupancy };
+                let port = self.path.choose(candidates, packet, self.site, &mut view, &mut self.random);
                 packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
                 port
             }
         };
-        if let Err(reason) = self.offer(now, port, id, wire) {
-            self.refused(now, port, id, reason, wire);
+        if self.diverts && self.is_diverted(now, port, id, wire) {
+            return self.refused(now, port, id, DropReason::Early, wire);
+        }
+        match self.offer(now, port, id, wire) {
+            Ok(()) => {}
+            // The decision was to forward; the queue found that it was wrong.
+            Err(DropReason::OverflowStale) => wire.discard(id, DropReason::OverflowStale),
+            Err(reason) => self.refused(now, port, id, reason, wire),
         }
     }
 
     /// The driver's call for a general port, at a time that it asked for.
     #[inline]
     pub fn on_ready<W: Wire>(&mut self, now: Time, port: u16, wire: &mut W) {
+        self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
             let service = ports[port as usize].on_ready(now, wire.packets(), &mut self.memory);
             self.act(now, port, service, wire);
@@ -225,6 +296,7 @@ impl Switch {
 
     /// A pause frame has arrived from the neighbour at `port`.
     pub fn on_pause<W: Wire>(&mut self, now: Time, port: u16, frame: PauseFrame, wire: &mut W) {
+        self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
             let it = &mut ports[port as usize];
             it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
@@ -246,6 +318,8 @@ impl Switch {
     /// packet that would start at this very instant still waits.
     pub fn occupancy(&mut self, at: Time, mut each: impl FnMut(u16, QueueView)) {
         let before = Time::from_ps(at.as_ps().saturating_sub(1));
+        let count = self.ports.count() as u16;
+        (0..count).for_each(|port| self.occupancy.refresh(before, port, &mut self.ports));
         match &mut self.ports {
             Ports::Fast(ports) => {
                 ports.iter_mut().enumerate().for_each(|(port, it)| each(port as u16, it.settled_view(before)));
@@ -285,47 +359,79 @@ impl Switch {
         self.memory.used()
     }
 
+    /// Queues the packet at `port`, or says why not.
     #[inline]
     fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
+        self.occupancy.refresh(now, port, &mut self.ports);
+        let sample_full = self.sample_full;
         match &mut self.ports {
             Ports::Fast(ports) => {
-                let departs = ports[port as usize].offer(now, &mut wire.packets()[id])?;
+                let it = &mut ports[port as usize];
+                let departs = it.offer(now, &mut wire.packets()[id], self.occupancy.of(port), sample_full)?;
                 wire.transmit(port, id, departs);
             }
             Ports::General(ports) => {
                 let it = &mut ports[port as usize];
-                it.offer(id, &mut wire.packets()[id], &mut self.memory)?;
-                if !self.ingress_bytes.is_empty() {
-                    self.count_ingress(now, id, true, wire);
-                }
-                let Ports::General(ports) = &mut self.ports else { unreachable!("the kind of port never changes") };
-                let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory);
-                self.act(now, port, service, wire);
+                let known = self.occupancy.of(port);
+                it.offer(now, id, &mut wire.packets()[id], &mut self.memory, known, sample_full)?;
+                self.joined(now, port, id, wire);
             }
         }
         Ok(())
     }
 
+    /// A packet has joined a general port's queue.
+    #[inline]
+    fn joined<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        if !self.ingress_bytes.is_empty() {
+            self.count_ingress(now, id, true, wire);
+        }
+        if let Ports::General(ports) = &mut self.ports {
+            let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory);
+            self.act(now, port, service, wire);
+        }
+    }
+
+    /// Whether the deflection sends the packet elsewhere although its queue was not asked.
+    fn is_diverted<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> bool {
+        let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
+        self.deflection.divert(port, &wire.packets()[id], &mut View { now, ports, memory, occupancy })
+    }
+
     /// The queue refused it: deflect or drop.
-    #[cold]
     fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
-        let packet = wire.packets()[id];
-        let view = View { now, ports: &self.ports, memory: &self.memory, fabric_ports: &self.fabric_ports };
-        let Some(other) = self.deflection.choose(port, &packet, &view, &mut self.random) else {
+        if self.deflection.displaces() {
+            return self.displace(now, port, id, wire);
+        }
+        let Some(other) = self.elsewhere(now, port, id, wire) else {
+            let reason = if self.deflection.is_none() { reason } else { DropReason::NoDeflection };
             return wire.discard(id, reason);
         };
+        self.mark_deflected(id, wire);
         match self.offer(now, other, id, wire) {
-            Ok(()) => {
-                self.deflected += 1;
-                wire.packets()[id].flags |= flags::DEFLECTED;
-            }
+            Ok(()) => self.deflected += 1,
+            Err(DropReason::OverflowStale) => wire.discard(id, DropReason::OverflowStale),
             Err(_) => wire.discard(id, DropReason::NoDeflection),
         }
+    }
+
+    /// Where the deflection sends a packet that `port` did not take.
+    #[inline]
+    fn elsewhere<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Option<u16> {
+        let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
+        let mut view = View { now, ports, memory, occupancy };
+        let packet = &wire.packets()[id];
+        self.deflection.choose(port, &self.fabric_ports, packet, &mut view, &mut self.random)
     }
 
     #[inline]
     fn act<W: Wire>(&mut self, now: Time, port: u16, service: Service, wire: &mut W) {
         if let Some((id, departs)) = service.transmit {
+            if self.occupancy.watches_departures() {
+                let view = self.ports.view(now, port);
+                let bytes = view.bytes + wire.packets()[id].size as u64;
+                self.occupancy.departed(port, QueueView { packets: view.packets + 1, bytes });
+            }
             if !self.ingress_bytes.is_empty() {
                 self.count_ingress(now, id, false, wire);
             }

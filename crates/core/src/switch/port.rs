@@ -59,13 +59,13 @@ pub struct PortConfig {
 impl PortConfig {
     /// Whether a [`FastPort`] can serve.
     pub fn fits_fast(&self) -> bool {
-        self.queue.is_fifo() && !self.marking.marks_at_dequeue()
+        self.queue.is_fifo() && !self.marking.marks_at_dequeue() && !self.admission.watches_departures()
     }
 }
 
 /// Sets CE on a packet whose transport reacts to it; says whether it did.
 #[inline]
-fn set_ce(packet: &mut Packet) -> bool {
+pub(super) fn set_ce(packet: &mut Packet) -> bool {
     let reacts = packet.ecn == Ecn::Ect;
     if reacts {
         packet.ecn = Ecn::Ce;
@@ -83,7 +83,7 @@ pub struct FastPort {
     rate: LinkRate,
     capacity: Capacity,
     marking: Marking,
-    admission: Admission,
+    pub(super) admission: Admission,
     /// The sizes of the packets that have not yet started. Only for occupancy: the packets themselves are on their way
     /// already. They follow each other without a gap, so one time tells all of theirs.
     waiting: VecDeque<u16>,
@@ -151,27 +151,38 @@ impl FastPort {
         view
     }
 
-    /// Whether `size` bytes would fit at `now`.
-    pub fn fits_at(&self, now: Time, size: u64) -> bool {
-        let view = self.view_at(now);
-        view.bytes + size <= self.capacity.bytes && view.packets < self.capacity.packets
+    /// Why a queue of `view` has no room for `size` more bytes, if it has none.
+    #[inline]
+    pub fn lacks_room(&self, view: &QueueView, size: u64) -> Option<DropReason> {
+        self.capacity.lacks_room(view, size)
     }
 
-    /// Takes the packet and returns when its last bit leaves, or refuses it.
+    /// Takes the packet and returns when its last bit leaves, or refuses it. `known` is the queue as the switch knows it,
+    /// if that is not as it is; `sample_full`: the admission counts a packet that found no room.
     #[inline]
-    pub fn offer(&mut self, now: Time, packet: &mut Packet) -> Result<Time, DropReason> {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        known: Option<QueueView>,
+        sample_full: bool,
+    ) -> Result<Time, DropReason> {
         self.settle(now);
         let size = packet.size as u64;
-        if self.bytes + size > self.capacity.bytes || self.packets >= self.capacity.packets {
-            return Err(DropReason::QueueFull);
+        let live = QueueView { packets: self.packets, bytes: self.bytes };
+        let view = known.unwrap_or(live);
+        let full = self.lacks_room(&view, size);
+        let refusal = full.or_else(|| self.admission.test(now, &view, packet));
+        if full.is_none() || sample_full {
+            self.admission.commit(now, &view, packet, refusal.is_none());
         }
-        let view = QueueView { packets: self.packets, bytes: self.bytes };
-        let refusal = self.admission.test(&view, packet);
-        self.admission.commit(&view, packet);
         if let Some(reason) = refusal {
             return Err(reason);
         }
-        if self.marking.at_enqueue(&view) && set_ce(packet) {
+        if known.is_some() && self.lacks_room(&live, size).is_some() {
+            return Err(DropReason::OverflowStale);
+        }
+        if self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {
@@ -204,7 +215,7 @@ pub struct GeneralPort {
     rate: LinkRate,
     capacity: Capacity,
     marking: Marking,
-    admission: Admission,
+    pub(super) admission: Admission,
     queue: Queue,
     /// By priority: until when it is paused.
     paused_until: [Time; 8],
@@ -254,36 +265,69 @@ impl GeneralPort {
         self.queue.waiting()
     }
 
-    /// Why the buffer has no room for `size` more bytes, if it has none. Changes nothing.
+    /// Why a queue of `view` has no room for `size` more bytes, if it has none.
     #[inline]
-    pub fn test(&self, size: u64, memory: &Memory) -> Option<DropReason> {
-        if self.bytes + size > self.capacity.bytes || self.packets >= self.capacity.packets {
-            return Some(DropReason::QueueFull);
-        }
-        memory.test(self.bytes, size)
+    pub fn lacks_room(&self, view: &QueueView, size: u64, memory: &Memory) -> Option<DropReason> {
+        self.capacity.lacks_room(view, size).or_else(|| memory.test(view.bytes, size))
     }
 
-    /// Takes the packet into the queue, or refuses it. Follow with [`GeneralPort::serve`].
+    /// Takes the packet into the queue, or refuses it; the arguments as those of [`FastPort::offer`]. Follow with
+    /// [`GeneralPort::serve`].
     #[inline]
-    pub fn offer(&mut self, id: PacketId, packet: &mut Packet, memory: &mut Memory) -> Result<(), DropReason> {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        id: PacketId,
+        packet: &mut Packet,
+        memory: &mut Memory,
+        known: Option<QueueView>,
+        sample_full: bool,
+    ) -> Result<(), DropReason> {
         let size = packet.size as u64;
-        if let Some(reason) = self.test(size, memory) {
-            return Err(reason);
+        let view = known.unwrap_or(self.view());
+        let full = self.lacks_room(&view, size, memory);
+        let refusal = full.or_else(|| self.admission.test(now, &view, packet));
+        if full.is_none() || sample_full {
+            self.admission.commit(now, &view, packet, refusal.is_none());
         }
-        let view = self.view();
-        let refusal = self.admission.test(&view, packet);
-        self.admission.commit(&view, packet);
         if let Some(reason) = refusal {
             return Err(reason);
         }
-        if self.marking.at_enqueue(&view) && set_ce(packet) {
+        if known.is_some() && self.lacks_room(&self.view(), size, memory).is_some() {
+            return Err(DropReason::OverflowStale);
+        }
+        self.take(id, packet, memory);
+        Ok(())
+    }
+
+    /// Queues a packet for which there is room.
+    #[inline]
+    pub fn take(&mut self, id: PacketId, packet: &mut Packet, memory: &mut Memory) {
+        if self.marking.at_enqueue(&self.view()) && set_ce(packet) {
             self.marked += 1;
         }
         self.queue.push(id, packet);
-        self.bytes += size;
+        self.bytes += packet.size as u64;
         self.packets += 1;
-        memory.take(size);
-        Ok(())
+        memory.take(packet.size as u64);
+    }
+
+    /// Whether the packets less important than `rank` would, if they left, make room for `size` bytes.
+    pub fn can_displace(&self, rank: u32, size: u64, memory: &Memory) -> bool {
+        let bytes = (self.bytes + size).saturating_sub(self.capacity.bytes).max(memory.missing(self.bytes, size));
+        let packets = self.packets >= self.capacity.packets;
+        self.queue.can_evict(rank, bytes, u32::from(packets))
+    }
+
+    /// Takes out the least important packet, the newest among equals, if its rank is larger than `rank`.
+    pub fn evict(&mut self, now: Time, rank: u32, packets: &Pool<Packet>, memory: &mut Memory) -> Option<PacketId> {
+        let id = self.queue.evict(rank)?;
+        let size = packets[id].size as u64;
+        self.admission.on_dequeue(now, &self.view(), &packets[id]);
+        self.bytes -= size;
+        self.packets -= 1;
+        memory.give(size);
+        Some(id)
     }
 
     /// Starts the next packet if the link is free and one may be served.
@@ -299,6 +343,7 @@ impl GeneralPort {
             if self.marking.at_dequeue(&self.view()) && set_ce(packet) {
                 self.marked += 1;
             }
+            self.admission.on_dequeue(now, &self.view(), packet);
             self.bytes -= size;
             self.packets -= 1;
             memory.give(size);

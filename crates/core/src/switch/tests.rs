@@ -4,6 +4,7 @@ use super::admission::{Admission, AdmissionParams};
 use super::buffer::{BufferParams, Capacity, PerPortParams, SharedParams};
 use super::deflection::DeflectionParams;
 use super::marking::{EcnParams, MarkingParams};
+use super::occupancy::OccupancyParams;
 use super::path::PathParams;
 use super::pause::PauseParams;
 use super::queue::{Queue, QueueParams};
@@ -78,6 +79,7 @@ fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &Qu
         memory: Memory::new(buffer),
         path: Path::new(&PathParams::default()),
         deflection: Deflection::new(&DeflectionParams::default()),
+        occupancy: Occupancy::new(&OccupancyParams::default()),
         pause: Pause::new(&PauseParams::default()),
         random: Stream::new(1, "switch/test"),
     })

@@ -1,24 +1,48 @@
 //! Admission: *may this packet join this queue?*
 //!
-//! Asked after the buffer has found room for it, so a refusal here is an early one. Policies test without changing and
-//! commit once, since a deflection probes several ports before one is taken.
+//! Asked after the buffer has found room for it, so a refusal here is an early one. With a deflection, this is the test
+//! that makes a packet turn away before it enters a queue. Policies test without changing and commit once, since a
+//! deflection probes several ports before one is taken; a policy that draws lots has drawn before it is asked.
+//!
+//! Invariant: two tests without a commit between them give the same answer.
 
+mod aifo;
 mod drop_tail;
 
+pub use aifo::{Aifo, AifoForm, AifoParams};
 pub use drop_tail::{DropTail, DropTailParams};
 
 use crate::counters::DropReason;
 use crate::packet::Packet;
+use crate::random::Stream;
 use crate::switch::QueueView;
+use crate::switch::buffer::Capacity;
+use crate::units::{Rate, Time};
+
+/// What a policy learns of its port before the first packet.
+#[derive(Clone, Copy, Debug)]
+pub struct PortFacts {
+    /// What the port can hold at most.
+    pub capacity: Capacity,
+    /// Its link's rate.
+    pub rate: Rate,
+}
 
 crate::registry! {
     /// Which admission, with its parameters.
     place: "switch.admission", question: "may this packet join this queue?", default: DropTail,
     params: AdmissionParams, policy: Admission {
+        /// Tells the policy of its port. A policy that draws lots makes a stream of its own from `random`.
+        fn install(&mut self, port: &PortFacts, random: &mut Stream) -> ();
         /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
-        fn test(&self, view: &QueueView, packet: &Packet) -> Option<DropReason>;
-        /// Records that the packet was offered to this queue, once a packet.
-        fn commit(&mut self, view: &QueueView, packet: &Packet) -> ();
+        fn test(&self, now: Time, view: &QueueView, packet: &Packet) -> Option<DropReason>;
+        /// Records that the packet was offered to this queue, and whether it joins it.
+        fn commit(&mut self, now: Time, view: &QueueView, packet: &Packet, joins: bool) -> ();
+        /// The packet leaves the queue, of which `view` still counts it. Only general ports tell.
+        fn on_dequeue(&mut self, now: Time, view: &QueueView, packet: &Packet) -> ();
+        /// Whether it must be told of departures (then a port must hold packets until they leave).
+        fn watches_departures(&self) -> bool;
     };
     "drop-tail" => DropTail { DropTailParams, DropTail; drop_tail::ABOUT },
+    "aifo" => Aifo { AifoParams, Aifo; aifo::ABOUT },
 }

@@ -1,19 +1,173 @@
 //! Deflection: *the queue refused it: where else?*
+//!
+//! A deflection names another port for a packet that its own port did not take; the packet then travels on from the
+//! neighbour there by the ordinary routes, and only its TTL keeps it from going round for ever. Candidates are the ports
+//! that lead to other switches, the one by which the packet came included; never those to hosts.
+//!
+//! Invariant: a packet is deflected at most once a switch that it crosses, and never to a host.
 
+mod canary;
+mod canary_pisa;
+mod dibs;
 mod none;
+mod simple;
+mod vertigo;
 
+pub use canary::{Canary, CanaryParams};
+pub use canary_pisa::{CanaryPisa, CanaryPisaParams};
+pub use dibs::{Dibs, DibsParams};
 pub use none::{Undeflected, UndeflectedParams};
+pub use simple::{Simple, SimpleParams};
+pub use vertigo::{Vertigo, VertigoParams};
 
 use crate::packet::Packet;
 use crate::random::Stream;
+use crate::registry::PathProperty;
 use crate::switch::PortView;
 
 crate::registry! {
     /// Which deflection, with its parameters.
     place: "switch.deflection", question: "the queue refused it: where else?", default: None,
     params: DeflectionParams, policy: Deflection {
-        /// Another port for a packet that `refused` would not take, or `None` to drop it.
-        fn choose(&mut self, refused: u16, packet: &Packet, ports: &dyn PortView, random: &mut Stream) -> Option<u16>;
+        /// Another port of `candidates` for a packet that `refused` would not take, or `None` to drop it.
+        fn choose(&mut self, refused: u16, candidates: &[u16], packet: &Packet, ports: &mut dyn PortView, random: &mut Stream) -> Option<u16>;
+        /// Whether the packet must go elsewhere before its queue is asked; see `diverts`.
+        fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool;
+        /// Whether `divert` may say yes.
+        fn diverts(&self) -> bool;
+        /// Whether a packet may take the place of less important ones in its queue, which go elsewhere instead.
+        fn displaces(&self) -> bool;
+        /// Whether deflected packets get CE.
+        fn marks(&self) -> bool;
+        /// Whether a packet that finds its queue full counts as an arrival in the queue's admission.
+        fn samples_when_full(&self) -> bool;
     };
     "none" => None { UndeflectedParams, Undeflected; none::ABOUT },
+    "dibs" => Dibs { DibsParams, Dibs; dibs::ABOUT },
+    "simple" => Simple { SimpleParams, Simple; simple::ABOUT },
+    "vertigo" => Vertigo { VertigoParams, Vertigo; vertigo::ABOUT },
+    "canary" => Canary { CanaryParams, Canary; canary::ABOUT },
+    "canary-pisa" => CanaryPisa { CanaryPisaParams, CanaryPisa; canary_pisa::ABOUT },
+}
+
+impl Deflection {
+    /// Whether there is none.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        matches!(self, Deflection::None(_))
+    }
+}
+
+/// What every deflection takes away from the path: packets of one flow travel by different ways.
+const BREAKS: &[PathProperty] = &[
+    PathProperty::FifoPerFlow,
+    PathProperty::FifoPerFlowcell,
+    PathProperty::LabelFixesPath,
+    PathProperty::ControlNeverWaits,
+];
+
+/// Gives a policy the answers of one that only names a port.
+macro_rules! only_chooses {
+    () => {
+        pub(super) fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
+            false
+        }
+        pub(super) fn diverts(&self) -> bool {
+            false
+        }
+        pub(super) fn displaces(&self) -> bool {
+            false
+        }
+        pub(super) fn marks(&self) -> bool {
+            false
+        }
+        pub(super) fn samples_when_full(&self) -> bool {
+            true
+        }
+    };
+}
+use only_chooses;
+
+/// Draws indices of `0..n` without replacement, all equally likely, without memory of its own for up to 64 of them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::switch) struct Draw {
+    n: usize,
+    left: usize,
+    /// Bit i: index i was drawn.
+    drawn: u64,
+}
+
+impl Draw {
+    /// Of at most 64 candidates; those beyond are never drawn.
+    pub(in crate::switch) fn new(n: usize) -> Draw {
+        let n = n.min(64);
+        Draw { n, left: n, drawn: 0 }
+    }
+    #[inline]
+    pub(in crate::switch) fn next(&mut self, random: &mut Stream) -> Option<usize> {
+        if self.left == 0 {
+            return None;
+        }
+        let mut skip = random.below(self.left as u64);
+        self.left -= 1;
+        let mut free = !self.drawn & (u64::MAX >> (64 - self.n));
+        while skip > 0 {
+            free &= free - 1;
+            skip -= 1;
+        }
+        self.drawn |= 1 << free.trailing_zeros();
+        Some(free.trailing_zeros() as usize)
+    }
+}
+
+#[cfg(test)]
+pub(in crate::switch) mod tests {
+    use super::*;
+
+    /// Ports whose every answer a test sets.
+    #[derive(Default)]
+    pub struct Bench {
+        pub bytes: Vec<u64>,
+        pub full: Vec<bool>,
+        pub rejects: Vec<bool>,
+        pub notes: Vec<u16>,
+    }
+
+    impl Bench {
+        pub fn with_bytes(bytes: &[u64]) -> Bench {
+            let n = bytes.len();
+            Bench { bytes: bytes.to_vec(), full: vec![false; n], rejects: vec![false; n], notes: Vec::new() }
+        }
+    }
+
+    impl PortView for Bench {
+        fn bytes(&mut self, port: u16) -> u64 {
+            self.bytes[port as usize]
+        }
+        fn has_room(&mut self, port: u16, _: u64) -> bool {
+            !self.full[port as usize]
+        }
+        fn rejects(&mut self, port: u16, _: &Packet) -> bool {
+            self.rejects[port as usize]
+        }
+        fn note(&mut self, port: u16, _: &Packet) {
+            self.notes.push(port);
+        }
+    }
+
+    #[test]
+    fn a_draw_is_without_replacement_and_fair() {
+        let mut random = Stream::new(1, "t");
+        let mut first = [0; 5];
+        for _ in 0..5000 {
+            let mut draw = Draw::new(5);
+            let mut all: Vec<usize> = std::iter::from_fn(|| draw.next(&mut random)).collect();
+            first[all[0]] += 1;
+            all.sort();
+            assert_eq!(all, [0, 1, 2, 3, 4]);
+        }
+        assert!(first.iter().all(|c| (900..1100).contains(c)), "{first:?}");
+        assert_eq!(Draw::new(0).next(&mut random), None);
+        assert!(Draw::new(64).next(&mut random).is_some());
+    }
 }

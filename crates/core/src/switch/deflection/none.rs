@@ -1,5 +1,6 @@
 //! No deflection: what a queue refuses is dropped.
 
+use super::only_chooses;
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::About;
@@ -27,7 +28,15 @@ impl Undeflected {
         Undeflected
     }
     #[inline]
-    pub(super) fn choose(&mut self, _: u16, _: &Packet, _: &dyn PortView, _: &mut Stream) -> Option<u16> {
+    pub(super) fn choose(
+        &mut self,
+        _: u16,
+        _: &[u16],
+        _: &Packet,
+        _: &mut dyn PortView,
+        _: &mut Stream,
+    ) -> Option<u16> {
         None
     }
+    only_chooses!();
 }

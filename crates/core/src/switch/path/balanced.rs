@@ -34,7 +34,7 @@ impl Balanced {
         candidates: &[u16],
         packet: &Packet,
         site: Site,
-        _: &dyn PortView,
+        _: &mut dyn PortView,
         _: &mut Stream,
     ) -> u16 {
         let n = candidates.len() as u32;
@@ -59,7 +59,7 @@ mod tests {
                 &[4, 5, 6, 7],
                 &Packet { dst, ..Packet::default() },
                 Site { tier, salt: 0 },
-                &NoPorts,
+                &mut NoPorts,
                 &mut random,
             )
         };

@@ -52,7 +52,7 @@ impl Ecmp {
         candidates: &[u16],
         packet: &Packet,
         site: Site,
-        _: &dyn PortView,
+        _: &mut dyn PortView,
         _: &mut Stream,
     ) -> u16 {
         let n = candidates.len() as u64;
@@ -76,7 +76,7 @@ mod tests {
     use crate::switch::NoPorts;
 
     fn choose(ecmp: &mut Ecmp, packet: &Packet, salt: u32, tier: u8) -> u16 {
-        ecmp.choose(&[0, 1, 2, 3], packet, Site { tier, salt }, &NoPorts, &mut Stream::new(1, "t"))
+        ecmp.choose(&[0, 1, 2, 3], packet, Site { tier, salt }, &mut NoPorts, &mut Stream::new(1, "t"))
     }
 
     #[test]

@@ -5,10 +5,13 @@
 
 mod balanced;
 mod ecmp;
+mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
+pub(in crate::switch) use power_of_n::Shortest;
+pub use power_of_n::{PowerOfN, PowerOfNParams};
 pub use spray::{Spray, SprayOrder, SprayParams};
 
 use crate::packet::Packet;
@@ -29,9 +32,10 @@ crate::registry! {
     place: "switch.path", question: "which of these ports?", default: Ecmp,
     params: PathParams, policy: Path {
         /// One of `candidates` (never empty).
-        fn choose(&mut self, candidates: &[u16], packet: &Packet, site: Site, ports: &dyn PortView, random: &mut Stream) -> u16;
+        fn choose(&mut self, candidates: &[u16], packet: &Packet, site: Site, ports: &mut dyn PortView, random: &mut Stream) -> u16;
     };
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
     "balanced" => Balanced { BalancedParams, Balanced; balanced::ABOUT },
+    "power-of-n" => PowerOfN { PowerOfNParams, PowerOfN; power_of_n::ABOUT },
     "spray" => Spray { SprayParams, Spray; spray::ABOUT },
 }

@@ -49,7 +49,7 @@ impl Spray {
         candidates: &[u16],
         _: &Packet,
         _: Site,
-        _: &dyn PortView,
+        _: &mut dyn PortView,
         random: &mut Stream,
     ) -> u16 {
         let n = candidates.len();
@@ -79,7 +79,7 @@ mod tests {
                     &[0, 1, 2, 3, 4],
                     &Packet::default(),
                     Site { tier: 0, salt: 0 },
-                    &NoPorts,
+                    &mut NoPorts,
                     &mut random,
                 ) as usize] += 1;
             }

@@ -39,6 +39,12 @@ impl Fifo {
     pub(super) fn waiting(&self) -> Vec<PacketId> {
         self.waiting.iter().copied().collect()
     }
+    pub(super) fn can_evict(&self, _: u32, _: u64, _: u32) -> bool {
+        false
+    }
+    pub(super) fn evict(&mut self, _: u32) -> Option<PacketId> {
+        None
+    }
     pub(super) fn is_fifo(&self) -> bool {
         true
     }

@@ -1,0 +1,149 @@
+//! Canary: a packet is forwarded, deflected or dropped before it enters a queue.
+//!
+//! The early-drop test is the port's admission, whichever that is (`aifo` in the paper): a packet that finds its port
+//! full, or that the port's admission rejects, is offered to the shortest of a few random ports that would take it by
+//! the same test; where none would, it is dropped, and that drop is what tells its sender of congestion.
+//!
+//! The authors' published simulator differs in three ways, which `artifact-quirks` brings back: a port's window counts the
+//! packet each time the test is evaluated there, whatever becomes of it; a full port counts nothing; and candidates
+//! are filtered by the test alone, so that a full one can be chosen and the packet lost although another had room.
+//!
+//! Invariant: without the quirks, a packet is dropped only where none of the ports drawn would take it.
+
+use super::Draw;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::{About, PathProperty};
+use crate::switch::PortView;
+use crate::switch::path::Shortest;
+
+pub(super) const ABOUT: About = About {
+    summary: "decides to forward, deflect or drop by the admission's test, before the packet enters a queue",
+    source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023 (Preemptive Deflection)",
+    needs: &[PathProperty::RanksAreSet],
+    breaks: super::BREAKS,
+    restores: &[],
+};
+
+crate::params! {
+    /// Canary.
+    pub struct CanaryParams {
+        /// Ports that are drawn for a packet that its own port does not take, all different. Source: 2, the authors'
+        /// simulations.
+        pub choices: u32 = 2,
+        /// Whether deflected packets get CE. Source: an option of the authors' simulator, off.
+        pub mark: bool = false,
+        /// Whether to behave as the authors' published simulator where that differs from the rule (see the module).
+        pub artifact_quirks: bool = false,
+    }
+}
+
+/// Canary.
+#[derive(Clone, Debug)]
+pub struct Canary {
+    choices: u32,
+    mark: bool,
+    quirks: bool,
+}
+
+impl Canary {
+    pub(super) fn new(params: &CanaryParams) -> Canary {
+        Canary { choices: params.choices.max(1), mark: params.mark, quirks: params.artifact_quirks }
+    }
+
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        _: u16,
+        candidates: &[u16],
+        packet: &Packet,
+        ports: &mut dyn PortView,
+        random: &mut Stream,
+    ) -> Option<u16> {
+        let mut draw = Draw::new(candidates.len());
+        let mut best = Shortest::default();
+        for _ in 0..self.choices {
+            let Some(index) = draw.next(random) else { break };
+            let port = candidates[index];
+            let takes = if self.quirks {
+                let rejects = ports.rejects(port, packet);
+                ports.note(port, packet);
+                !rejects
+            } else {
+                ports.has_room(port, packet.size as u64) && !ports.rejects(port, packet)
+            };
+            if takes {
+                best.offer(port, ports, random);
+            }
+        }
+        best.port.map(|(port, _)| port)
+    }
+
+    pub(super) fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
+        false
+    }
+    pub(super) fn diverts(&self) -> bool {
+        false
+    }
+    pub(super) fn displaces(&self) -> bool {
+        false
+    }
+    pub(super) fn marks(&self) -> bool {
+        self.mark
+    }
+    pub(super) fn samples_when_full(&self) -> bool {
+        !self.quirks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Bench;
+    use super::*;
+
+    fn canary(artifact_quirks: bool) -> Canary {
+        Canary::new(&CanaryParams { artifact_quirks, ..CanaryParams::default() })
+    }
+
+    fn choose(it: &mut Canary, ports: &mut Bench, random: &mut Stream) -> Option<u16> {
+        it.choose(2, &[0, 1], &Packet::default(), ports, random)
+    }
+
+    /// The published three-way case: port 2 is full, and the two candidates are A (0) and B (1).
+    #[test]
+    fn three_way() {
+        let mut random = Stream::new(1, "t");
+        for quirks in [false, true] {
+            let mut it = canary(quirks);
+            for _ in 0..20 {
+                let mut ports = Bench::with_bytes(&[10, 900, 1000]);
+                ports.rejects[0] = true; // A rejects, B accepts
+                assert_eq!(choose(&mut it, &mut ports, &mut random), Some(1));
+                ports.rejects[1] = true; // both reject
+                assert_eq!(choose(&mut it, &mut ports, &mut random), None);
+                let mut ports = Bench::with_bytes(&[10, 900, 1000]);
+                ports.full[0] = true; // A accepts, but is full: taken with the quirk (and lost there), else B
+                assert_eq!(choose(&mut it, &mut ports, &mut random), Some(if quirks { 0 } else { 1 }));
+            }
+        }
+    }
+
+    #[test]
+    fn the_quirk_counts_the_packet_wherever_it_was_tested() {
+        let mut random = Stream::new(1, "t");
+        let mut ports = Bench::with_bytes(&[10, 900, 1000]);
+        choose(&mut canary(false), &mut ports, &mut random);
+        assert!(ports.notes.is_empty());
+        choose(&mut canary(true), &mut ports, &mut random);
+        ports.notes.sort();
+        assert_eq!(ports.notes, [0, 1]);
+        assert_eq!([canary(false).samples_when_full(), canary(true).samples_when_full()], [true, false]);
+    }
+
+    #[test]
+    fn the_shorter_of_two_wins() {
+        let mut random = Stream::new(1, "t");
+        let mut ports = Bench::with_bytes(&[800, 300, 1000]);
+        assert!((0..50).all(|_| choose(&mut canary(false), &mut ports, &mut random) == Some(1)));
+    }
+}

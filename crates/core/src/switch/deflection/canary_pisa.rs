@@ -1,0 +1,200 @@
+//! Canary as a pipeline of match-action stages computes it (a protocol-independent switch, PISA; the paper's Tofino).
+//!
+//! The hardware's rules, kept here: a packet passes each stage once, and a stage's register once, with one
+//! read-modify-write; no loop, division or float in the pipeline; ingress knows queue lengths only by copies (choose
+//! `switch.occupancy = { kind = "refreshed", written-at = "departures" }` beside it); queues are FIFO. So there is one
+//! window of ranks for the whole switch, each packet is written into it, the inequality `quantile ≤ (C − c)/((1−k)·C)` is
+//! multiplied out (`below · ⌊(1−k)·C/20⌋ ≤ C − c`, in cells), the port to deflect to is fixed by the destination, and it is
+//! not tested.
+//!
+//! The published program has defects that are not copied: its comparison is inverted, its counts are one bit wide, and its
+//! last rows are summed twice.
+//!
+//! Invariant: a pass touches each register once, and fits the stages of a Tofino pipe.
+
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::{About, PathProperty};
+use crate::switch::PortView;
+use crate::units::Bytes;
+
+pub(super) const ABOUT: About = About {
+    summary: "Canary under a switching chip's rules: one window a switch, integers, a fixed port to deflect to",
+    source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023: its P4 program for Tofino",
+    needs: &[PathProperty::RanksAreSet],
+    breaks: super::BREAKS,
+    restores: &[],
+};
+
+crate::params! {
+    /// Canary on a chip.
+    pub struct CanaryPisaParams {
+        /// k: the share of the buffer within which every rank is forwarded. Source: 0.9, as Canary's simulations.
+        pub burst_headroom: f64 = 0.9,
+        /// Bytes of a buffer cell. Source: 80, Tofino.
+        pub cell: Bytes = Bytes(80),
+        /// Cells that a port's queue may hold; times the cell's bytes this should be `switch.buffer.size`. Source: 1024,
+        /// the P4 program.
+        pub cells: u32 = 1024,
+    }
+}
+
+/// Registers of the window: five stages of four.
+const WINDOW: usize = 20;
+/// Registers that one stage holds.
+const REGISTERS_A_STAGE: usize = 4;
+/// Stages of a pass: the tail, the window, three to add up the counts by pairs, one each for the queue's length, the
+/// inequality and the verdict.
+const STAGES: usize = 1 + WINDOW / REGISTERS_A_STAGE + 3 + 3;
+/// Stages of a Tofino pipe.
+const PIPE: usize = 12;
+const _: () = assert!(STAGES <= PIPE);
+
+/// A register: one access a pass.
+#[derive(Clone, Copy, Debug, Default)]
+struct Register {
+    value: u32,
+    /// The last pass that touched it.
+    pass: u64,
+}
+
+impl Register {
+    /// Reads it and, if so told, writes it: the one access of this pass.
+    #[inline]
+    fn access(&mut self, pass: u64, write: Option<u32>) -> u32 {
+        debug_assert_ne!(self.pass, pass, "a register is touched once a pass");
+        self.pass = pass;
+        let old = self.value;
+        if let Some(value) = write {
+            self.value = value;
+        }
+        old
+    }
+}
+
+/// Canary on a chip.
+#[derive(Clone, Debug)]
+pub struct CanaryPisa {
+    window: [Register; WINDOW],
+    tail: Register,
+    passes: u64,
+    /// ⌊(1−k)·C/20⌋ in cells.
+    weight: u64,
+    cell: u64,
+    cells: u64,
+}
+
+impl CanaryPisa {
+    pub(super) fn new(params: &CanaryPisaParams) -> CanaryPisa {
+        let alpha = 1.0 - params.burst_headroom.clamp(0.0, 1.0);
+        CanaryPisa {
+            // A rank that no packet exceeds: an empty window refuses nobody.
+            window: [Register { value: u32::MAX, pass: 0 }; WINDOW],
+            tail: Register::default(),
+            passes: 0,
+            // The control plane computes it once, so a float may.
+            weight: (alpha * f64::from(params.cells) / WINDOW as f64) as u64,
+            cell: params.cell.get().max(1),
+            cells: u64::from(params.cells),
+        }
+    }
+
+    pub(super) fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool {
+        self.passes += 1;
+        let tail = self.tail.value;
+        self.tail.access(self.passes, Some(if tail + 1 == WINDOW as u32 { 0 } else { tail + 1 }));
+        let mut below = 0;
+        for (at, register) in self.window.iter_mut().enumerate() {
+            let write = (at as u32 == tail).then_some(packet.rank);
+            below += u64::from(register.access(self.passes, write) < packet.rank);
+        }
+        // The length comes in cells; the division is the traffic manager's, not the pipeline's.
+        let length = (ports.bytes(port) / self.cell).min(self.cells);
+        length == self.cells || below * self.weight > self.cells - length
+    }
+
+    pub(super) fn choose(
+        &mut self,
+        _: u16,
+        candidates: &[u16],
+        packet: &Packet,
+        _: &mut dyn PortView,
+        _: &mut Stream,
+    ) -> Option<u16> {
+        match candidates.len() {
+            0 => None,
+            n => Some(candidates[packet.dst as usize % n]),
+        }
+    }
+
+    pub(super) fn diverts(&self) -> bool {
+        true
+    }
+    pub(super) fn displaces(&self) -> bool {
+        false
+    }
+    pub(super) fn marks(&self) -> bool {
+        false
+    }
+    pub(super) fn samples_when_full(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Bench;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pisa(k: f64) -> CanaryPisa {
+        CanaryPisa::new(&CanaryPisaParams { burst_headroom: k, ..CanaryPisaParams::default() })
+    }
+    fn ranked(rank: u32) -> Packet {
+        Packet { rank, ..Packet::default() }
+    }
+
+    #[test]
+    fn one_window_for_all_ports_and_every_packet_enters_it() {
+        let mut it = pisa(0.0);
+        let mut ports = Bench::with_bytes(&[0, 500 * 80]);
+        for _ in 0..20 {
+            assert!(!it.divert(0, &ranked(10), &mut ports));
+        }
+        // All 20 ranks are below 11: weight 51 · 20 = 1020 cells of 1024 must be free.
+        assert!(it.divert(1, &ranked(11), &mut ports));
+        assert!(!it.divert(1, &ranked(10), &mut ports));
+        assert!(!it.divert(0, &ranked(11), &mut ports));
+    }
+
+    #[test]
+    fn a_full_queue_diverts_everybody_to_the_port_of_the_destination() {
+        let mut it = pisa(0.9);
+        let mut ports = Bench::with_bytes(&[1024 * 80]);
+        assert!(it.divert(0, &ranked(0), &mut ports));
+        let mut random = Stream::new(1, "t");
+        let mut to = |it: &mut CanaryPisa, dst| {
+            it.choose(0, &[4, 5, 6], &Packet { dst, ..Packet::default() }, &mut Bench::default(), &mut random)
+        };
+        assert_eq!([to(&mut it, 0), to(&mut it, 1), to(&mut it, 7)], [Some(4), Some(5), Some(5)]);
+    }
+
+    proptest! {
+        /// The multiplied-out integers decide as the inequality does, but for the rounding of (1−k)·C/20 to a cell.
+        #[test]
+        fn integers_follow_the_inequality(
+            k in 0.0..1.0f64, ranks in prop::collection::vec(0u32..100, 20), length in 0u64..1024, rank in 0u32..110,
+        ) {
+            let mut it = pisa(k);
+            let mut ports = Bench::with_bytes(&[0]);
+            for &rank in &ranks {
+                it.divert(0, &ranked(rank), &mut ports);
+            }
+            ports.bytes[0] = length * 80;
+            let below = ranks.iter().filter(|r| **r < rank).count() as f64;
+            let gap = (1.0 - k) * 1024.0 * below / 20.0 - (1024 - length) as f64;
+            let diverted = it.divert(0, &ranked(rank), &mut ports);
+            prop_assert!(diverted == (gap > 0.0) || gap.abs() <= below + 1.0, "gap {gap}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! DIBS: a packet that finds its queue full goes to a random neighbour instead (Zarifis et al., EuroSys 2014).
+//!
+//! Ports are tried in random order until one has room. Its transport must not take reordering for loss: DIBS turns fast
+//! retransmit off (`transport.dupack-threshold = "off"`).
+//!
+//! Invariant: with the filter on, a packet is dropped only where every port to a switch is full.
+
+use super::{Draw, only_chooses};
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::About;
+use crate::switch::PortView;
+
+pub(super) const ABOUT: About = About {
+    summary: "a packet that finds its queue full goes to a random port with room",
+    source: "Zarifis et al.: DIBS: just-in-time congestion mitigation for data centers, EuroSys 2014",
+    needs: &[],
+    breaks: super::BREAKS,
+    restores: &[],
+};
+
+crate::params! {
+    /// DIBS.
+    pub struct DibsParams {
+        /// Whether full ports are passed over; otherwise one port is drawn, and the packet dropped if that is full.
+        /// Source: DIBS passes over them.
+        pub filter: bool = true,
+    }
+}
+
+/// DIBS.
+#[derive(Clone, Debug)]
+pub struct Dibs {
+    filter: bool,
+}
+
+impl Dibs {
+    pub(super) fn new(params: &DibsParams) -> Dibs {
+        Dibs { filter: params.filter }
+    }
+    pub(super) fn choose(
+        &mut self,
+        _: u16,
+        candidates: &[u16],
+        packet: &Packet,
+        ports: &mut dyn PortView,
+        random: &mut Stream,
+    ) -> Option<u16> {
+        let mut draw = Draw::new(candidates.len());
+        while let Some(index) = draw.next(random) {
+            let port = candidates[index];
+            if !self.filter || ports.has_room(port, packet.size as u64) {
+                return Some(port);
+            }
+        }
+        None
+    }
+    only_chooses!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Bench;
+    use super::*;
+
+    #[test]
+    fn finds_the_one_port_with_room_and_gives_up_only_without_any() {
+        let mut ports = Bench::with_bytes(&[0; 6]);
+        ports.full = vec![true, true, true, false, true, false];
+        let (mut dibs, mut random) = (Dibs::new(&DibsParams::default()), Stream::new(1, "t"));
+        let packet = Packet::default();
+        // Port 5 leads to a host: not among the candidates.
+        for _ in 0..100 {
+            assert_eq!(dibs.choose(5, &[1, 2, 3, 4], &packet, &mut ports, &mut random), Some(3));
+        }
+        ports.full[3] = true;
+        assert_eq!(dibs.choose(5, &[1, 2, 3, 4], &packet, &mut ports, &mut random), None);
+        assert_eq!(dibs.choose(5, &[], &packet, &mut ports, &mut random), None);
+    }
+
+    #[test]
+    fn without_the_filter_any_port_may_come_out() {
+        let mut ports = Bench::with_bytes(&[0; 3]);
+        ports.full = vec![true; 3];
+        let (mut dibs, mut random) = (Dibs::new(&DibsParams { filter: false }), Stream::new(1, "t"));
+        let mut seen = [false; 3];
+        for _ in 0..50 {
+            let port = dibs.choose(0, &[0, 1, 2], &Packet::default(), &mut ports, &mut random);
+            seen[port.expect("always one") as usize] = true;
+        }
+        assert_eq!(seen, [true; 3]);
+    }
+}

@@ -1,0 +1,74 @@
+//! Simple Deflection: DIBS as a switching chip can do it (Practical Packet Deflection in Datacenters, CoNEXT 2023).
+//!
+//! One random number names where to start; from there the ports are walked in a circle to the first that has room.
+//!
+//! Invariant: a packet is dropped only where every port to a switch is full.
+
+use super::only_chooses;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::About;
+use crate::switch::PortView;
+
+pub(super) const ABOUT: About = About {
+    summary: "a packet that finds its queue full goes to the next port with room after a random one",
+    source: "Practical packet deflection in datacenters, CoNEXT 2023 (Simple Deflection)",
+    needs: &[],
+    breaks: super::BREAKS,
+    restores: &[],
+};
+
+crate::params! {
+    /// Nothing to set.
+    pub struct SimpleParams {}
+}
+
+/// Simple Deflection.
+#[derive(Clone, Debug)]
+pub struct Simple;
+
+impl Simple {
+    pub(super) fn new(_: &SimpleParams) -> Simple {
+        Simple
+    }
+    pub(super) fn choose(
+        &mut self,
+        _: u16,
+        candidates: &[u16],
+        packet: &Packet,
+        ports: &mut dyn PortView,
+        random: &mut Stream,
+    ) -> Option<u16> {
+        if candidates.is_empty() {
+            return None;
+        }
+        let (before, from) = candidates.split_at(random.below(candidates.len() as u64) as usize);
+        from.iter().chain(before).copied().find(|port| ports.has_room(*port, packet.size as u64))
+    }
+    only_chooses!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Bench;
+    use super::*;
+
+    #[test]
+    fn walks_in_a_circle_to_the_first_with_room() {
+        let mut ports = Bench::with_bytes(&[0; 4]);
+        ports.full = vec![true, false, true, true];
+        let (mut simple, mut random) = (Simple::new(&SimpleParams {}), Stream::new(1, "t"));
+        let packet = Packet::default();
+        for _ in 0..50 {
+            assert_eq!(simple.choose(0, &[0, 1, 2, 3], &packet, &mut ports, &mut random), Some(1));
+        }
+        // Two free ports in a row: the first is met from three of four starts, the second from one.
+        ports.full = vec![true, false, false, true];
+        let first =
+            (0..4000).filter(|_| simple.choose(0, &[0, 1, 2, 3], &packet, &mut ports, &mut random) == Some(1)).count();
+        assert!((2900..3100).contains(&first), "{first}");
+        ports.full = vec![true; 4];
+        assert_eq!(simple.choose(0, &[0, 1, 2, 3], &packet, &mut ports, &mut random), None);
+        assert_eq!(simple.choose(0, &[], &packet, &mut ports, &mut random), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! Vertigo: selective deflection (Abdous et al., CoNEXT 2021): not the packet that came last goes elsewhere, but the
+//! least important ones.
+//!
+//! Here is only where to: the shorter of a few ports drawn at random, full ones not passed over. Who goes and who is
+//! dropped is the displacement's affair (`switch::displace`), which needs a queue that can give up packets by rank: `srpt`.
+//!
+//! Invariant: candidates are drawn without looking at their room.
+
+use super::Draw;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::{About, PathProperty};
+use crate::switch::PortView;
+use crate::switch::path::Shortest;
+
+pub(super) const ABOUT: About = About {
+    summary: "the least important packets of a full queue go to the shorter of two random ports",
+    source: "Abdous et al.: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
+    needs: &[PathProperty::RanksAreSet],
+    breaks: super::BREAKS,
+    restores: &[],
+};
+
+crate::params! {
+    /// Vertigo.
+    pub struct VertigoParams {
+        /// Ports that are drawn for each packet that must go elsewhere, all different. Source: 2, Vertigo §4.
+        pub choices: u32 = 2,
+    }
+}
+
+/// Vertigo.
+#[derive(Clone, Debug)]
+pub struct Vertigo {
+    choices: u32,
+}
+
+impl Vertigo {
+    pub(super) fn new(params: &VertigoParams) -> Vertigo {
+        Vertigo { choices: params.choices.max(1) }
+    }
+    pub(super) fn choose(
+        &mut self,
+        _: u16,
+        candidates: &[u16],
+        _: &Packet,
+        ports: &mut dyn PortView,
+        random: &mut Stream,
+    ) -> Option<u16> {
+        let mut draw = Draw::new(candidates.len());
+        let mut best = Shortest::default();
+        for _ in 0..self.choices {
+            let Some(index) = draw.next(random) else { break };
+            best.offer(candidates[index], ports, random);
+        }
+        best.port.map(|(port, _)| port)
+    }
+    pub(super) fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
+        false
+    }
+    pub(super) fn diverts(&self) -> bool {
+        false
+    }
+    pub(super) fn displaces(&self) -> bool {
+        true
+    }
+    pub(super) fn marks(&self) -> bool {
+        false
+    }
+    pub(super) fn samples_when_full(&self) -> bool {
+        true
+    }
+}

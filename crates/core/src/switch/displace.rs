@@ -1,0 +1,92 @@
+//! Displacement: a packet takes the place of less important ones, which are deflected in its stead (Vertigo, CoNEXT 2021).
+//!
+//! The packet's own queue gives up its least important packets, the newest among equals first, until the packet fits; if
+//! all that are less important would not make enough room, the packet itself is the one to go elsewhere. Whatever goes
+//! elsewhere joins the queue that the deflection names even if that is full: there the least important is dropped, which
+//! may be another packet.
+//!
+//! Invariant: a packet is displaced only by one of a strictly smaller rank.
+
+use super::port::set_ce;
+use super::{Ports, Switch, Wire};
+use crate::counters::DropReason;
+use crate::packet::{PacketId, flags};
+use crate::units::Time;
+
+impl Switch {
+    /// The queue of `port` has refused `id`: somebody must go elsewhere.
+    pub(super) fn displace<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let packet = wire.packets()[id];
+        let mut victims = std::mem::take(&mut self.victims);
+        if self.can_displace(port, packet.rank, packet.size) {
+            while self.lacks_room(port, packet.size) {
+                let Some(victim) = self.evict(now, port, packet.rank, wire) else { break };
+                victims.push(victim);
+            }
+            self.join(now, port, id, wire);
+        } else {
+            victims.push(id);
+        }
+        for victim in victims.drain(..) {
+            match self.elsewhere(now, port, victim, wire) {
+                Some(other) => self.squeeze(now, other, victim, wire),
+                None => wire.discard(victim, DropReason::NoDeflection),
+            }
+        }
+        self.victims = victims;
+    }
+
+    /// Puts `id` in the queue of `port`, of which the least important are dropped until it fits.
+    fn squeeze<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let packet = wire.packets()[id];
+        while self.lacks_room(port, packet.size) {
+            match self.evict(now, port, packet.rank, wire) {
+                Some(worse) => wire.discard(worse, DropReason::Evicted),
+                None => return wire.discard(id, DropReason::NoDeflection),
+            }
+        }
+        self.deflected += 1;
+        self.mark_deflected(id, wire);
+        self.join(now, port, id, wire);
+    }
+
+    /// Writes on a packet that it goes elsewhere. Before it joins a queue: after that it may be on its way.
+    pub(super) fn mark_deflected<W: Wire>(&self, id: PacketId, wire: &mut W) {
+        let packet = &mut wire.packets()[id];
+        packet.flags |= flags::DEFLECTED;
+        if self.deflection.marks() {
+            set_ce(packet);
+        }
+    }
+
+    fn can_displace(&self, port: u16, rank: u32, size: u16) -> bool {
+        let Ports::General(ports) = &self.ports else { return false };
+        ports[port as usize].can_displace(rank, size as u64, &self.memory)
+    }
+
+    fn lacks_room(&self, port: u16, size: u16) -> bool {
+        let Ports::General(ports) = &self.ports else { return true };
+        let it = &ports[port as usize];
+        it.lacks_room(&it.view(), size as u64, &self.memory).is_some()
+    }
+
+    /// Takes the least important packet out of a queue, if it is less important than `rank`.
+    fn evict<W: Wire>(&mut self, now: Time, port: u16, rank: u32, wire: &mut W) -> Option<PacketId> {
+        self.occupancy.refresh(now, port, &mut self.ports);
+        let Ports::General(ports) = &mut self.ports else { return None };
+        let victim = ports[port as usize].evict(now, rank, wire.packets(), &mut self.memory)?;
+        if !self.ingress_bytes.is_empty() {
+            self.count_ingress(now, victim, false, wire);
+        }
+        Some(victim)
+    }
+
+    /// Queues a packet for which there is room, without asking the admission.
+    fn join<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        self.occupancy.refresh(now, port, &mut self.ports);
+        if let Ports::General(ports) = &mut self.ports {
+            ports[port as usize].take(id, &mut wire.packets()[id], &mut self.memory);
+        }
+        self.joined(now, port, id, wire);
+    }
+}

@@ -1,0 +1,152 @@
+//! Power of n choices: of a few ports drawn at random, the one whose queue is shortest (Mitzenmacher 2001; per packet, as
+//! DRILL, SIGCOMM 2017, Vertigo and Canary use it).
+//!
+//! With a memory, the best port of the last choice among the same candidates is compared as well: DRILL(d, m) is
+//! `choices = d, memory = 1` for m = 1.
+//!
+//! Invariant: the port chosen waits no longer, by what the switch knows, than any other that was drawn; ties fall to a
+//! fair coin.
+
+use super::Site;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::{About, PathProperty};
+use crate::switch::PortView;
+use crate::switch::deflection::Draw;
+
+pub(super) const ABOUT: About = About {
+    summary: "of a few ports drawn at random, the shortest queue, packet by packet",
+    source: "Ghorbani et al.: DRILL, SIGCOMM 2017; Vertigo, CoNEXT 2021 §4",
+    needs: &[],
+    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    restores: &[],
+};
+
+crate::params! {
+    /// Power of n choices.
+    pub struct PowerOfNParams {
+        /// Ports that are drawn for each packet, all different. Source: 2, Vertigo and Canary.
+        pub choices: u32 = 2,
+        /// Whether the best port of the last choice is remembered and compared: 0 or 1. Source: 1 is DRILL's m; 0 is
+        /// Vertigo's and Canary's.
+        pub memory: u32 = 0,
+    }
+}
+
+/// Power of n choices.
+#[derive(Clone, Debug)]
+pub struct PowerOfN {
+    choices: u32,
+    remembers: bool,
+    /// By candidates, told apart by their first and their number: the best of the last choice.
+    best: Vec<((u16, usize), u16)>,
+}
+
+impl PowerOfN {
+    pub(super) fn new(params: &PowerOfNParams) -> PowerOfN {
+        PowerOfN { choices: params.choices.max(1), remembers: params.memory > 0, best: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        candidates: &[u16],
+        _: &Packet,
+        _: Site,
+        ports: &mut dyn PortView,
+        random: &mut Stream,
+    ) -> u16 {
+        let mut draw = Draw::new(candidates.len());
+        let mut best = Shortest::default();
+        for _ in 0..self.choices {
+            let Some(index) = draw.next(random) else { break };
+            best.offer(candidates[index], ports, random);
+        }
+        if self.remembers {
+            self.remember(candidates, &mut best, ports, random);
+        }
+        best.port.map_or(candidates[0], |(port, _)| port)
+    }
+
+    fn remember(&mut self, candidates: &[u16], best: &mut Shortest, ports: &mut dyn PortView, random: &mut Stream) {
+        let key = (candidates[0], candidates.len());
+        let at = self.best.iter().position(|(known, _)| *known == key);
+        if let Some(at) = at
+            && candidates.contains(&self.best[at].1)
+            && best.port.is_none_or(|(port, _)| port != self.best[at].1)
+        {
+            best.offer(self.best[at].1, ports, random);
+        }
+        match (at, best.port) {
+            (Some(at), Some((port, _))) => self.best[at].1 = port,
+            (None, Some((port, _))) => self.best.push((key, port)),
+            _ => {}
+        }
+    }
+}
+
+/// The port with the shortest queue of those offered; a fair coin between equals.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::switch) struct Shortest {
+    pub(in crate::switch) port: Option<(u16, u64)>,
+    equals: u64,
+}
+
+impl Shortest {
+    #[inline]
+    pub(in crate::switch) fn offer(&mut self, port: u16, ports: &mut dyn PortView, random: &mut Stream) {
+        let bytes = ports.bytes(port);
+        match self.port {
+            Some((_, least)) if bytes > least => {}
+            Some((_, least)) if bytes == least => {
+                self.equals += 1;
+                if random.below(self.equals + 1) == 0 {
+                    self.port = Some((port, bytes));
+                }
+            }
+            _ => (self.port, self.equals) = (Some((port, bytes)), 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::deflection::tests::Bench;
+
+    fn choose(policy: &mut PowerOfN, ports: &mut Bench, random: &mut Stream, candidates: &[u16]) -> u16 {
+        policy.choose(candidates, &Packet::default(), Site { tier: 0, salt: 0 }, ports, random)
+    }
+
+    #[test]
+    fn two_choices_avoid_the_longest_of_two_and_split_ties() {
+        let mut ports = Bench::with_bytes(&[500, 100]);
+        let (mut policy, mut random) = (PowerOfN::new(&PowerOfNParams::default()), Stream::new(1, "t"));
+        assert!((0..100).all(|_| choose(&mut policy, &mut ports, &mut random, &[0, 1]) == 1));
+        let mut ports = Bench::with_bytes(&[100, 100, 100, 100]);
+        let mut count = [0; 4];
+        (0..4000).for_each(|_| count[choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]) as usize] += 1);
+        assert!(count.iter().all(|c| (900..1100).contains(c)), "{count:?}");
+    }
+
+    #[test]
+    fn two_of_four_take_the_shortest_half_of_the_time() {
+        let mut ports = Bench::with_bytes(&[0, 10, 20, 30]);
+        let (mut policy, mut random) = (PowerOfN::new(&PowerOfNParams::default()), Stream::new(1, "t"));
+        let mut count = [0; 4];
+        (0..6000).for_each(|_| count[choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]) as usize] += 1);
+        // Of six pairs the first is in three, the second the better in two, the third in one, the last in none.
+        assert!((2850..3150).contains(&count[0]) && (1850..2150).contains(&count[1]) && count[3] == 0, "{count:?}");
+    }
+
+    #[test]
+    fn memory_keeps_the_best() {
+        let mut ports = Bench::with_bytes(&[30, 20, 10, 0]);
+        let mut policy = PowerOfN::new(&PowerOfNParams { choices: 1, memory: 1 });
+        let mut random = Stream::new(1, "t");
+        for _ in 0..50 {
+            choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]);
+        }
+        assert!((0..50).all(|_| choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]) == 3));
+    }
+}

@@ -1,0 +1,149 @@
+//! SRPT: the packet of the smallest rank first (a PIFO: Sivaraman et al., SIGCOMM 2016; pFabric, SIGCOMM 2013).
+//!
+//! With remaining bytes as ranks this serves the flow that needs least to finish. It can give up its least important
+//! packets, which Vertigo needs. `service = "arrival"` keeps that and serves first come, first served: Vertigo without
+//! scheduling.
+//!
+//! Invariant: packets are kept in the order of (rank, arrival); among equal ranks the oldest is served first and the
+//! newest given up first.
+
+use super::PausedSet;
+use crate::packet::{Packet, PacketId};
+use crate::registry::{About, PathProperty};
+use std::collections::VecDeque;
+
+pub(super) const ABOUT: About = About {
+    summary: "the packet of the smallest rank first",
+    source: "Sivaraman et al.: Programmable packet scheduling at line rate, SIGCOMM 2016; pFabric, SIGCOMM 2013",
+    needs: &[PathProperty::RanksAreSet],
+    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
+    restores: &[],
+};
+
+crate::choice! {
+    /// Who is served next.
+    pub enum SrptService {
+        /// The smallest rank.
+        Rank = "rank",
+        /// The packet that came first; ranks only say who is given up.
+        Arrival = "arrival",
+    }
+}
+
+crate::params! {
+    /// SRPT.
+    pub struct SrptParams {
+        /// Who is served next. Source: "rank" is a PIFO; "arrival" is Vertigo's ablation without scheduling.
+        pub service: SrptService = SrptService::Rank,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    rank: u32,
+    size: u32,
+    /// Number of its arrival.
+    order: u64,
+    id: PacketId,
+}
+
+/// One sorted queue.
+#[derive(Clone, Debug)]
+pub struct Srpt {
+    /// By (rank, order), ascending.
+    waiting: VecDeque<Entry>,
+    arrivals: u64,
+    service: SrptService,
+}
+
+impl Srpt {
+    pub(super) fn new(params: &SrptParams) -> Srpt {
+        Srpt { waiting: VecDeque::new(), arrivals: 0, service: params.service }
+    }
+    pub(super) fn push(&mut self, id: PacketId, packet: &Packet) {
+        let at = self.waiting.partition_point(|entry| entry.rank <= packet.rank);
+        let entry = Entry { rank: packet.rank, size: packet.size as u32, order: self.arrivals, id };
+        self.arrivals += 1;
+        self.waiting.insert(at, entry);
+    }
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+        if paused != 0 {
+            return None;
+        }
+        let at = match self.service {
+            SrptService::Rank => 0,
+            SrptService::Arrival => {
+                self.waiting.iter().enumerate().min_by_key(|(_, entry)| entry.order).map_or(0, |(at, _)| at)
+            }
+        };
+        self.waiting.remove(at).map(|entry| entry.id)
+    }
+    pub(super) fn can_evict(&self, than: u32, bytes: u64, packets: u32) -> bool {
+        let (mut freed, mut count) = (0, 0);
+        for entry in self.waiting.iter().rev().take_while(|entry| entry.rank > than) {
+            if freed >= bytes && count >= packets {
+                break;
+            }
+            freed += u64::from(entry.size);
+            count += 1;
+        }
+        freed >= bytes && count >= packets
+    }
+    pub(super) fn evict(&mut self, than: u32) -> Option<PacketId> {
+        self.waiting.pop_back_if(|entry| entry.rank > than).map(|entry| entry.id)
+    }
+    pub(super) fn waiting(&self) -> Vec<PacketId> {
+        self.waiting.iter().map(|entry| entry.id).collect()
+    }
+    pub(super) fn is_fifo(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn queue(service: SrptService, ranks: &[u32]) -> Srpt {
+        let mut it = Srpt::new(&SrptParams { service });
+        for (id, &rank) in ranks.iter().enumerate() {
+            it.push(id as u32, &Packet { rank, size: 100, ..Packet::default() });
+        }
+        it
+    }
+
+    #[test]
+    fn serves_by_rank_and_gives_up_the_newest_of_the_largest() {
+        let mut it = queue(SrptService::Rank, &[30, 10, 30, 20, 10]);
+        assert_eq!(it.evict(29), Some(2));
+        assert_eq!(it.evict(30), None);
+        assert_eq!([it.can_evict(10, 200, 0), it.can_evict(10, 201, 0), it.can_evict(10, 1, 3)], [true, false, false]);
+        assert_eq!(std::iter::from_fn(|| it.pop(0)).collect::<Vec<_>>(), [1, 4, 3, 0]);
+    }
+
+    #[test]
+    fn serves_by_arrival_and_still_gives_up_by_rank() {
+        let mut it = queue(SrptService::Arrival, &[30, 10, 40, 20]);
+        assert_eq!(it.evict(0), Some(2));
+        assert_eq!(std::iter::from_fn(|| it.pop(0)).collect::<Vec<_>>(), [0, 1, 3]);
+    }
+
+    proptest! {
+        /// Each packet served has the least rank there is, and each given up the largest.
+        #[test]
+        fn extremes_leave(ranks in prop::collection::vec(0u32..50, 1..60), serve in prop::collection::vec(any::<bool>(), 60)) {
+            let mut it = queue(SrptService::Rank, &ranks);
+            let mut left: Vec<u32> = ranks.clone();
+            for serve in serve {
+                let id = if serve { it.pop(0) } else { it.evict(0) };
+                let Some(id) = id else { continue };
+                let rank = ranks[id as usize];
+                let extreme = if serve { left.iter().min() } else { left.iter().max() };
+                prop_assert_eq!(extreme, Some(&rank));
+                let at = left.iter().position(|r| *r == rank).expect("it was there");
+                left.remove(at);
+            }
+        }
+    }
+}
