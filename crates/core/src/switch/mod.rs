@@ -359,8 +359,8 @@ impl Switch {
         self.memory.used()
     }
 
-    /// Queues the packet at `port`, or says why not.
-    #[inline]
+    /// Queues the packet at `port`, or says why not. Compiled into the path of every packet.
+    #[inline(always)]
     fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
         self.occupancy.refresh(now, port, &mut self.ports);
         let sample_full = self.sample_full;
@@ -393,12 +393,14 @@ impl Switch {
     }
 
     /// Whether the deflection sends the packet elsewhere although its queue was not asked.
+    #[inline(never)]
     fn is_diverted<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> bool {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
         self.deflection.divert(port, &wire.packets()[id], &mut View { now, ports, memory, occupancy })
     }
 
     /// The queue refused it: deflect or drop.
+    #[inline(never)]
     fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
         if self.deflection.displaces() {
             return self.displace(now, port, id, wire);

@@ -159,7 +159,7 @@ impl FastPort {
 
     /// Takes the packet and returns when its last bit leaves, or refuses it. `known` is the queue as the switch knows it,
     /// if that is not as it is; `sample_full`: the admission counts a packet that found no room.
-    #[inline]
+    #[inline(always)]
     pub fn offer(
         &mut self,
         now: Time,
