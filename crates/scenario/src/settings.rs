@@ -164,7 +164,7 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.path", &["flowlet", "letflow", "drill", "conga", "power-of-n", "labels"]),
     ("switch.deflection", &["dibs", "simple", "vertigo", "canary"]),
     ("switch.pause", &["pfc", "bfc"]),
-    ("transport", &["newreno", "cubic", "dctcp", "swift", "mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
+    ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("transport.importance", &["tlt"]),
     ("transport.rank", &["remaining-bytes", "attained-service"]),
     ("transport.ordering", &["timeout"]),
