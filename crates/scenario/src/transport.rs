@@ -101,7 +101,9 @@ millpond_core::params! {
         /// Longest retransmission timeout, backed off. Source: RFC 6298 (2.5) asks for at least 60s; INET's TCP has
         /// 240s.
         pub max_rto: Time = Time::from_s(60),
-        /// How the timeout follows the measured round-trip times. Source: RFC 6298 §2.
+        /// How the timeout follows the measured round-trip times; `inet` begins with SRTT = 0 and RTTVAR = a quarter of
+        /// `initial-rto` and moves both by an eighth a sample. Source: RFC 6298 §2; INET's TCP as the Vertigo and Canary
+        /// artifacts run it.
         pub rto_estimator: RtoEstimator = RtoEstimator::Rfc6298,
         /// The retransmission timeout of data is always this, without backing off; the SYN's is not touched. Source:
         /// the static timeouts that TLT compares with (EuroSys 2021).
@@ -167,7 +169,8 @@ millpond_core::params! {
         pub dctcp_echo: DctcpEcho = DctcpEcho::Precise,
         /// When in a window the sender reacts. Source: RFC 8257 §3.3.
         pub dctcp_reduce: DctcpReduce = DctcpReduce::WindowEnd,
-        /// When alpha is updated. Source: RFC 8257 §3.3.
+        /// When alpha is updated: at the end of every window, or only by an `echo` past it, so that it never decays
+        /// without marks. Source: RFC 8257 §3.3; `echo` is INET's TCP as the Canary artifact runs it.
         pub dctcp_alpha_update: DctcpAlphaUpdate = DctcpAlphaUpdate::Window,
         /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a timeout; its floor is
         /// two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's TCP as the Canary artifact runs it.

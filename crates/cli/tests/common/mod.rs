@@ -138,8 +138,8 @@ pub const SHIPPED: &[Shipped] = &[
     Shipped { name: "shuffle", variants: &["two-at-a-time", "four-at-a-time"], short: &["traffic.shuffle.size=200KB"] },
     Shipped {
         name: "swift-incast",
-        variants: &["swift", "short-target", "dctcp", "newreno"],
-        short: &["duration=50ms"],
+        variants: &["swift", "short-target", "shallow-buffer", "dctcp", "newreno"],
+        short: &["duration=100ms"],
     },
 ];
 
