@@ -143,6 +143,11 @@ fn shuffle() {
     holds("shuffle");
 }
 
+#[test]
+fn swift_incast() {
+    holds("swift-incast");
+}
+
 /// A scenario that ships has a golden table, and its variants are those that the tests run.
 #[test]
 fn no_shipped_scenario_is_left_out() {

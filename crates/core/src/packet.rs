@@ -66,7 +66,8 @@ pub mod flags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Packet {
-    /// Offset of the first payload byte in its stream. On an acknowledgement, the receiver's slot.
+    /// Offset of the first payload byte in its stream. On an acknowledgement, the receiver's slot, and in the
+    /// upper 32 bits how many switches the data crossed that it answers.
     pub seq: u64,
     /// Cumulative acknowledgement: the next byte expected, where `flags::ACK` is set. On a data packet, the sender's slot.
     pub ack: u64,

@@ -163,7 +163,7 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.admission", &["color-aware"]),
     ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
     ("switch.pause", &["pfc", "bfc"]),
-    ("transport", &["newreno", "cubic", "dctcp", "swift", "mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
+    ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("transport.importance", &["tlt"]),
     ("transport.rank", &["remaining-bytes", "attained-service"]),
     ("transport.ordering", &["timeout"]),

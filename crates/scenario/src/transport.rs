@@ -34,11 +34,22 @@ const DCTCP: About = About {
     restores: &[],
 };
 
+const SWIFT: About = About {
+    summary: "steers the delay to a target, with windows below one segment where many flows meet",
+    source: "Swift, SIGCOMM 2020",
+    needs: &[PathProperty::FifoPerFlow, PathProperty::TimersRun],
+    breaks: &[],
+    restores: &[],
+};
+
 millpond_core::choice! {
     /// How the retransmission timeout follows the measured round-trip times.
     pub enum RtoEstimator {
         /// The first sample R sets SRTT = R and RTTVAR = R/2; gains 1/8 and 1/4 (RFC 6298 §2).
         Rfc6298 = "rfc6298",
+        /// SRTT begins at 0 and RTTVAR at a quarter of `initial-rto`, which every sample, the first one too, moves by an
+        /// eighth: the timeout of a young connection is some (7/8)^n of `initial-rto` after n samples (INET's TCP).
+        Inet = "inet",
     }
 }
 
@@ -62,6 +73,17 @@ millpond_core::choice! {
     }
 }
 
+millpond_core::choice! {
+    /// When DCTCP's alpha is updated.
+    pub enum DctcpAlphaUpdate {
+        /// At the end of every observation window, with marks or without (RFC 8257 §3.3).
+        Window = "window",
+        /// Only by an acknowledgement that carries the echo, once it is past the window's end, over all bytes since the
+        /// last update: without marks alpha never decays (INET's TCP as the Canary artifact runs it).
+        Echo = "echo",
+    }
+}
+
 millpond_core::params! {
     /// What all transports have in common.
     pub struct TransportParams {
@@ -76,9 +98,12 @@ millpond_core::params! {
         pub min_rto: Time = Time::from_ms(10),
         /// Retransmission timeout before the first round-trip time is known, and of the SYN. Source: RFC 6298 (2.1).
         pub initial_rto: Time = Time::from_s(1),
-        /// Longest retransmission timeout, backed off. Source: RFC 6298 (2.5) asks for at least 60s.
+        /// Longest retransmission timeout, backed off. Source: RFC 6298 (2.5) asks for at least 60s; INET's TCP has
+        /// 240s.
         pub max_rto: Time = Time::from_s(60),
-        /// How the timeout follows the measured round-trip times. Source: RFC 6298 §2.
+        /// How the timeout follows the measured round-trip times; `inet` begins with SRTT = 0 and RTTVAR = a quarter of
+        /// `initial-rto` and moves both by an eighth a sample. Source: RFC 6298 §2; INET's TCP as the Vertigo and Canary
+        /// artifacts run it.
         pub rto_estimator: RtoEstimator = RtoEstimator::Rfc6298,
         /// The retransmission timeout of data is always this, without backing off; the SYN's is not touched. Source:
         /// the static timeouts that TLT compares with (EuroSys 2021).
@@ -144,6 +169,48 @@ millpond_core::params! {
         pub dctcp_echo: DctcpEcho = DctcpEcho::Precise,
         /// When in a window the sender reacts. Source: RFC 8257 §3.3.
         pub dctcp_reduce: DctcpReduce = DctcpReduce::WindowEnd,
+        /// When alpha is updated: at the end of every window, or only by an `echo` past it, so that it never decays
+        /// without marks. Source: RFC 8257 §3.3; `echo` is INET's TCP as the Canary artifact runs it.
+        pub dctcp_alpha_update: DctcpAlphaUpdate = DctcpAlphaUpdate::Window,
+        /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a timeout; its floor is
+        /// two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's TCP as the Canary artifact runs it.
+        pub dctcp_loss_reduction: f64 = 0.5,
+    }
+}
+
+millpond_core::params! {
+    /// Swift. The window of a new connection is `initial-window`.
+    pub struct SwiftParams {
+        /// Target delay of a path without switches for a large window. Source: 60us is the Canary artifact's; the paper
+        /// (§3.5) leaves it to the network.
+        pub swift_base_target: Time = Time::from_us(60),
+        /// Target delay that each switch on the way of the data adds. Source: Swift, SIGCOMM 2020 §3.5; 30us is the
+        /// Canary artifact's.
+        pub swift_hop_target: Time = Time::from_us(30),
+        /// Most that a small window adds to the target. Source: Swift, SIGCOMM 2020 §3.5; 300us is the Canary
+        /// artifact's.
+        pub swift_fs_range: Time = Time::from_us(300),
+        /// Window in segments from which on nothing is added. Source: Swift, SIGCOMM 2020 §3.5.
+        pub swift_fs_max: f64 = 100.0,
+        /// Window in segments below which all of the range is added. Source: Swift, SIGCOMM 2020 §3.5.
+        pub swift_fs_min: f64 = 0.1,
+        /// Segments a round trip by which the window grows below the target. Source: Swift, SIGCOMM 2020, algorithm 1;
+        /// 1 is the Canary artifact's.
+        pub swift_additive_increase: f64 = 1.0,
+        /// How strongly the window follows the excess of the delay over the target. Source: Swift, SIGCOMM 2020,
+        /// algorithm 1; 0.8 is the Canary artifact's.
+        pub swift_beta: f64 = 0.8,
+        /// Largest share of the window that one round trip may take; a loss takes just this. Source: Swift, SIGCOMM
+        /// 2020, algorithm 1; 0.5 is the Canary artifact's.
+        pub swift_max_decrease: f64 = 0.5,
+        /// Largest window, in segments. Source: 43 is the Canary artifact's, some 64KB.
+        pub swift_window_max: f64 = 43.0,
+        /// Smallest window, in segments; below one, a segment leaves every round-trip time / window. Source: Swift,
+        /// SIGCOMM 2020 §3.4.
+        pub swift_window_min: f64 = 0.001,
+        /// Timeouts in a row that bring the window to its smallest. Source: Swift, SIGCOMM 2020, algorithm 1, which
+        /// names no number; 12 is the Canary artifact's.
+        pub swift_retransmit_reset: u32 = 12,
     }
 }
 
@@ -154,6 +221,7 @@ millpond_core::registry! {
     "newreno" => NewReno { NewRenoParams; NEWRENO },
     "cubic" => Cubic { CubicParams; CUBIC },
     "dctcp" => Dctcp { DctcpParams; DCTCP },
+    "swift" => Swift { SwiftParams; SWIFT },
 }
 
 #[cfg(test)]

@@ -86,6 +86,8 @@ pub struct Receiving {
     out_of_order: u32,
     path_changes: u32,
     path: u8,
+    /// Switches that the last data has crossed.
+    hops: u8,
     any: bool,
 }
 

@@ -12,7 +12,7 @@
 //! | [`events`], [`barrier`] | the event queue; the barrier at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
-//! | [`transport`] | TCP: NewReno, CUBIC, DCTCP |
+//! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
 //! | [`audit`] | conservation of packets and bytes |
 
 pub mod audit;

@@ -47,7 +47,7 @@ fn switch() -> impl Strategy<Value = String> {
 }
 
 fn transport() -> impl Strategy<Value = String> {
-    let kind = prop::sample::select(vec!["newreno", "cubic", "dctcp"]);
+    let kind = prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]);
     let rto = prop::sample::select(vec!["min-rto = \"300us\"", "min-rto = \"1ms\"", "fixed-rto = \"500us\""]);
     let window = prop::sample::select(vec![1, 2, 10, 40]);
     let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);

@@ -122,8 +122,9 @@ fn assert_same(a: &str, b: &str, what: &str) {
 
 #[test]
 fn threads_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
-        let plan = plan(text, &[]);
+    let swift = [("transport.kind", "swift"), ("transport.swift-window-max", "0.7")];
+    for (text, set) in [(LEAF_SPINE, &[][..]), (FAT_TREE, &[]), (EVERYTHING, &[]), (FAT_TREE, &swift)] {
+        let plan = plan(text, set);
         let one = fingerprint(&plan, 1);
         for threads in [2, 3] {
             assert_same(&one, &fingerprint(&plan, threads), &format!("{threads} threads"));

@@ -136,6 +136,11 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped { name: "rpc", variants: &["with-bulk", "hardly-any-bulk"], short: &["duration=10ms", "warm-up=1ms"] },
     Shipped { name: "shuffle", variants: &["two-at-a-time", "four-at-a-time"], short: &["traffic.shuffle.size=200KB"] },
+    Shipped {
+        name: "swift-incast",
+        variants: &["swift", "short-target", "shallow-buffer", "dctcp", "newreno"],
+        short: &["duration=100ms"],
+    },
 ];
 
 pub fn shipped(name: &str) -> &'static Shipped {

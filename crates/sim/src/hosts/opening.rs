@@ -239,6 +239,7 @@ impl Hosts {
             out_of_order: 0,
             path_changes: 0,
             path: 0,
+            hops: 0,
             any: false,
         };
         self.receivers.insert(opening.flow, receiving);

@@ -25,7 +25,13 @@ impl Hosts {
         });
         let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
         it.peer = packet.seq as u32;
-        let ack = AckIn { ack: packet.ack, ece: packet.has(flags::ECE), sack: sack.as_ref(), stamp: packet.stamp };
+        let ack = AckIn {
+            ack: packet.ack,
+            ece: packet.has(flags::ECE),
+            sack: sack.as_ref(),
+            stamp: packet.stamp,
+            hops: (packet.seq >> 32) as u8,
+        };
         it.sender.on_ack(now, &ack, &self.shared.transport);
         if it.sender.is_done() && !it.opening.role.is_persistent() {
             self.end(now, packet.peer, fabric);
@@ -74,6 +80,7 @@ impl Hosts {
             it.path = packet.path;
         }
         it.any = true;
+        it.hops = TTL.wrapping_sub(packet.ttl);
         let (ce, cwr) = (packet.ecn == Ecn::Ce, packet.has(flags::CWR));
         let arrived =
             it.receiver.on_data(now, packet.seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
@@ -150,7 +157,7 @@ impl Hosts {
             n => (fabric.sacks.insert(ack.sack), 4 + 8 * n as u32),
         };
         let packet = Packet {
-            seq: slot as u64,
+            seq: slot as u64 | (it.hops as u64) << 32,
             ack: ack.ack,
             stamp: ack.stamp,
             flow: it.opening.flow,

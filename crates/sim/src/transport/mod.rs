@@ -1,4 +1,4 @@
-//! The transports: TCP's two ends as pure state machines, with NewReno, CUBIC or DCTCP deciding the window.
+//! The transports: TCP's two ends as pure state machines, with NewReno, CUBIC, DCTCP or Swift deciding the window.
 //!
 //! A [`Sender`] and a [`Receiver`] know neither clock nor network: the host tells them what arrived and when, asks
 //! [`Sender::poll_send`] for segments until there is none, and calls `on_timer` once `deadline` has passed. Deadlines move
@@ -14,8 +14,8 @@
 //! | `sender` | RFC 5681, 6582, 6675, 3042, 6928: windows, loss recovery, handshake |
 //! | `scoreboard`, `ranges` | RFC 6675 §4: what the receiver holds, what is lost, what is next |
 //! | `receiver` | RFC 5681 §4.2, 2018, 3168 §6.1.3, 8257 §3.2: reassembly, ACKs, echoes |
-//! | `rto` | RFC 6298 |
-//! | `congestion` | RFC 5681 §3.1, 9438, 8257 §3.3 |
+//! | `rto` | RFC 6298; INET's TCP |
+//! | `congestion` | RFC 5681 §3.1, 9438, 8257 §3.3; Swift, SIGCOMM 2020 |
 //!
 //! Invariant: while data is unacknowledged or a SYN unanswered the sender's deadline is set, so a connection always goes
 //! on by itself, whatever the network loses, reorders or repeats.
@@ -33,7 +33,9 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 
 use millpond_core::{Ecn, Sack, Time};
-use millpond_scenario::transport::{DctcpEcho, DctcpReduce, RtoEstimator, TransportKind, TransportParams};
+use millpond_scenario::transport::{
+    DctcpAlphaUpdate, DctcpEcho, DctcpReduce, RtoEstimator, SwiftParams, TransportKind, TransportParams,
+};
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);
@@ -119,7 +121,65 @@ pub enum Control {
         alpha_initial: f64,
         /// When it reacts.
         reduce: DctcpReduce,
+        /// What ends an observation window.
+        alpha_update: DctcpAlphaUpdate,
+        /// What a loss leaves of the flight.
+        loss_reduction: f64,
     },
+    /// Swift, SIGCOMM 2020.
+    Swift(Swift),
+}
+
+/// Swift's constants. Delays in picoseconds, windows in segments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Swift {
+    /// Target without switches, for a large window.
+    pub base: f64,
+    /// What each switch adds to it.
+    pub hop: f64,
+    /// The most that a small window adds.
+    pub fs_range: f64,
+    /// What a small window adds is `fs_a / √window + fs_b`.
+    pub fs_a: f64,
+    /// As above.
+    pub fs_b: f64,
+    /// Additive increase a round trip.
+    pub increase: f64,
+    /// Weight of the excess of the delay in a decrease.
+    pub beta: f64,
+    /// Largest decrease.
+    pub max_decrease: f64,
+    /// Smallest window.
+    pub min: f64,
+    /// Largest window.
+    pub max: f64,
+    /// Timeouts in a row that bring the smallest window.
+    pub reset: u32,
+}
+
+impl Swift {
+    /// The flow scaling's a and b are such that it adds all of its range at a window of `swift-fs-min`, and nothing at
+    /// one of `swift-fs-max`; where these are not in order it adds nothing.
+    fn new(p: &SwiftParams) -> Swift {
+        let (smallest, ps) = (1e-6, |t: Time| t.as_ps() as f64);
+        let min = p.swift_window_min.max(smallest);
+        let inverse = |window: f64| 1.0 / libm::sqrt(window.max(smallest));
+        let span = inverse(p.swift_fs_min) - inverse(p.swift_fs_max);
+        let fs_a = if span > 0.0 { ps(p.swift_fs_range) / span } else { 0.0 };
+        Swift {
+            base: ps(p.swift_base_target),
+            hop: ps(p.swift_hop_target),
+            fs_range: ps(p.swift_fs_range),
+            fs_a,
+            fs_b: -fs_a * inverse(p.swift_fs_max),
+            increase: p.swift_additive_increase.max(0.0),
+            beta: p.swift_beta.max(0.0),
+            max_decrease: p.swift_max_decrease.clamp(0.0, 1.0),
+            min,
+            max: p.swift_window_max.max(min),
+            reset: p.swift_retransmit_reset.max(1),
+        }
+    }
 }
 
 impl Config {
@@ -141,13 +201,19 @@ impl Config {
                     DctcpEcho::Latch => Echo::Latch,
                 };
                 let (g, alpha_initial) = (p.dctcp_g.clamp(0.0, 1.0), p.dctcp_alpha_initial.clamp(0.0, 1.0));
-                let reduce = p.dctcp_reduce;
-                (true, echo, Control::Dctcp { g, alpha_initial, reduce })
+                let (reduce, alpha_update) = (p.dctcp_reduce, p.dctcp_alpha_update);
+                let loss_reduction = p.dctcp_loss_reduction.clamp(0.0, 1.0);
+                (true, echo, Control::Dctcp { g, alpha_initial, reduce, alpha_update, loss_reduction })
             }
+            TransportKind::Swift(p) => (false, Echo::Off, Control::Swift(Swift::new(p))),
+        };
+        let largest = match &control {
+            Control::Swift(p) => ((p.max * f64::from(mss)) as u64).max(u64::from(mss)),
+            _ => u64::MAX,
         };
         Config {
             mss,
-            initial_window: segments(params.initial_window),
+            initial_window: segments(params.initial_window).min(largest),
             window_limit: buffer(params.send_buffer).min(buffer(params.receive_buffer)).max(u64::from(mss)),
             growth_limit: params.growth_limit.map_or(u64::MAX, segments),
             min_rto: params.min_rto.max(SHORTEST_RTO),
@@ -204,6 +270,8 @@ pub struct AckIn<'a> {
     pub sack: Option<&'a Sack>,
     /// When the data that caused it was handed down.
     pub stamp: Time,
+    /// Switches that the data has crossed.
+    pub hops: u8,
 }
 
 /// An acknowledgement as it leaves the receiver.

@@ -1,4 +1,10 @@
-//! The retransmission timeout: RFC 6298 §2, with the clock's granularity G of a picosecond.
+//! The retransmission timeout: RFC 6298 §2, with the clock's granularity G of a picosecond; or that of the INET
+//! framework's TCP, as the Vertigo and Canary artifacts run it.
+//!
+//! INET's differs in what a connection begins with: SRTT = 0, RTTVAR = a quarter of the initial timeout, and no special
+//! first sample; both gains are 1/8. Where round-trip times are small beside the initial timeout RTO_init, RTTVAR just
+//! decays by an eighth a sample: the timeout after n samples is some (7/8)^n RTO_init, and a segment that is lost twice is
+//! repaired 3 (7/8)^n RTO_init after it was first sent, where RFC 6298 is at its floor with the first sample.
 //!
 //! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1); Karn's rule is not needed. The gains
 //! are not divided by the samples of a round trip, which RFC 7323 appendix G proposes and few do.
@@ -12,7 +18,7 @@ use millpond_scenario::transport::RtoEstimator;
 /// One connection's timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rto {
-    /// Smoothed round-trip time; `Time::MAX` before the first sample.
+    /// Smoothed round-trip time; `Time::MAX` before RFC 6298's first sample.
     srtt: Time,
     /// Round-trip time variation.
     rttvar: Time,
@@ -23,7 +29,11 @@ pub(super) struct Rto {
 impl Rto {
     /// Before any sample, for a SYN (2.1).
     pub(super) fn new(cfg: &Config) -> Rto {
-        Rto { srtt: Time::MAX, rttvar: Time::ZERO, current: cfg.initial_rto.min(cfg.max_rto) }
+        let (srtt, rttvar) = match cfg.rto_estimator {
+            RtoEstimator::Rfc6298 => (Time::MAX, Time::ZERO),
+            RtoEstimator::Inet => (Time::ZERO, cfg.initial_rto / 4),
+        };
+        Rto { srtt, rttvar, current: cfg.initial_rto.min(cfg.max_rto) }
     }
 
     /// Before any sample, on a connection that is open already.
@@ -48,6 +58,7 @@ impl Rto {
     pub(super) fn sample(&mut self, rtt: Time, cfg: &Config) {
         match cfg.rto_estimator {
             RtoEstimator::Rfc6298 => self.rfc6298(rtt),
+            RtoEstimator::Inet => self.inet(rtt),
         }
         self.current = match cfg.fixed_rto {
             None => self.srtt.saturating_add(self.rttvar * 4).max(cfg.min_rto).min(cfg.max_rto),
@@ -63,6 +74,14 @@ impl Rto {
         }
         let deviation = if rtt > self.srtt { rtt - self.srtt } else { self.srtt - rtt };
         self.rttvar = self.rttvar - self.rttvar / 4 + deviation / 4;
+        self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
+    }
+
+    /// err = R − SRTT; SRTT += err / 8; RTTVAR += (|err| − RTTVAR) / 8.
+    #[inline]
+    fn inet(&mut self, rtt: Time) {
+        let deviation = if rtt > self.srtt { rtt - self.srtt } else { self.srtt - rtt };
+        self.rttvar = self.rttvar - self.rttvar / 8 + deviation / 8;
         self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
     }
 
@@ -99,6 +118,76 @@ mod tests {
         rto.sample(Time::from_us(50), &cfg);
         assert_eq!((rto.srtt, rto.rttvar), (Time::from_us(85), Time::from_ns(47_500)));
         assert_eq!(rto.current(), Time::from_us(85 + 190));
+    }
+
+    fn inet(initial: Time, min: Time) -> Config {
+        config(|p| {
+            p.rto_estimator = RtoEstimator::Inet;
+            (p.initial_rto, p.min_rto, p.max_rto) = (initial, min, Time::from_s(240));
+        })
+    }
+
+    #[test]
+    fn inet_begins_with_a_quarter_of_the_initial_timeout_and_gains_of_an_eighth() {
+        let cfg = inet(Time::from_us(3200), Time::from_us(1));
+        let mut rto = Rto::new(&cfg);
+        assert_eq!((rto.srtt, rto.rttvar, rto.current()), (Time::ZERO, Time::from_us(800), Time::from_us(3200)));
+        // err = 160: SRTT = 20, RTTVAR = 800 + (160 − 800)/8 = 720.
+        rto.sample(Time::from_us(160), &cfg);
+        assert_eq!((rto.srtt, rto.rttvar), (Time::from_us(20), Time::from_us(720)));
+        assert_eq!(rto.current(), Time::from_us(20 + 4 * 720));
+        // err = −12: SRTT = 18.5, RTTVAR = 720 + (12 − 720)/8 = 631.5.
+        rto.sample(Time::from_us(8), &cfg);
+        assert_eq!((rto.srtt, rto.rttvar), (Time::from_ns(18_500), Time::from_ns(631_500)));
+        // Backed off, and taken back by the next sample: err = 7.5, SRTT = 19.4375, RTTVAR = 553.5.
+        rto.back_off(&cfg);
+        rto.back_off(&cfg);
+        assert_eq!(rto.current(), Time::from_ns(4 * 18_500 + 16 * 631_500));
+        rto.sample(Time::from_us(26), &cfg);
+        assert_eq!(rto.current(), Time::from_ps(19_437_500 + 4 * 553_500_000));
+    }
+
+    #[test]
+    fn inet_timeouts_of_a_young_connection_lie_on_plateaus_of_seven_eighths() {
+        let cfg = inet(Time::from_s(1), Time::from_ms(10));
+        // A new connection, and the accepting end of one.
+        for mut rto in [Rto::new(&cfg), Rto::for_data(&cfg)] {
+            for (once, twice) in [(1.0, 3.0), (0.875, 2.625), (0.766, 2.297), (0.670, 2.010), (0.586, 1.758)] {
+                let first = rto.current();
+                let mut again = rto;
+                again.back_off(&cfg);
+                let second = first + again.current();
+                assert!((first.as_s_f64() - once).abs() < 1e-3, "{first:?} instead of {once} s");
+                assert!((second.as_s_f64() - twice).abs() < 2e-3, "{second:?} instead of {twice} s");
+                rto.sample(Time::from_us(40), &cfg);
+            }
+            for _ in 0..200 {
+                rto.sample(Time::from_us(40), &cfg);
+            }
+            assert_eq!(rto.current(), Time::from_ms(10));
+        }
+    }
+
+    #[test]
+    fn rfc6298_is_at_its_floor_with_the_first_sample_where_inet_is_at_seven_eighths() {
+        let cfg = config(|p| p.initial_rto = Time::from_s(1));
+        let mut rto = Rto::new(&cfg);
+        rto.sample(Time::from_us(40), &cfg);
+        assert_eq!(rto.current(), Time::from_ms(10));
+        let cfg = inet(Time::from_s(1), Time::from_ms(10));
+        let mut rto = Rto::new(&cfg);
+        rto.sample(Time::from_us(40), &cfg);
+        assert!((rto.current().as_s_f64() - 0.875).abs() < 1e-4);
+    }
+
+    #[test]
+    fn inet_backs_off_to_its_maximum_of_240_s() {
+        let cfg = inet(Time::from_s(1), Time::from_ms(10));
+        let mut rto = Rto::for_data(&cfg);
+        for _ in 0..12 {
+            rto.back_off(&cfg);
+        }
+        assert_eq!(rto.current(), Time::from_s(240));
     }
 
     #[test]

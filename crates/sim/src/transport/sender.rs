@@ -8,6 +8,7 @@
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
 //! unacknowledged or a SYN unanswered the deadline is set.
 
+mod pace;
 mod plan;
 mod recovery;
 
@@ -23,6 +24,8 @@ use millpond_core::{Ecn, Time};
 enum Phase {
     /// Nothing is known to be missing: the common case.
     Open,
+    /// The same of a connection that may have to wait before it sends: Swift's.
+    Paced,
     /// Duplicate ACKs, too few to mean loss; or SACKs left from a recovery.
     Disorder,
     /// Fast recovery.
@@ -93,6 +96,8 @@ pub struct Sender {
     cwr_due: bool,
     /// RFC 6582: a partial ACK has restarted the timer in this recovery.
     partial: bool,
+    /// The pace forbids to send; the deadline is when it allows it.
+    held: bool,
     /// Expiries since `una` last moved.
     expiries: u8,
     /// SYNs sent.
@@ -118,7 +123,7 @@ impl Sender {
     /// A new connection with nothing written. If the scenario has handshakes, its first segment is a SYN, once there is
     /// something to send.
     pub fn new(cfg: &Config) -> Sender {
-        let phase = if cfg.handshake { Phase::Closed } else { Phase::Open };
+        let phase = if cfg.handshake { Phase::Closed } else { Sender::calm(cfg) };
         Sender {
             una: 0,
             nxt: 0,
@@ -139,6 +144,7 @@ impl Sender {
             first_due: false,
             cwr_due: false,
             partial: false,
+            held: false,
             expiries: 0,
             syns: 0,
         }
@@ -146,7 +152,7 @@ impl Sender {
 
     /// The sending end of a connection that the other side has opened: no handshake, no round-trip time known yet.
     pub fn established(cfg: &Config) -> Sender {
-        Sender { phase: Phase::Open, rto: Rto::for_data(cfg), ..Sender::new(cfg) }
+        Sender { phase: Sender::calm(cfg), rto: Rto::for_data(cfg), ..Sender::new(cfg) }
     }
 
     /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the ACK of it.
@@ -257,13 +263,16 @@ impl Sender {
         let idle = now.saturating_sub(self.last_send);
         self.congestion.idle(idle);
         if cfg.restart_after_idle && idle > self.rto.current() {
-            self.window.cwnd = self.window.cwnd.min(cfg.initial_window);
+            self.congestion.narrow(&mut self.window, cfg.initial_window, cfg);
         }
         self.last_send = now; // once, should the host be unable to send at once
     }
 
     #[cold]
     fn poll_else(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        if self.phase == Phase::Paced && !self.held && self.nxt == self.una && self.nxt < self.written {
+            self.begin_flight(now, cfg);
+        }
         match self.plan(max_len, cfg)? {
             Next::Syn => Some(self.send_syn(now)),
             Next::Again(from, to, why) => Some(self.send_again(now, from, to, why, cfg)),
@@ -325,12 +334,12 @@ impl Sender {
         if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
             return; // a repeated answer
         }
-        self.phase = Phase::Open;
+        self.phase = Sender::calm(cfg);
         self.deadline = Time::MAX;
         self.expiries = 0;
         self.rto.sample(now.saturating_sub(stamp), cfg);
         if self.syns > 2 {
-            self.window.cwnd = u64::from(cfg.mss);
+            self.congestion.narrow(&mut self.window, u64::from(cfg.mss), cfg);
         }
     }
 
@@ -361,7 +370,7 @@ impl Sender {
     fn steer(&mut self, now: Time, bytes: u64, flight: u64, ece: bool, cfg: &Config) {
         if self.congestion.marks(bytes, ece, self.una, self.nxt, cfg) {
             if self.una > self.cut_until {
-                self.cut(Cause::Mark, flight, cfg);
+                self.cut(Cause::Mark, flight, now, cfg);
             }
             return;
         }
@@ -376,8 +385,8 @@ impl Sender {
     }
 
     #[cold]
-    fn cut(&mut self, cause: Cause, flight: u64, cfg: &Config) {
-        self.congestion.cut(&mut self.window, cause, flight, cfg);
+    fn cut(&mut self, cause: Cause, flight: u64, now: Time, cfg: &Config) {
+        self.congestion.cut(&mut self.window, cause, flight, now, cfg);
         self.cut_until = self.nxt;
         self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
     }

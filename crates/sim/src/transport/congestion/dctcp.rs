@@ -3,12 +3,15 @@
 //! Growth is NewReno's, and so is the answer to loss (§3.4). An ACK with an echo does not grow the window (RFC 3168
 //! §6.1.2). The window's floor is one MSS, that of ssthresh two; the RFC leaves both open.
 //!
+//! Two keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends an observation window,
+//! so alpha never decays without marks, and a loss leaves three quarters of the window instead of a half.
+//!
 //! Invariant: alpha lies in [0, 1] and changes once an observation window.
 
 use super::newreno::NewReno;
 use super::{Cause, Window};
 use crate::transport::{Config, Control};
-use millpond_scenario::transport::DctcpReduce;
+use millpond_scenario::transport::{DctcpAlphaUpdate, DctcpReduce};
 
 /// One connection's state.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +46,18 @@ impl Dctcp {
         if ece {
             self.marked += bytes; // step 3
         }
-        let ended = una > self.window_end && self.end_window(nxt, cfg); // step 4
+        let past = una > self.window_end && (ece || !self.only_echoes(cfg));
+        let ended = past && self.end_window(nxt, cfg); // step 4
         match cfg.control {
             Control::Dctcp { reduce: DctcpReduce::FirstMark, .. } => ece,
             _ => ended,
         }
+    }
+
+    /// Whether only an ACK with the echo may end an observation window.
+    #[inline]
+    fn only_echoes(&self, cfg: &Config) -> bool {
+        matches!(cfg.control, Control::Dctcp { alpha_update: DctcpAlphaUpdate::Echo, .. })
     }
 
     /// Steps 5 to 8. Returns whether there were marks.
@@ -61,12 +71,16 @@ impl Dctcp {
         marked
     }
 
-    /// Step 9 for marks, RFC 5681 for loss.
+    /// Step 9 for marks, RFC 5681 for loss, with another share where the scenario says so.
     pub(super) fn cut(&mut self, window: &mut Window, cause: Cause, flight: u64, cfg: &Config) {
-        if cause != Cause::Mark {
-            return self.reno.cut(window, cause, flight, cfg);
-        }
+        let Control::Dctcp { loss_reduction, .. } = cfg.control else { return };
         self.reno.restart();
+        if cause != Cause::Mark {
+            // The floor of two segments is every control's.
+            window.ssthresh = ((flight as f64 * loss_reduction) as u64).max(2 * u64::from(cfg.mss));
+            window.cwnd = window.ssthresh;
+            return;
+        }
         window.cwnd = (window.cwnd as f64 * (1.0 - self.alpha / 2.0)) as u64;
         window.ssthresh = window.cwnd;
     }
@@ -75,7 +89,8 @@ impl Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tests::config;
+    use crate::transport::tests::{config, config_of};
+    use millpond_scenario::transport::{DctcpParams, TransportKind};
 
     /// Windows of ten segments each, of which the first `marked` carry the echo; returns alpha after each.
     fn windows(alpha: f64, marked: u64, n: usize) -> Vec<f64> {
@@ -108,6 +123,38 @@ mod tests {
         for marked in 0..=10 {
             let alpha = *windows(1.0, marked, 300).last().unwrap();
             assert!((alpha - marked as f64 / 10.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn with_echo_updates_alpha_moves_only_at_an_echo_past_the_window_and_never_decays() {
+        let p = DctcpParams { dctcp_alpha_update: DctcpAlphaUpdate::Echo, ..DctcpParams::default() };
+        let cfg = config_of(TransportKind::Dctcp(p), |_| ());
+        let mut control = Dctcp::new(0.5);
+        for una in 1..=500 {
+            assert!(!control.marks(1, false, una, una + 9, &cfg));
+        }
+        assert_eq!(control.alpha(), 0.5, "500 bytes without marks, and no decay");
+        // The first echo ends the one long window: 1 of 501 bytes was marked.
+        assert!(control.marks(1, true, 501, 510, &cfg));
+        let expected = 0.5 * 15.0 / 16.0 + 1.0 / 501.0 / 16.0;
+        assert!((control.alpha() - expected).abs() < 1e-12);
+        // Echoes up to the window's end, and what carries none beyond it, change nothing.
+        for una in 502..=510 {
+            assert!(!control.marks(1, true, una, una + 9, &cfg));
+        }
+        assert!(!control.marks(1, false, 511, 520, &cfg) && (control.alpha() - expected).abs() < 1e-12);
+        assert!(control.marks(1, true, 512, 521, &cfg));
+    }
+
+    #[test]
+    fn a_loss_leaves_the_share_of_the_flight_that_the_scenario_says_and_two_segments() {
+        for (share, flight, left) in [(0.5, 40_000, 20_000), (0.75, 40_000, 30_000), (0.75, 2_000, 2_000)] {
+            let p = DctcpParams { dctcp_loss_reduction: share, ..DctcpParams::default() };
+            let cfg = config_of(TransportKind::Dctcp(p), |p| p.mss = Some(1000));
+            let mut window = Window { cwnd: flight, ssthresh: u64::MAX };
+            Dctcp::new(1.0).cut(&mut window, Cause::Loss, flight, &cfg);
+            assert_eq!(window, Window { cwnd: left, ssthresh: left });
         }
     }
 

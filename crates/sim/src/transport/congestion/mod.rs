@@ -2,19 +2,22 @@
 //!
 //! One file a transport. The sender calls [`Congestion::marks`] and [`Congestion::grow`] for ACKs of new data and
 //! [`Congestion::cut`] at most once a window of data (RFC 3168 §5, RFC 8257 §3.4); what is lost and what is sent again
-//! are its own affair. Slow start is the same for all: RFC 5681 §3.1 with the byte counting of RFC 3465 §2.2.
+//! are its own affair. Slow start is the same for all: RFC 5681 §3.1 with the byte counting of RFC 3465 §2.2. Only Swift
+//! has none: it takes the delay on every ACK instead (`Sender::take_delay`), and `ssthresh` means nothing to it.
 //!
 //! Invariant: `cwnd` is at least one MSS and `ssthresh` at least two.
 
 mod cubic;
 mod dctcp;
 mod newreno;
+mod swift;
 
 use super::{Config, Control};
 use cubic::Cubic;
 use dctcp::Dctcp;
 use millpond_core::Time;
 use newreno::NewReno;
+use swift::Swift;
 
 /// The two numbers that every control steers, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,7 @@ pub(super) enum Congestion {
     NewReno(NewReno),
     Cubic(Cubic),
     Dctcp(Dctcp),
+    Swift(Swift),
 }
 
 impl Congestion {
@@ -60,6 +64,7 @@ impl Congestion {
             Control::NewReno => Congestion::NewReno(NewReno::default()),
             Control::Cubic { .. } => Congestion::Cubic(Cubic::default()),
             Control::Dctcp { alpha_initial, .. } => Congestion::Dctcp(Dctcp::new(alpha_initial)),
+            Control::Swift(ref p) => Congestion::Swift(Swift::new(cfg.initial_window as f64 / f64::from(cfg.mss), p)),
         }
     }
 
@@ -85,16 +90,18 @@ impl Congestion {
             Congestion::NewReno(control) => control.grow(window, growth.bytes, cfg),
             Congestion::Cubic(control) => control.grow(window, growth, cfg),
             Congestion::Dctcp(control) => control.reno.grow(window, growth.bytes, cfg),
+            Congestion::Swift(_) => {} // by its delays alone
         }
     }
 
     /// Closes the window. `flight`: FlightSize, without what limited transmit has added (RFC 5681 §3.2).
     #[cold]
-    pub(super) fn cut(&mut self, window: &mut Window, cause: Cause, flight: u64, cfg: &Config) {
+    pub(super) fn cut(&mut self, window: &mut Window, cause: Cause, flight: u64, now: Time, cfg: &Config) {
         match self {
             Congestion::NewReno(control) => control.cut(window, cause, flight, cfg),
             Congestion::Cubic(control) => control.cut(window, cause, flight, cfg),
             Congestion::Dctcp(control) => control.cut(window, cause, flight, cfg),
+            Congestion::Swift(control) => return control.cut(window, cause, now, cfg),
         }
         let mss = u64::from(cfg.mss);
         window.ssthresh = window.ssthresh.max(2 * mss); // RFC 5681 (4)
@@ -102,6 +109,15 @@ impl Congestion {
             window.cwnd = mss; // the loss window, RFC 5681 §3.1
         }
         window.cwnd = window.cwnd.max(mss);
+    }
+
+    /// Brings the window down to at most `bytes`: the restart window, or that of a connection whose SYNs were lost.
+    #[cold]
+    pub(super) fn narrow(&mut self, window: &mut Window, bytes: u64, cfg: &Config) {
+        window.cwnd = window.cwnd.min(bytes);
+        if let Congestion::Swift(control) = self {
+            control.narrow(bytes, cfg);
+        }
     }
 
     /// Nothing was in flight for this long.

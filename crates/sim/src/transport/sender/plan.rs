@@ -10,10 +10,13 @@ use crate::transport::scoreboard::NextSeg;
 impl Sender {
     /// The next segment, if the windows allow one.
     pub(super) fn plan(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        if self.held {
+            return None;
+        }
         match self.phase {
             Phase::Closed => (self.written > 0).then_some(Next::Syn),
             Phase::SynSent => None,
-            Phase::Open => self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg),
+            Phase::Open | Phase::Paced => self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg),
             Phase::Disorder => self.plan_disorder(max_len, cfg),
             Phase::Recovery => self.plan_recovery(max_len, cfg),
             Phase::Loss => self.plan_loss(max_len, cfg),

@@ -14,6 +14,7 @@ impl Sender {
         if matches!(self.phase, Phase::Closed | Phase::SynSent) || ack.ack > self.nxt {
             return;
         }
+        self.let_go();
         let flight = self.in_flight();
         let sacked = match ack.sack {
             Some(sack) if sack.count > 0 && cfg.sack => self.update_board(sack, self.una.max(ack.ack), cfg),
@@ -34,19 +35,17 @@ impl Sender {
             self.resend = self.resend.max(self.una);
             self.dupacks = 0;
         }
-        match self.phase {
-            Phase::Recovery => self.in_recovery(bytes, duplicate, ack.ece, cfg),
-            Phase::Loss => {
-                self.steer(now, bytes, flight, ack.ece, cfg);
-                if self.una >= self.recover {
-                    self.suspect(false, cfg);
-                }
-            }
-            _ => {
-                self.steer(now, bytes, flight, ack.ece, cfg);
-                self.suspect(duplicate, cfg);
-            }
+        let paced = self.take_delay(now, bytes, ack, cfg);
+        if !paced && self.phase != Phase::Recovery {
+            self.steer(now, bytes, flight, ack.ece, cfg);
         }
+        match self.phase {
+            Phase::Recovery => self.in_recovery(now, bytes, duplicate, ack.ece, cfg),
+            Phase::Loss if self.una < self.recover => {}
+            Phase::Loss => self.suspect(now, false, cfg),
+            _ => self.suspect(now, duplicate, cfg),
+        }
+        self.pace(now, cfg);
     }
 
     fn update_board(&mut self, sack: &Sack, una: u64, cfg: &Config) -> u64 {
@@ -55,7 +54,7 @@ impl Sender {
 
     /// Outside of recovery: counts a duplicate ACK, and begins to recover if that means loss (RFC 6675 §5 (1), (2), RFC
     /// 6582 §3.2 (1)).
-    fn suspect(&mut self, duplicate: bool, cfg: &Config) {
+    fn suspect(&mut self, now: Time, duplicate: bool, cfg: &Config) {
         self.dupacks += u32::from(duplicate);
         let (una, nxt) = (self.una, self.nxt);
         let mut missing = self.dupacks > 0;
@@ -69,17 +68,17 @@ impl Sender {
             // Duplicates of what a timeout or a recovery has sent again must not look like a new loss.
             lost &= una > self.recover || self.recover == 0;
         }
-        self.phase = if missing { Phase::Disorder } else { Phase::Open };
+        self.phase = if missing { Phase::Disorder } else { Sender::calm(cfg) };
         if lost {
-            self.recover_fast(cfg);
+            self.recover_fast(now, cfg);
         }
     }
 
     /// Fast retransmit and fast recovery (RFC 6675 §5 (4), RFC 6582 §3.2 (2)).
-    fn recover_fast(&mut self, cfg: &Config) {
+    fn recover_fast(&mut self, now: Time, cfg: &Config) {
         let flight = self.nxt - self.una;
         if self.una >= self.cut_until {
-            self.cut(Cause::Loss, flight.min(self.window.cwnd), cfg);
+            self.cut(Cause::Loss, flight.min(self.window.cwnd), now, cfg);
         } else {
             // This window of data has been answered for by a mark already.
             self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
@@ -95,7 +94,7 @@ impl Sender {
     }
 
     /// An ACK during fast recovery.
-    fn in_recovery(&mut self, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
+    fn in_recovery(&mut self, now: Time, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
         self.congestion.marks(bytes, ece, self.una, self.nxt, cfg);
         let mss = u64::from(cfg.mss);
         if self.una >= self.recover {
@@ -104,7 +103,7 @@ impl Sender {
                 // RFC 6582 §3.2 (3), option 1: no burst.
                 self.window.cwnd = self.window.ssthresh.min((self.nxt - self.una).max(mss) + mss);
             }
-            return self.suspect(duplicate && cfg.sack, cfg);
+            return self.suspect(now, duplicate && cfg.sack, cfg);
         }
         if let Some(board) = &mut self.board {
             board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
@@ -121,6 +120,10 @@ impl Sender {
     /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).
     #[cold]
     pub(super) fn expire(&mut self, now: Time, cfg: &Config) {
+        self.let_go();
+        if now < self.deadline {
+            return; // only the pace's time has come
+        }
         self.timeouts += 1;
         if matches!(self.phase, Phase::SynSent | Phase::Closed) {
             self.phase = Phase::Closed;
@@ -136,7 +139,7 @@ impl Sender {
         };
         let again = self.expiries > 0;
         let recovering = self.phase == Phase::Recovery;
-        self.cut(Cause::Timeout, flight, cfg);
+        self.cut(Cause::Timeout, flight, now, cfg);
         if again {
             self.window.ssthresh = held; // this segment has been sent again by the timer already
         } else if recovering {
@@ -150,5 +153,6 @@ impl Sender {
         self.expiries = self.expiries.saturating_add(1);
         self.rto.back_off(cfg);
         self.deadline = now.saturating_add(self.rto.current());
+        self.pace(now, cfg);
     }
 }
