@@ -113,6 +113,55 @@ const FAT_TREE: &str = r#"
     concurrency = 2
 "#;
 
+/// The hosts' edge: ranks, ordering buffers over sprayed paths, servers that think, losses to have packets sent again.
+const EDGE: &str = r#"
+    name = "identity-edge"
+    duration = "4ms"
+    seed = 11
+    [topology]
+    kind = "leaf-spine"
+    leaves = 4
+    spines = 3
+    hosts-per-leaf = 6
+    host-link = { rate = "10Gbps", delay = "1us" }
+    fabric-link = { rate = "10Gbps", delay = "2us" }
+    [switch]
+    buffer = { kind = "per-port", size = "40KB" }
+    path = { kind = "spray" }
+    [transport]
+    kind = "dctcp"
+    min-rto = "300us"
+    rank = { kind = "remaining-bytes", idle = "100us" }
+    ordering = { kind = "timeout", timeout = "60us" }
+    [capture]
+    pcap = ["host3", "leaf0:6"]
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.7
+    request = 250
+    think-time = "20us"
+    think-deviation = "15us"
+    [[traffic]]
+    name = "incast"
+    kind = "incast"
+    degree = 10
+    response = "20KB"
+    rate = 3000
+    request = 250
+    think-time = "20us"
+    think-deviation = "3us"
+    [[traffic]]
+    name = "rpc"
+    kind = "rpc"
+    clients = 2
+    servers = 2
+    request = 200
+    response = "10KB"
+    connections = 1
+"#;
+
 /// Equal, or where they first are not.
 fn assert_same(a: &str, b: &str, what: &str) {
     let differs = a.bytes().zip(b.bytes()).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
@@ -122,7 +171,7 @@ fn assert_same(a: &str, b: &str, what: &str) {
 
 #[test]
 fn threads_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE] {
         let plan = plan(text, &[]);
         let one = fingerprint(&plan, 1);
         for threads in [2, 3] {
@@ -133,7 +182,7 @@ fn threads_do_not_change_a_result() {
 
 #[test]
 fn partitions_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE] {
         let many = fingerprint(&plan(text, &[]), 1);
         assert_same(&many, &fingerprint(&plan(text, &[("engine.partitions", "one")]), 1), "one partition");
     }
@@ -141,7 +190,7 @@ fn partitions_do_not_change_a_result() {
 
 #[test]
 fn the_kind_of_port_does_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE] {
         let fast = fingerprint(&plan(text, &[]), 2);
         assert_same(&fast, &fingerprint(&plan(text, &[("engine.ports", "general")]), 2), "general ports");
     }
@@ -164,6 +213,26 @@ fn everything_at_once_happens() {
         assert!(of(true) > 50 && of(false) > 50, "capture {tap}: {} out, {} in", of(true), of(false));
     }
     assert!(records.packets.iter().any(|p| p.sack.is_some()));
+}
+
+/// What is compared above is there: the same arrivals without a buffer reach the transport out of order, and with one
+/// that waits less they do so more often.
+#[test]
+fn the_edge_does_something() {
+    let with = |set: &[(&str, &str)]| simulate(&plan(EDGE, set), 2);
+    let (on, records) = with(&[]);
+    let (off, _) = with(&[("transport.ordering.kind", "none")]);
+    let (brief, _) = with(&[("transport.ordering.timeout", "2us")]);
+    let count = |outcome: &millpond_sim::Outcome| outcome.hosts.out_of_order;
+    assert!(count(&on) * 5 < count(&off), "{} with, {} without", count(&on), count(&off));
+    assert!(count(&on) < count(&brief) && count(&brief) < count(&off), "{}", count(&brief));
+    assert!(on.hosts.retransmitted > 100, "{:?}", on.hosts);
+    let ranks: std::collections::BTreeSet<u32> = records.packets.iter().map(|p| p.packet.rank).collect();
+    assert!(ranks.len() > 100 && ranks.contains(&0));
+    let control = records.packets.iter().filter(|p| !p.packet.is_data());
+    assert!(control.clone().count() > 100 && control.clone().all(|p| p.packet.rank == 0));
+    let service = [("transport.rank.kind", "attained-service")];
+    assert_same(&fingerprint(&plan(EDGE, &service), 1), &fingerprint(&plan(EDGE, &service), 3), "attained service");
 }
 
 /// What is only recorded changes nothing else.
