@@ -1,7 +1,7 @@
 //! The receiver's ordering buffer: holds back what arrives too early, so that the transport above does not take
 //! reordering for loss.
 //!
-//! Follows the ordering component of Vertigo's hosts (CoNEXT 2021 §3.3 and its published simulations). There a packet's
+//! Follows the ordering component of Vertigo's hosts (CoNEXT 2021 and its published simulations). There a packet's
 //! place is known by the bytes that remain of its message, and messages by a number; here both follow from the offset in
 //! the stream: messages of a connection lie one behind the other in it, so ascending offsets are descending remaining
 //! bytes, message by message, and the end of one message is followed by the first byte of the next.
@@ -35,7 +35,7 @@ const UNORDERED: About =
     About { summary: "packets reach the transport as they come", source: "", needs: &[], breaks: &[], restores: &[] };
 const TIMEOUT: About = About {
     summary: "packets that arrive early wait for the gap before them, up to a timeout",
-    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021 §3",
+    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
     needs: &[],
     breaks: &[],
     restores: &[PathProperty::FifoPerFlow],

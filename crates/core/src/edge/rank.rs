@@ -1,6 +1,6 @@
 //! Ranks: how urgent a data packet is. Smaller is more important; packets without payload keep rank 0.
 //!
-//! Follows the marking component of Vertigo's hosts (CoNEXT 2021 §3.1 and its published simulations). A packet's rank
+//! Follows the marking component of Vertigo's hosts (CoNEXT 2021 and its published simulations). A packet's rank
 //! is settled when it is first sent and divided by the boost factor once for each retransmission of it, so that what was
 //! deflected or dropped comes back with more weight. A connection that was silent for longer than `idle` and then has to
 //! send a packet again has met more than a detour: from then on its new packets, too, begin as if they had been sent
@@ -51,14 +51,14 @@ const UNRANKED: About =
     About { summary: "packets carry no rank", source: "", needs: NONE, breaks: NONE, restores: NONE };
 const REMAINING_BYTES: About = About {
     summary: "bytes left of the message, from the packet's first byte on; halved for each retransmission",
-    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021 §3",
+    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
     needs: NONE,
     breaks: NONE,
     restores: NONE,
 };
 const ATTAINED_SERVICE: About = About {
     summary: "packets sent before it in the burst (least attained service); halved for each retransmission",
-    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021 §3",
+    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
     needs: NONE,
     breaks: NONE,
     restores: NONE,
