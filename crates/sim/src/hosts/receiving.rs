@@ -73,6 +73,7 @@ impl Hosts {
     }
 
     /// Data that an ordering buffer has let through.
+    #[inline(never)]
     pub(super) fn on_data_in_order(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         self.data::<true>(now, host, packet, fabric);
     }
