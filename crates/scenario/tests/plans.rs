@@ -104,19 +104,19 @@ fn arrivals_are_sorted_and_numbered() {
 fn ranks_and_ordering_are_part_of_the_transport() {
     use millpond_core::Time;
     use millpond_core::edge::{RankParams, Ranker};
-    let of = |path: &str, ordering: &str| {
+    let of = |ordering: &str| {
         let text = format!(
-            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n[switch]\npath = \"{path}\"\n\
+            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n[switch]\npath = {{ kind = \"spray\" }}\n\
              [transport]\nkind = \"dctcp\"\nrank = {{ kind = \"remaining-bytes\", boost = 4 }}\nordering = {ordering}\n\
              [[traffic]]\nkind = \"stride\"\n"
         );
         Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
     };
-    let with = of("spray", "{ kind = \"timeout\", timeout = \"1200us\" }");
+    let with = of("{ kind = \"timeout\", timeout = \"1200us\" }");
     assert_eq!(with.ordering.timeout(), Some(Time::from_us(1_200)));
     assert!(matches!(&with.rank, RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360)));
     assert!(Ranker::new(&with.rank).is_some() && with.warnings.is_empty(), "{:?}", with.warnings);
-    let without = of("spray", "\"none\"");
+    let without = of("{ kind = \"none\" }");
     assert_eq!((without.ordering.timeout(), without.warnings.len()), (None, 1));
 }
 
