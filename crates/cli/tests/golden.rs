@@ -134,6 +134,11 @@ fn microburst() {
 }
 
 #[test]
+fn ordering() {
+    holds("ordering");
+}
+
+#[test]
 fn rpc() {
     holds("rpc");
 }

@@ -6,6 +6,7 @@
 //! burst and passes it in.
 
 pub mod counters;
+pub mod edge;
 pub mod packet;
 pub mod params;
 pub mod random;

@@ -95,6 +95,12 @@ impl Stream {
         -libm::log(1.0 - self.unit()) * mean
     }
 
+    /// Normal with the given mean and standard deviation (Box and Muller, 1958). The functions are `libm`'s.
+    pub fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        mean + deviation * radius * libm::cos(2.0 * core::f64::consts::PI * self.unit())
+    }
+
     /// Shuffles in place (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
@@ -139,5 +145,16 @@ mod tests {
         assert!(counts.iter().all(|&c| (9_500..10_500).contains(&c)), "{counts:?}");
         let mean = (0..100_000).map(|_| s.exponential(3.0)).sum::<f64>() / 100_000.0;
         assert!((2.95..3.05).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn normal_has_its_mean_deviation_and_tails() {
+        let mut s = Stream::new(7, "normal");
+        let draws: Vec<f64> = (0..100_000).map(|_| s.normal(20.0, 3.0)).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let deviation = (draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5).sqrt();
+        assert!((19.97..20.03).contains(&mean) && (2.97..3.03).contains(&deviation), "{mean} {deviation}");
+        let beyond_two = draws.iter().filter(|x| (**x - 20.0).abs() > 6.0).count();
+        assert!((4_300..4_800).contains(&beyond_two), "{beyond_two} of 100,000; 4.55 % are expected");
     }
 }

@@ -88,6 +88,8 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         },
         transport: s.transport,
         transport_kind: s.transport_kind,
+        rank: s.rank,
+        ordering: s.ordering,
         traffic: Arc::new(traffic),
         failures,
         capture,

@@ -7,12 +7,13 @@ use crate::capture::{CaptureParams, FailureParams};
 use crate::read::grouped;
 use crate::resolved::value_text;
 use crate::settings::{
-    EngineParams, HostParams, ImportanceParams, LoadBalancingParams, NicParams, OrderingParams, PLANNED, RankParams,
-    ReceiveOffloadParams, RunParams, VirtualSwitchParams,
+    EngineParams, HostParams, ImportanceParams, LoadBalancingParams, NicParams, PLANNED, ReceiveOffloadParams,
+    RunParams, VirtualSwitchParams,
 };
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::params::{Key, Params};
 use millpond_core::registry::{Choice, Mechanism, Place};
 use millpond_core::switch::admission::AdmissionParams;

@@ -5,6 +5,7 @@
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::deflection::DeflectionParams;
@@ -45,6 +46,10 @@ pub struct Plan {
     pub transport: TransportParams,
     /// Which transport, with its own parameters.
     pub transport_kind: TransportKind,
+    /// Which rank its packets carry.
+    pub rank: RankParams,
+    /// Whether receivers restore order below it.
+    pub ordering: OrderingParams,
     /// The flows.
     pub traffic: Arc<TrafficPlan>,
     /// What fails, and when.

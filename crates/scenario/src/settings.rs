@@ -8,6 +8,7 @@ use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::registry::About;
 use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
@@ -114,8 +115,6 @@ const fn without(summary: &'static str) -> About {
 }
 const UNMERGED: About = without("the receiver merges nothing");
 const EQUAL: About = without("all packets are alike");
-const UNRANKED: About = without("packets carry no rank");
-const UNORDERED: About = without("packets reach the transport as they come");
 const UNSPREAD: About = without("the edge labels nothing");
 const NO_SWITCH: About = without("packets wait in the NIC alone");
 
@@ -130,18 +129,6 @@ registry! {
     place: "transport.importance", question: "is this packet important?", default: None,
     params: ImportanceParams;
     "none" => None { NothingParams; EQUAL },
-}
-registry! {
-    /// Which rank a packet carries.
-    place: "transport.rank", question: "how urgent is this packet?", default: None,
-    params: RankParams;
-    "none" => None { NothingParams; UNRANKED },
-}
-registry! {
-    /// Whether the receiver restores order.
-    place: "transport.ordering", question: "does the receiver restore order below the transport?", default: None,
-    params: OrderingParams;
-    "none" => None { NothingParams; UNORDERED },
 }
 registry! {
     /// How the sending edge spreads a flow.
@@ -165,8 +152,6 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.pause", &["pfc", "bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("transport.importance", &["tlt"]),
-    ("transport.rank", &["remaining-bytes", "attained-service"]),
-    ("transport.ordering", &["timeout"]),
     ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
 ];

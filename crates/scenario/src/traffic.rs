@@ -23,7 +23,8 @@ pub use params::{
 };
 
 use arrivals::Generator;
-use millpond_core::Time;
+use millpond_core::random::{Stream, hash_name, mix64};
+use millpond_core::{FlowId, Time};
 
 /// All traffic of a plan.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct TrafficPlan {
     pub classes: Vec<String>,
     /// By class: the priority of its packets. A class that several lists name has the first one's.
     pub priorities: Vec<u8>,
+    /// By class: how long its servers think before they answer.
+    pub thinking: Vec<Thinking>,
     /// What each traffic table has become.
     pub sources: Vec<Source>,
     /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their order.
@@ -48,6 +51,29 @@ impl TrafficPlan {
     /// All open-loop flows and queries, in order, from the beginning.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals::new(&self.generators, self.first_open_flow)
+    }
+}
+
+/// How long servers take from a request to its answer: a normal distribution, cut off at zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thinking {
+    /// Mean.
+    pub mean: Time,
+    /// Standard deviation.
+    pub deviation: Time,
+}
+
+impl Thinking {
+    /// The time before the answer that has this id. A function of seed and id alone: all variants of a scenario draw the
+    /// same, and it matters to nobody when or by whom it is drawn.
+    pub fn draw(&self, seed: u64, answer: FlowId) -> Time {
+        if self.deviation == Time::ZERO {
+            return self.mean;
+        }
+        const NAME: u64 = hash_name("think-time");
+        let mut random = Stream::from_key(mix64(mix64(seed) ^ NAME) ^ answer as u64);
+        let ps = random.normal(self.mean.as_ps() as f64, self.deviation.as_ps() as f64);
+        Time::from_ps((ps.max(0.0) + 0.5) as u64)
     }
 }
 

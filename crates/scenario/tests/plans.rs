@@ -35,8 +35,9 @@ fn first(plan: &Plan, n: usize) -> Vec<Event> {
 fn content(plan: &Plan) -> String {
     let Plan { variant: _, warnings: _, resolved: _, traffic, topology, .. } = plan;
     let rest = (&plan.name, plan.seed, plan.horizon, plan.until_complete, plan.warm_up, plan.mice, plan.elephants);
-    let traffic = (&traffic.classes, &traffic.sources, traffic.total_flows, first(plan, 20_000));
-    let parts = (&plan.host, &plan.switch, &plan.transport, &plan.transport_kind, &plan.engine);
+    let traffic = (&traffic.classes, &traffic.thinking, &traffic.sources, traffic.total_flows, first(plan, 20_000));
+    let transport = (&plan.transport, &plan.transport_kind, &plan.rank, &plan.ordering);
+    let parts = (&plan.host, &plan.switch, transport, &plan.engine);
     format!("{rest:?} {parts:?} {topology:?} {traffic:?}")
 }
 
@@ -96,4 +97,40 @@ fn arrivals_are_sorted_and_numbered() {
             assert_eq!(total, flow as u64, "{}", path.display());
         }
     }
+}
+
+/// The hosts' edge reaches the plan from where a scenario writes it, and gives back what spraying takes.
+#[test]
+fn ranks_and_ordering_are_part_of_the_transport() {
+    use millpond_core::Time;
+    use millpond_core::edge::{RankParams, Ranker};
+    let of = |ordering: &str| {
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n[switch]\npath = {{ kind = \"spray\" }}\n\
+             [transport]\nkind = \"dctcp\"\nrank = {{ kind = \"remaining-bytes\", boost = 4 }}\nordering = {ordering}\n\
+             [[traffic]]\nkind = \"stride\"\n"
+        );
+        Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let with = of("{ kind = \"timeout\", timeout = \"1200us\" }");
+    assert_eq!(with.ordering.timeout(), Some(Time::from_us(1_200)));
+    assert!(matches!(&with.rank, RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360)));
+    assert!(Ranker::new(&with.rank).is_some() && with.warnings.is_empty(), "{:?}", with.warnings);
+    let without = of("{ kind = \"none\" }");
+    assert_eq!((without.ordering.timeout(), without.warnings.len()), (None, 1));
+}
+
+#[test]
+fn a_think_time_without_a_request_is_warned_of() {
+    let of = |keys: &str| {
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n[[traffic]]\nkind = \"poisson\"\n\
+             count = 10\nthink-time = \"20us\"\n{keys}"
+        );
+        Scenario::parse("t", &text).unwrap().plan(None, &[], None)
+    };
+    let (asked, unasked) = (of("request = 250").unwrap(), of("").unwrap());
+    assert!(asked.warnings.is_empty(), "{:?}", asked.warnings);
+    assert!(unasked.warnings.len() == 1 && unasked.warnings[0].contains("no request"), "{:?}", unasked.warnings);
+    assert!(of("request = 0").is_err());
 }

@@ -34,8 +34,13 @@ pub enum Class {
     SenderTimer = 6,
     /// A receiver's delayed acknowledgement.
     ReceiverTimer = 7,
+    /// A receiver's ordering buffer has held a packet long enough. After arrivals, so that what fills the gap at this
+    /// instant still does.
+    OrderingTimer = 8,
     /// A probe is due.
-    Probe = 8,
+    Probe = 9,
+    /// A server has thought, and answers.
+    Answer = 10,
 }
 
 impl Key {
@@ -57,7 +62,9 @@ impl Key {
             5 => Class::NicRoom,
             6 => Class::SenderTimer,
             7 => Class::ReceiverTimer,
-            _ => Class::Probe,
+            8 => Class::OrderingTimer,
+            9 => Class::Probe,
+            _ => Class::Answer,
         }
     }
     /// Its source.

@@ -8,8 +8,10 @@
 //! Invariant: each flow that starts makes exactly one record, and a packet of a connection that is over is answered or
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
+mod answering;
 mod ending;
 mod opening;
+mod ordering;
 mod receiving;
 mod sending;
 
@@ -20,6 +22,8 @@ use crate::nic::{Nic, Offered, Share};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
+use answering::{Answer, Handshake};
+use millpond_core::edge::Ranker;
 use millpond_core::packet::{NONE, flags};
 use millpond_core::random::mix64;
 use millpond_core::{Color, Ecn, FlowId, HostId, Packet, PacketId, Time};
@@ -58,6 +62,8 @@ pub struct Sending {
     first_sent: Option<Time>,
     delivered: Option<Delivered>,
     share: Option<Box<Share>>,
+    /// Its packets' ranks, if they carry any.
+    ranker: Option<Box<Ranker>>,
 }
 
 #[derive(Clone, Copy)]
@@ -89,6 +95,10 @@ pub struct Receiving {
     /// Switches that the last data has crossed.
     hops: u8,
     any: bool,
+    /// The accepting end's first sample of the round-trip time.
+    handshake: Handshake,
+    /// What restores the order of its packets, if anything does.
+    ordering: Option<Box<ordering::Reorder>>,
 }
 
 /// A query that waits for responses.
@@ -138,6 +148,8 @@ pub struct Hosts {
     senders: Slab<Sending>,
     receivers: Slab<Receiving>,
     queries: BTreeMap<u32, Pending>,
+    /// By request: answers that servers here still think about.
+    answers: BTreeMap<FlowId, Answer>,
     /// By shuffle (source index) and host here: how many of its flows have started.
     shuffled: BTreeMap<(u16, u32), u32>,
     /// Flows that are over, with the time at which they were.
@@ -174,6 +186,7 @@ impl Hosts {
             senders: Slab::default(),
             receivers: Slab::default(),
             queries: BTreeMap::new(),
+            answers: BTreeMap::new(),
             shuffled: BTreeMap::new(),
             flow_records: Vec::new(),
             query_records: Vec::new(),

@@ -218,6 +218,8 @@ impl Partition {
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
+            Class::OrderingTimer => self.hosts.on_ordering_timer(now, key.sequence(), &mut self.fabric),
+            Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
             Class::Pause => {
                 if let (Receiver::Switch(switch, port), frame) = self.fabric.land_pause(key.source()) {
                     let node = &mut self.switches[switch as usize];

@@ -3,6 +3,7 @@
 use crate::hosts::HEADER;
 use crate::layout::Layout;
 use crate::transport::Config;
+use millpond_core::edge::Ranker;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
@@ -36,6 +37,10 @@ pub struct Shared {
     pub segment_max: u32,
     /// What one flow may have waiting in its NIC.
     pub nic_limit: Option<u64>,
+    /// The ranks of a new connection, if packets carry any.
+    pub ranker: Option<Ranker>,
+    /// How long an ordering buffer may hold a packet, if receivers have any.
+    pub ordering: Option<Time>,
 }
 
 impl Shared {
@@ -50,6 +55,8 @@ impl Shared {
             header: HEADER + plan.host.frame_overhead,
             segment_max: whole * mss,
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
+            ranker: Ranker::new(&plan.rank),
+            ordering: plan.ordering.timeout(),
             transport,
             layout,
             plan: plan.clone(),
@@ -66,6 +73,11 @@ impl Shared {
     #[inline]
     pub fn local_host(&self, host: HostId) -> u32 {
         self.layout.hosts[host as usize].1
+    }
+
+    /// How long the server thinks before the answer that has this id.
+    pub fn thinks(&self, class: u16, answer: FlowId) -> Time {
+        self.plan.traffic.thinking[class as usize].draw(self.plan.seed, answer)
     }
 
     /// From when on the persistent connection of `flow` asks no more.

@@ -140,3 +140,110 @@ fn a_shuffle_of_two_hosts() {
     assert_eq!(outcome.audit.injected.packets, 4, "a packet and an acknowledgement each way");
     assert_eq!(outcome.audit.hops, 8);
 }
+
+/// A server that thinks answers later by exactly as long, and the ideal time knows it.
+#[test]
+fn a_server_thinks_before_it_answers() {
+    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\n\
+                   think-time = \"20us\"";
+    let (_, records) = simulate(&plan(&scenario(2, traffic), &[]), 1);
+    let answer = of(&records, 1460)[0];
+    let ideal = crossing(100) + Time::from_us(20) + crossing(1460);
+    // The request's acknowledgement has left long before the answer.
+    assert_eq!((answer.fct(), answer.ideal), (Some(ideal), ideal));
+    assert_eq!(records.queries[0].qct(), Some(ideal));
+}
+
+/// Normal think times: each server's own, never negative, the same in every variant, and never better than ideal.
+#[test]
+fn think_times_are_drawn() {
+    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\n\
+                   period = \"100us\"\ncount = 90\nthink-time = \"20us\"\nthink-deviation = \"15us\"";
+    let times = |set: &[(&str, &str)]| -> Vec<Time> {
+        let (_, records) = simulate(&plan(&scenario(20, traffic), set), 1);
+        let flows = of(&records, 1460);
+        assert!(flows.iter().all(|f| f.fct().unwrap() >= f.ideal));
+        flows.iter().map(|f| f.ideal - (crossing(100) + crossing(1460))).collect()
+    };
+    let drawn = times(&[]);
+    assert_eq!(drawn.len(), 90);
+    let mean = drawn.iter().map(|t| t.as_ps() as f64).sum::<f64>() / 90.0 / 1e6;
+    assert!((15.0..27.0).contains(&mean), "{mean} us");
+    assert!(drawn.contains(&Time::ZERO), "a twelfth would be negative");
+    assert_eq!(drawn, times(&[("transport.kind", "cubic")]));
+    assert_ne!(drawn, times(&[("seed", "2")]));
+}
+
+/// What is under way at the end makes one record, wherever it is: asked, thought about, or answered in part.
+#[test]
+fn every_exchange_makes_one_record_whenever_the_run_ends() {
+    let traffic = "[[traffic]]\nkind = \"poisson\"\nsizes = \"30KB\"\nload = 0.5\nload-base = \"host-links\"\n\
+                   request = 250\nthink-time = \"30us\"\nthink-deviation = \"10us\"";
+    for duration in ["120us", "163us", "500us"] {
+        for handshake in ["true", "false"] {
+            let set = [("duration", duration), ("transport.handshake", handshake)];
+            let (outcome, records) = simulate(&plan(&scenario(8, traffic), &set), 1);
+            let mut ids: Vec<u32> = records.flows.iter().map(|f| f.flow).collect();
+            ids.sort_unstable();
+            let expected: Vec<u32> = (0..outcome.hosts.started as u32).map(|i| 2 * i + 1).collect();
+            assert_eq!(ids, expected, "{set:?}");
+            assert!(records.flows.iter().any(|f| f.finish.is_none() && f.sender_first.is_none()), "some think");
+        }
+    }
+}
+
+/// A request of a Poisson traffic: the answer has the drawn size and comes back; without one the source sends by itself.
+#[test]
+fn poisson_flows_can_be_asked_for() {
+    let traffic =
+        "[[traffic]]\nkind = \"poisson\"\nsizes = \"20KB\"\nload = 0.3\nload-base = \"host-links\"\ncount = 50";
+    let flows = |set: &[(&str, &str)]| {
+        let (_, records) = simulate(&plan(&scenario(8, traffic), set), 1);
+        assert_eq!(records.flows.len(), 50);
+        of(&records, 20_000).into_iter().copied().collect::<Vec<FlowRecord>>()
+    };
+    let (alone, asked) = (flows(&[]), flows(&[("traffic.poisson.request", "250")]));
+    for (a, b) in alone.iter().zip(&asked) {
+        assert_eq!((a.start, a.src, a.dst), (b.start, b.dst, b.src), "the same arrivals, answered the other way");
+        assert_eq!(b.ideal, a.ideal + crossing(250), "the answer and what asks for it");
+        assert!(b.fct().unwrap() >= b.ideal);
+    }
+}
+
+/// The answering end knows a round-trip time from the handshake, so that its first loss costs a timeout of that order and
+/// not the initial one; without a handshake it knows none.
+#[test]
+fn the_handshake_gives_the_answering_end_its_first_timeout() {
+    let text = r#"
+        name = "first-loss"
+        duration = "2s"
+        [topology]
+        kind = "dumbbell"
+        hosts-per-side = 1
+        host-link = { rate = "10Gbps", delay = "1us" }
+        bottleneck = { rate = "10Gbps", delay = "1us" }
+        [transport]
+        kind = "newreno"
+        initial-rto = "1s"
+        min-rto = "10ms"
+        [[traffic]]
+        kind = "incast"
+        degree = 1
+        receiver = 0
+        request = 100
+        response = 1460
+        think-time = "100us"
+        [[failure]]
+        link = ["host1", "switch1"]
+        at = "80us"
+        until = "200us"
+    "#;
+    let finish = |handshake: &str| {
+        let (outcome, records) = simulate(&plan(text, &[("transport.handshake", handshake)]), 1);
+        assert_eq!(outcome.hosts.timeouts, 1);
+        records.flows[0].fct().unwrap()
+    };
+    let (known, unknown) = (finish("true"), finish("false"));
+    assert!(known > Time::from_ms(10) && known < Time::from_ms(11), "{known}");
+    assert!(unknown > Time::from_s(1), "{unknown}");
+}

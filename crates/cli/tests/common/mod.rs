@@ -134,6 +134,11 @@ pub const SHIPPED: &[Shipped] = &[
         variants: &["ecmp", "spray", "shared-buffer", "cubic"],
         short: &["duration=10ms", "warm-up=2ms"],
     },
+    Shipped {
+        name: "ordering",
+        variants: &["ordered", "unordered", "impatient", "ecmp", "attained-service"],
+        short: &["duration=10ms"],
+    },
     Shipped { name: "rpc", variants: &["with-bulk", "hardly-any-bulk"], short: &["duration=10ms", "warm-up=1ms"] },
     Shipped { name: "shuffle", variants: &["two-at-a-time", "four-at-a-time"], short: &["traffic.shuffle.size=200KB"] },
     Shipped {

@@ -98,9 +98,17 @@ pub fn ideal_fct(plan: &Plan, src: u32, dst: u32, bytes: u64) -> Time {
     handshake(plan, src, dst).saturating_add(one_way(plan, src, dst, bytes))
 }
 
-/// The same for a request and its response on one connection, from the request's start to the response's last byte.
-pub fn ideal_exchange(plan: &Plan, client: u32, server: u32, request: u64, response: u64) -> Time {
-    ideal_fct(plan, client, server, request).saturating_add(one_way(plan, server, client, response))
+/// The same for a request and its response on one connection, from the request's start to the response's last byte, with
+/// the time that the server thinks in between. That is the time drawn for this exchange and not the mean, so that the
+/// result stays what no transport can beat.
+pub fn ideal_exchange(
+    plan: &Plan,
+    (client, server): (u32, u32),
+    (request, response): (u64, u64),
+    thinks: Time,
+) -> Time {
+    let there = ideal_fct(plan, client, server, request);
+    there.saturating_add(thinks).saturating_add(one_way(plan, server, client, response))
 }
 
 #[cfg(test)]
@@ -123,8 +131,8 @@ mod tests {
         let round_trip = 2 * (80 + 12_000);
         assert_eq!(ideal_fct(&p, 0, 2, 14_600), Time::from_ns(3_000 + 12_000 + 9 * 1_200 + round_trip));
         assert_eq!(
-            ideal_exchange(&p, 0, 2, 1, 14_600),
-            Time::from_ps(round_trip * 1000 + 12_000_000 + 41 * (800 + 200) * 2 + 25_800_000)
+            ideal_exchange(&p, (0, 2), (1, 14_600), Time::from_us(20)),
+            Time::from_ps(round_trip * 1000 + 12_000_000 + 41 * (800 + 200) * 2 + 25_800_000 + 20_000_000)
         );
     }
 

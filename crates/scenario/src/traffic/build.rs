@@ -8,7 +8,7 @@ use super::params::{
 };
 use super::pattern::{self, Listed, OneEach};
 use super::poisson::{Poisson, other_host};
-use super::{ProbePair, Source, SourceKind, TrafficPlan};
+use super::{ProbePair, Source, SourceKind, Thinking, TrafficPlan};
 use crate::cdf::{SizeSpec, Sizes};
 use crate::error::{Problem, Report};
 use crate::settings::{Settings, TrafficSettings};
@@ -38,6 +38,8 @@ struct Builder<'a> {
     classes: Vec<String>,
     /// By class.
     priorities: Vec<u8>,
+    /// By class.
+    thinking: Vec<Thinking>,
     generators: Vec<Generator>,
     /// Next closed-loop flow id.
     next_id: u64,
@@ -56,6 +58,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         report,
         classes,
         priorities: settings.traffic.iter().map(|t| t.common.priority.min(7) as u8).collect(),
+        thinking: vec![Thinking::default(); settings.traffic.len()],
         generators: Vec::new(),
         next_id: 0,
         open_ids: Some(0),
@@ -76,6 +79,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
     TrafficPlan {
         classes: b.classes,
         priorities: b.priorities,
+        thinking: b.thinking,
         sources,
         first_open_flow: b.next_id as u32,
         total_flows: total.filter(|_| !rpc),
@@ -156,6 +160,22 @@ impl Builder<'_> {
         self.open_ids = self.open_ids.zip(ids).map(|(a, b)| a.saturating_add(b));
     }
 
+    /// What a traffic's requests and its servers' think times are.
+    fn asks(&mut self, class: u16, name: &str, request: Option<Bytes>, thinking: Thinking) {
+        if let Some(request) = request {
+            self.size(name, "request", request);
+        } else if thinking != Thinking::default() {
+            let text = format!("traffic {name:?} has a think time and no request: nobody is asked, and nobody thinks");
+            self.report.warnings.push(text);
+        }
+        for (key, time) in [("think-time", thinking.mean), ("think-deviation", thinking.deviation)] {
+            if time > Time::from_s(1_000) {
+                self.wrong(name, key, format!("{time} is more than 1000s"));
+            }
+        }
+        self.thinking[class as usize] = thinking;
+    }
+
     fn can_cross(&mut self, name: &str, pairs: Pairs) -> bool {
         let can = pairs == Pairs::Random || self.topology.leaves() > 1;
         if !can {
@@ -174,6 +194,7 @@ impl Builder<'_> {
         stop: Time,
     ) -> SourceKind {
         let crosses = self.can_cross(name, p.pairs);
+        self.asks(class, name, p.request, Thinking { mean: p.think_time, deviation: p.think_deviation });
         let sizes = match &p.sizes {
             SizeSpec::Fixed(bytes) => {
                 self.size(name, "sizes", *bytes);
@@ -207,17 +228,19 @@ impl Builder<'_> {
             self.report.warnings.push(text);
         }
         let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
+        let ids = if p.request.is_some() { 2 } else { 1 };
         let expected = rate * stop.saturating_sub(start).as_s_f64();
         if p.count.is_none() && stop == Time::MAX {
             self.is_finite = false;
-        } else if p.count.is_none() && expected > 4e9 {
+        } else if p.count.is_none() && expected * ids as f64 > 4e9 {
             self.wrong(name, "load", format!("makes about {expected:.1e} flows, more than 32 bits can number"));
         }
-        self.open(p.count.filter(|_| stop == Time::MAX));
+        self.open(p.count.filter(|_| stop == Time::MAX).map(|count| count.saturating_mul(ids)));
         if crosses && capacity > 0 {
             let inter_leaf = (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
             let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.topology.hosts);
-            let g = Poisson { random, at: start, stop, gap, left, sizes, hosts, inter_leaf, class };
+            let request = p.request.map_or(0, Bytes::get);
+            let g = Poisson { random, at: start, stop, gap, left, sizes, request, hosts, inter_leaf, class };
             self.generators.push(Generator::Poisson(g));
         }
         SourceKind::Open
@@ -234,9 +257,7 @@ impl Builder<'_> {
     ) -> SourceKind {
         let hosts = self.topology.hosts;
         self.size(name, "response", p.response);
-        if let Some(request) = p.request {
-            self.size(name, "request", request);
-        }
+        self.asks(class, name, p.request, Thinking { mean: p.think_time, deviation: p.think_deviation });
         if p.degree == 0 || p.degree >= hosts {
             self.wrong(name, "degree", format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1));
         }
@@ -393,6 +414,7 @@ impl Builder<'_> {
             if number == self.classes.len() {
                 self.classes.push(c.clone());
                 self.priorities.push(self.priorities[class as usize]);
+                self.thinking.push(Thinking::default());
             }
             classes.push(number as u16);
         }

@@ -123,6 +123,15 @@ params! {
         pub pairs: Pairs = Pairs::Random,
         /// Flows in all; off means as many as start before stop.
         pub count: Option<u64> = None,
+        /// Bytes that a client sends to ask for each flow: then the flow is the answer, and comes back on the connection
+        /// of the request. Off means that sources send by themselves.
+        pub request: Option<Bytes> = None,
+        /// Mean of the time that a server takes from a request to its answer; needs a request. Source: Vertigo's published
+        /// simulations use 20us.
+        pub think_time: Time = Time::ZERO,
+        /// Standard deviation of that time, which is normally distributed and never negative. Source: Vertigo's published
+        /// simulations use 3us.
+        pub think_deviation: Time = Time::ZERO,
     }
 }
 params! {
@@ -144,6 +153,12 @@ params! {
         pub count: Option<u64> = None,
         /// Who receives: "random" draws a host for each query, a number is a host.
         pub receiver: Receiver = Receiver::Random,
+        /// Mean of the time that a server takes from a request to its answer; needs a request. Source: Vertigo's published
+        /// simulations use 20us.
+        pub think_time: Time = Time::ZERO,
+        /// Standard deviation of that time, which is normally distributed and never negative. Source: Vertigo's published
+        /// simulations use 3us.
+        pub think_deviation: Time = Time::ZERO,
     }
 }
 params! {

@@ -21,6 +21,8 @@ pub(crate) struct Poisson {
     /// Flows still to come.
     pub left: u64,
     pub sizes: Sizes,
+    /// Bytes that ask for each flow; 0: sources send by themselves.
+    pub request: u64,
     pub hosts: u32,
     /// Where hosts hang, if pairs must be on different leaves.
     pub inter_leaf: Option<Arc<Attachment>>,
@@ -58,6 +60,7 @@ impl Poisson {
         let src = self.random.below(self.hosts as u64) as u32;
         let dst = other_host(&mut self.random, self.hosts, src, self.inter_leaf.as_deref());
         let bytes = self.sizes.sample(&mut self.random);
-        Some((self.at, Emitted::Flow { src, dst, bytes, response: 0, class: self.class, of_query: false }))
+        let (bytes, response) = if self.request == 0 { (bytes, 0) } else { (self.request, bytes) };
+        Some((self.at, Emitted::Flow { src, dst, bytes, response, class: self.class, of_query: false }))
     }
 }

@@ -16,20 +16,7 @@ impl Hosts {
         let note = Note::Delivered { flow: opening.flow, at: now, out_of_order, path_changes };
         self.tell(now, opening.src, note, fabric);
         match opening.role {
-            Role::Request { response } => {
-                let answer = Opening {
-                    flow: opening.flow + 1,
-                    src: opening.dst,
-                    dst: opening.src,
-                    bytes: response,
-                    role: Role::Response,
-                    request: opening.bytes,
-                    ..opening
-                };
-                let slot = self.open(now, answer, false, fabric);
-                self.senders.at(slot).sender.write(now, response);
-                self.pump(now, slot, fabric);
-            }
+            Role::Request { response } => self.think(now, slot, response, fabric),
             _ => {
                 if let Some(query) = opening.query {
                     self.answered(now, query);
@@ -46,6 +33,7 @@ impl Hosts {
         if opening.role == Role::Pongs {
             return self.probed(now, slot, fabric);
         }
+        let rtt = it.handshake.sample();
         let pair =
             if matches!(opening.role, Role::RpcRequests | Role::Pings) { opening.flow + 1 } else { opening.flow - 1 };
         if opening.role == Role::RpcResponses {
@@ -63,6 +51,9 @@ impl Hosts {
         if let Some(slot) = self.senders.slot_of(pair) {
             let it = self.senders.at(slot);
             let bytes = it.opening.bytes;
+            if let Some(rtt) = rtt {
+                it.sender.on_rtt(rtt, &self.shared.transport);
+            }
             it.sender.write(now, bytes);
             self.pump(now, slot, fabric);
         }
@@ -105,7 +96,10 @@ impl Hosts {
     /// The same flow alone in the empty network.
     pub(super) fn ideal(&self, o: &Opening) -> Time {
         match o.role {
-            Role::Response => ideal_exchange(&self.shared.plan, o.dst, o.src, o.request, o.bytes),
+            Role::Response => {
+                let thinks = self.shared.thinks(o.class, o.flow);
+                ideal_exchange(&self.shared.plan, (o.dst, o.src), (o.request, o.bytes), thinks)
+            }
             _ => ideal_fct(&self.shared.plan, o.src, o.dst, o.bytes),
         }
     }
@@ -151,6 +145,7 @@ impl Hosts {
                 _ => rest.push(flow_record(it, None, warm_up)),
             }
         }
+        self.unanswered(&mut rest);
         self.counters.retransmitted += retransmitted;
         self.counters.timeouts += timeouts;
         let mut received = std::mem::take(&mut self.receivers);

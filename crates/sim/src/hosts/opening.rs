@@ -185,6 +185,7 @@ impl Hosts {
             first_sent: None,
             delivered: None,
             share: shared.nic_limit.map(|limit| Box::new(Share::new(limit))),
+            ranker: shared.ranker.clone().map(Box::new),
         };
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
@@ -217,6 +218,9 @@ impl Hosts {
                     && let Some(ended) = self.receivers.remove(slot)
                 {
                     fabric.events.cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
+                    if let Some(order) = &ended.ordering {
+                        order.cancel(ended.host, flow, fabric);
+                    }
                     self.count_received(&ended);
                 }
             }
@@ -241,6 +245,8 @@ impl Hosts {
             path: 0,
             hops: 0,
             any: false,
+            handshake: Handshake::new(),
+            ordering: self.shared.ordering.map(|timeout| Box::new(ordering::Reorder::new(timeout))),
         };
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {

@@ -50,6 +50,11 @@ impl Hosts {
             return self.pump(now, packet.peer, fabric);
         }
         let slot = self.receivers.slot_of(packet.flow).unwrap_or(NONE);
+        if let Some(it) = self.receivers.get(slot, packet.flow)
+            && !it.any
+        {
+            it.handshake.answered(now);
+        }
         let answer = Packet {
             seq: slot as u64,
             stamp: packet.stamp,
@@ -70,16 +75,34 @@ impl Hosts {
 
     #[inline]
     pub(super) fn on_data(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        self.data::<false>(now, host, packet, fabric);
+    }
+
+    /// Data that an ordering buffer has let through.
+    #[inline(never)]
+    pub(super) fn on_data_in_order(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        self.data::<true>(now, host, packet, fabric);
+    }
+
+    #[inline]
+    fn data<const ORDERED: bool>(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let slot = if packet.peer != NONE { packet.peer } else { self.receivers.slot_of(packet.flow).unwrap_or(NONE) };
         let shared = &*self.shared;
         let Some(it) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
+        if !ORDERED && it.ordering.is_some() {
+            return self.on_unordered(now, slot, packet, fabric);
+        }
+        if !it.any {
+            it.any = true;
+            it.path = packet.path;
+            it.handshake.first_data(now, packet.has(flags::RETRANSMISSION));
+        }
         if it.path != packet.path {
-            it.path_changes += it.any as u32;
+            it.path_changes += 1;
             it.path = packet.path;
         }
-        it.any = true;
         it.hops = TTL.wrapping_sub(packet.ttl);
         let (ce, cwr) = (packet.ecn == Ecn::Ce, packet.has(flags::CWR));
         let arrived =

@@ -3,6 +3,7 @@
 //! Invariant: after every event of a sender it has been pumped, and its timer event is no later than its deadline.
 
 use super::*;
+use millpond_core::edge::Outbound;
 
 impl Hosts {
     /// Hands down what the windows and the NIC allow, and keeps the timer armed.
@@ -118,6 +119,12 @@ fn hand_down(
         rest -= payload;
         packet.payload = payload as u16;
         packet.size = (payload + shared.header) as u16;
+        if let Some(ranker) = &mut it.ranker
+            && payload > 0
+        {
+            let (again, written, acked) = (segment.retransmission, it.sender.written(), it.sender.acked());
+            packet.rank = ranker.rank(now, &Outbound { seq: packet.seq, len: payload, again, written, acked });
+        }
         if rest == 0 {
             packet.flags |= flags::LAST;
         }

@@ -94,7 +94,7 @@ fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
         p.flow,
         p.src,
         p.dst,
-        (seq, ack, p.payload, p.size, p.flags, p.ecn, p.ttl),
+        (seq, ack, p.payload, p.size, p.flags, p.ecn, p.ttl, p.rank),
         record.sack,
     )
 }

@@ -1,0 +1,18 @@
+//! The host's edge: what happens to a packet between a host's transport and its NIC, in either direction.
+//!
+//! | file | place | the question |
+//! |---|---|---|
+//! | `rank` | `transport.rank` | how urgent is this packet? |
+//! | `ordering` | `transport.ordering` | does the receiver restore order below the transport? |
+//!
+//! Both follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
+//! its published simulations, and both are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
+//! [`ordering::Ordering`] beside what receives, and neither if the scenario chooses none.
+//!
+//! Invariant: the edge knows stream offsets and times only. It never looks at payload and never makes a packet.
+
+pub mod ordering;
+pub mod rank;
+
+pub use ordering::{Ordering, OrderingParams};
+pub use rank::{Outbound, RankParams, Ranker};
