@@ -22,10 +22,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::compare::{VariantResult, compare, grouped_warnings, read_compare, run_folder};
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::manifest::{Kind, Manifest};
 use crate::reproduction::Reproduction;
 use crate::summary::{Ordered, Status, Summary, World};
+use crate::sweep::SWEEP;
 use flows::Times;
 use page::escape;
 
@@ -67,6 +68,10 @@ pub fn write_report(dir: &Path) -> Result<()> {
     match manifest.kind {
         Kind::Run => write_run(dir, &Summary::read(dir)?, &manifest),
         Kind::Reproduce => reproduction::write(dir, &Reproduction::read(dir)?),
+        Kind::Sweep if dir.join(SWEEP).is_file() => {
+            let why = "a sweep has no page; millpond export writes its runs as CSV, and each run kept whole has a page";
+            Err(Error::NoPage(dir.to_path_buf(), why))
+        }
         Kind::Compare | Kind::Sweep => write_compare(dir, &read_compare(dir)?, &manifest),
     }
 }

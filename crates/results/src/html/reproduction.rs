@@ -20,6 +20,18 @@ type Values = fn(&LoadPoint) -> &Estimate;
 /// A curve of one variant: its series, its load points in order.
 type Curve<'a> = (usize, &'a [LoadPoint]);
 
+/// A time by load.
+struct Times {
+    caption: &'static str,
+    ours: Values,
+    theirs: fn(&Published) -> &[f64],
+}
+
+const TIMES: [Times; 2] = [
+    Times { caption: "Mean QCT", ours: |p| &p.mean_us, theirs: |p| &p.mean_us },
+    Times { caption: "QCT p99", ours: |p| &p.p99_us, theirs: |p| &p.p99_us },
+];
+
 /// Writes `DIR/report.html`.
 pub(crate) fn write(dir: &Path, of: &Reproduction) -> Result<()> {
     super::replace(dir, &page_of(of))
@@ -100,12 +112,8 @@ fn one(page: &mut String, of: &Experiment, names: &[&str]) {
         .iter()
         .filter_map(|p| Some((curves.get(of.schemes.iter().position(|s| s.variant == p.variant)?)?.0, p)))
         .collect();
-    let times: [(&str, Values, fn(&Published) -> &[f64]); 2] =
-        [("Mean QCT", |p| &p.mean_us, |p| &p.mean_us), ("QCT p99", |p| &p.p99_us, |p| &p.p99_us)];
-    let mut charts = Vec::new();
-    for (caption, ours, theirs) in times {
-        charts.extend(times_by_load(caption, of, &curves, &published, names, ours, theirs));
-    }
+    let mut charts: Vec<_> =
+        TIMES.iter().filter_map(|times| times_by_load(times, of, &curves, &published, names)).collect();
     charts.extend(completion(of, &curves, &published));
     charts.extend(distribution(&curves));
     figures(page, &charts);
@@ -138,14 +146,13 @@ fn load_axis(of: &Experiment, curves: &[Curve], published: &[(usize, &Published)
 }
 
 fn times_by_load(
-    caption: &str,
+    times: &Times,
     of: &Experiment,
     curves: &[Curve],
     published: &[(usize, &Published)],
     names: &[&str],
-    ours: Values,
-    theirs: fn(&Published) -> &[f64],
 ) -> Option<(String, String, Chart)> {
+    let Times { caption, ours, theirs } = *times;
     let mut values: Vec<f64> = published.iter().flat_map(|(_, p)| theirs(p).iter().copied()).collect();
     let estimates = || curves.iter().flat_map(|(_, points)| points.iter().map(ours));
     values.extend(estimates().filter_map(|estimate| estimate.mean));
