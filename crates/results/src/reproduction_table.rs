@@ -12,7 +12,7 @@ const STATEMENT: usize = 50;
 /// Columns of the claim's name.
 const ID: usize = 5;
 
-/// The claims that `shown` picks, and the experiments that have runs.
+/// The claims that `shown` picks, and what was run for them.
 pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> String {
     let claims: Vec<&Claim> = of.claims.iter().filter(|claim| shown(claim)).collect();
     let mut lines = vec![format!("{} · {} · simulated", clean(&of.title), clean(&of.effort)), String::new()];
@@ -30,7 +30,8 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
         lines.extend(wrapped(&name, &clean(&group[0].note)));
     }
     for experiment in &of.experiments {
-        if experiment.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0)) {
+        let is_shown = claims.iter().any(|claim| claim.scenario == experiment.scenario);
+        if is_shown && experiment.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0)) {
             lines.push(String::new());
             lines.extend(experiment_lines(experiment));
         }

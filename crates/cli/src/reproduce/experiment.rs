@@ -183,6 +183,13 @@ impl Prepared {
             }
             arms.push(arm);
         }
+        // A sweep that grew and was stopped has seeds of some points only; schemes are compared over the same seeds.
+        let planned: Vec<Vec<u64>> = arms.iter().map(|arm| arm.planned.clone()).collect();
+        let is_shared = |seed: u64| planned.iter().all(|planned| planned.contains(&seed));
+        for arm in &mut arms {
+            arm.planned.retain(|seed| is_shared(*seed));
+            arm.runs.retain(|run| is_shared(run.seed));
+        }
         Ok(Found { name: self.of.name, left_out: None, arms })
     }
 }

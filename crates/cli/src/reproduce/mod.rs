@@ -18,7 +18,7 @@ use crate::watch::catch_interrupts;
 use experiment::{Effort, Experiment, Found, Paper, Prepared};
 use millpond_results::{
     Claim as Judged, Error, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder, SweepRun, Verdict,
-    claims_json, finish_sweep, is_result, reproduction_table,
+    claims_json, finish_sweep, reproduction_table,
 };
 use std::path::{Path, PathBuf};
 
@@ -253,7 +253,7 @@ impl Job<'_> {
     fn take_folder(&self) -> Result<(), Failure> {
         let out = &self.out;
         let cannot = |e: std::io::Error| Failure::Runs(format!("cannot create {}: {e}", out.display()));
-        let is_ours = out.join(MARK).is_file() || is_result(out);
+        let is_ours = out.join(MARK).is_file();
         let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
         if !is_ours && !is_empty && !self.args.force {
             return Err(Error::NotAResult(out.clone()).into());

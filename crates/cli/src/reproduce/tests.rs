@@ -196,6 +196,18 @@ fn runs_are_never_made_again_and_seeds_are_added() {
 }
 
 #[test]
+fn seeds_that_only_some_schemes_have_do_not_count() {
+    let dir = Dir::new("uneven");
+    let out = dir.0.join("x");
+    run_paper(&PAPER, &ReproduceArgs { seeds: Some((1, 3)), ..only(&["buffers"]) }, &out).unwrap();
+    fs::remove_dir_all(out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-3")).unwrap();
+    let ended = run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
+    assert_eq!(written(&out).len(), 11);
+    assert!(ended.claims[0].note.starts_with("2 seeds"), "{}", ended.claims[0].note);
+    assert_eq!(ended.claims[0].status, Verdict::Holds);
+}
+
+#[test]
 fn what_would_be_lost_is_refused() {
     let dir = Dir::new("refused");
     let out = dir.0.join("x");
