@@ -47,6 +47,17 @@ Ctrl-C or a crash loses only the runs under way: the same command goes on with t
 Exit codes: 0 all runs are complete, 1 some failed (they are named, and run again by the same command), 2 bad usage,
 130 interrupted.")]
     Sweep(SweepArgs),
+    /// Run a paper's experiments and say which of its claims hold; stopped, the same command goes on
+    #[command(after_help = "\
+Examples: millpond reproduce canary --quick               what minutes can decide
+          millpond reproduce canary --dry-run             what would be run, and how long it may take
+          millpond reproduce canary --only one-gig        one experiment, and the claims that it decides
+          millpond reproduce canary --only S1,P2          some claims, by what they need
+
+Without a paper it lists those that there are. Each experiment is a sweep in a subfolder of the results; runs that are
+finished are not made again, and more --seeds are added to them.
+Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 130 interrupted.")]
+    Reproduce(ReproduceArgs),
     /// Write a table of a results folder as CSV
     #[command(
         after_help = "Examples: millpond export out/incast --csv flows.csv · millpond export out/incast --table queries | head"
@@ -154,8 +165,20 @@ pub struct SweepArgs {
 pub enum Keep {
     /// Its summary and manifest
     Summary,
+    /// Its queries as well
+    Queries,
     /// Its flows, queries and report as well
     All,
+}
+
+impl From<Keep> for millpond_results::Keep {
+    fn from(keep: Keep) -> millpond_results::Keep {
+        match keep {
+            Keep::Summary => millpond_results::Keep::Summary,
+            Keep::Queries => millpond_results::Keep::Queries,
+            Keep::All => millpond_results::Keep::All,
+        }
+    }
 }
 
 /// Where a sweep goes and what is printed.
@@ -173,6 +196,48 @@ pub struct SweepOutput {
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// What `reproduce` takes.
+#[derive(Args, Debug, Default)]
+pub struct ReproduceArgs {
+    /// The paper, or all that are built
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(papers()))]
+    pub paper: Option<String>,
+    /// Run what minutes can decide; claims that need more are not evaluated
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the claims as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Exit with 1 if a claim fails
+    #[arg(long)]
+    pub strict: bool,
+    /// Run and show only these: experiments, claims (S1a), groups of claims (S1)
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Seeds of every experiment, the last one included [default: each experiment's]
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    pub seeds: Option<(u64, u64)>,
+    /// Runs at a time, each on one thread [default: all cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Say what would be run and how long it may take
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The results folder [default: out/reproduce-PAPER, with --quick out/reproduce-PAPER-quick]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace finished runs of another version or of a changed scenario
+    #[arg(long)]
+    pub force: bool,
+    /// No progress and no table
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+fn papers() -> Vec<&'static str> {
+    crate::reproduce::PAPERS.into_iter().chain([crate::reproduce::ALL]).collect()
 }
 
 /// What `export` takes.

@@ -1,16 +1,32 @@
 //! The points of a sweep: the cartesian product of `--grid` (and of the scenario's variants), and what they may cost.
 
-use crate::args::SweepArgs;
-use crate::compare::split_values;
 use crate::failure::Failure;
 use millpond_core::Time;
 use millpond_results::{Axis, Sweep};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::SourceKind;
+use std::path::Path;
 
 /// The key under which variants enter the grid.
-const VARIANT: &str = "variant";
+pub const VARIANT: &str = "variant";
+
+/// What is to be swept.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Keys with their values, each once.
+    pub grid: Vec<Axis>,
+    /// The first and the last; without them the scenario's.
+    pub seeds: Option<(u64, u64)>,
+    /// Variants of the scenario; none: the scenario as it stands.
+    pub variants: Vec<String>,
+    /// Set in every run.
+    pub set: Vec<(String, String)>,
+    /// Leave out points that are no valid scenario.
+    pub skip_invalid: bool,
+    /// Whether to find out how many packet-hops runs make.
+    pub estimate: bool,
+}
 
 /// How to plan the runs of one point.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +36,7 @@ pub struct Recipe {
 }
 
 /// A sweep with what is needed to run it.
+#[derive(Clone)]
 pub struct Design {
     pub sweep: Sweep,
     /// Of each point.
@@ -30,23 +47,30 @@ pub struct Design {
     pub warnings: Vec<String>,
 }
 
+impl Design {
+    /// With the finished runs of other seeds that `out` has of the same points.
+    pub fn grown(&self, out: &Path) -> Design {
+        Design { sweep: self.sweep.clone().grown(out), ..self.clone() }
+    }
+}
+
 /// Plans every point once, so that a wrong value is told before anything runs.
-pub fn design(scenario: &Scenario, args: &SweepArgs) -> Result<Design, Failure> {
-    let grid = axes(scenario, args)?;
+pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Failure> {
+    let grid = axes(request)?;
     let (mut recipes, mut points, mut hops, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::<String>::new());
     let mut first: Option<(Plan, Recipe)> = None;
     for values in product(&grid) {
-        let recipe = recipe(&grid, &values, &args.set);
+        let recipe = recipe(&grid, &values, &request.set);
         // The hash of a point is that of its scenario with seed 0, so that it does not depend on the seeds asked for.
         match scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(0)) {
             Ok(plan) => {
                 let new: Vec<String> = plan.warnings.iter().filter(|w| !warnings.contains(w)).cloned().collect();
                 warnings.extend(new);
-                hops.push(if args.dry_run { roughly(&plan) } else { None });
+                hops.push(if request.estimate { roughly(&plan) } else { None });
                 points.push((values, Ok(plan.resolved.clone())));
                 first.get_or_insert_with(|| (plan, recipe.clone()));
             }
-            Err(errors) if args.skip_invalid => {
+            Err(errors) if request.skip_invalid => {
                 let reason = errors.errors.iter().map(|error| error.problem.to_string()).collect::<Vec<_>>().join("; ");
                 hops.push(None);
                 points.push((values, Err(reason)));
@@ -62,46 +86,23 @@ pub fn design(scenario: &Scenario, args: &SweepArgs) -> Result<Design, Failure> 
         recipes.push(recipe);
     }
     let Some((plan, recipe)) = first else { return Err(Failure::Usage("no point of the grid can be run".to_string())) };
-    let (from, to) = match args.seeds {
+    let (from, to) = match request.seeds {
         Some(seeds) => seeds,
         None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
     };
     let mut sweep = Sweep::new(&plan.name, env!("CARGO_PKG_VERSION"), grid, (from..=to).collect(), points);
-    sweep.overrides = args.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    sweep.overrides = request.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Ok(Design { sweep, recipes, hops, warnings })
 }
 
-fn axes(scenario: &Scenario, args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
-    let mut axes: Vec<Axis> = Vec::new();
-    if args.variants {
-        let values: Vec<String> = scenario.variants().into_iter().map(String::from).collect();
-        if values.is_empty() {
-            return Err(Failure::Usage("--variants: the scenario has no [[variant]] tables".to_string()));
-        }
-        axes.push(Axis { key: VARIANT.to_string(), values });
-    }
-    for (key, text) in &args.grid {
-        let values: Vec<String> = split_values(text).into_iter().map(String::from).collect();
-        let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
-        let complaint = match () {
-            () if key == "seed" => "seeds are given by --seeds A..B".to_string(),
-            () if key == VARIANT => "variants are swept by --variants".to_string(),
-            () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
-            () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),
-            () if twice.is_some() => format!("{} is there twice", twice.map_or("", |(_, value)| value)),
-            () => String::new(),
-        };
-        if !complaint.is_empty() {
-            return Err(Failure::Usage(format!("--grid {key}: {complaint}")));
-        }
-        axes.push(Axis { key: key.clone(), values });
-    }
-    if axes.is_empty() && args.seeds.is_none() {
-        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds A..B";
-        return Err(Failure::Usage(hint.to_string()));
+/// The axes, the variants first.
+fn axes(request: &Request) -> Result<Vec<Axis>, Failure> {
+    let mut axes = request.grid.clone();
+    if !request.variants.is_empty() {
+        axes.insert(0, Axis { key: VARIANT.to_string(), values: request.variants.clone() });
     }
     let points = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()));
-    match points.and_then(|n| n.checked_mul(args.seeds.map_or(1, |(a, b)| (b - a + 1) as usize))) {
+    match points.and_then(|n| n.checked_mul(request.seeds.map_or(1, |(a, b)| (b - a + 1) as usize))) {
         Some(runs) if runs <= 1_000_000 => Ok(axes),
         _ => Err(Failure::Usage("more than a million runs; sweep a part of the grid at a time".to_string())),
     }

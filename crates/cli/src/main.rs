@@ -8,7 +8,9 @@ mod failure;
 mod grid;
 mod inform;
 mod report;
+mod reproduce;
 mod run;
+mod runs;
 mod sweep;
 mod watch;
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::compare(args),
         Command::Report(args) => report::report(args),
         Command::Sweep(args) => sweep::sweep(args),
+        Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),

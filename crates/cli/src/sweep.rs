@@ -1,27 +1,35 @@
 //! `millpond sweep`: many runs, several at a time, that can be stopped and gone on with.
 
-use crate::args::{Keep, SweepArgs};
-use crate::execute::execute_into;
+use crate::args::SweepArgs;
+use crate::compare::split_values;
 use crate::failure::Failure;
-use crate::grid::{Design, Recipe, design};
+use crate::grid::{Design, Request, VARIANT, design};
 use crate::run::{all_cores, default_out, load};
+use crate::runs::{Estimate, Running, estimate, run_all, span, values_text};
 use crate::say;
-use crate::watch::{catch_interrupts, interrupted, progress_bar};
-use indicatif::ProgressBar;
-use millpond_results::{Manifest, Point, RunWriter, Status, Sweep, SweepFolder, SweepRun, finish_sweep, sweep_table};
-use millpond_scenario::Scenario;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::watch::catch_interrupts;
+use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, finish_sweep, sweep_table};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Packet-hops a second and core that an estimate assumes where no run has been made yet.
-const HOPS_PER_S: f64 = 1e7;
 
 /// Sweeps.
 pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let (scenario, text) = load(&args.scenario)?;
-    let design = design(&scenario, args)?;
+    let request = Request {
+        grid: grid_of(args)?,
+        seeds: args.seeds,
+        variants: if args.variants { scenario.variants().into_iter().map(String::from).collect() } else { Vec::new() },
+        set: args.set.clone(),
+        skip_invalid: args.skip_invalid,
+        estimate: args.dry_run,
+    };
+    if args.variants && request.variants.is_empty() {
+        return Err(Failure::Usage("--variants: the scenario has no [[variant]] tables".to_string()));
+    }
+    if request.grid.is_empty() && request.variants.is_empty() && request.seeds.is_none() {
+        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds A..B";
+        return Err(Failure::Usage(hint.to_string()));
+    }
+    let design = design(&scenario, &request)?;
     let out = default_out(&args.output.out, &format!("{}-sweep", design.sweep.name));
     if args.dry_run {
         return dry_run(args, &design, &out);
@@ -37,7 +45,13 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
     };
     catch_interrupts();
-    let failures = run_all(args, &scenario, &design, &folder)?;
+    let running = Running {
+        label: "sweep",
+        threads: args.threads.unwrap_or_else(all_cores),
+        quiet: args.output.quiet,
+        keep: args.keep.into(),
+    };
+    let failures = run_all(&running, &scenario, &design, &folder)?;
     let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
     if args.output.json {
         let text = serde_json::to_string_pretty(&sweep).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -53,158 +67,34 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     }
 }
 
-/// Runs what is not finished yet. Returns the failures: number of the run, and why.
-fn run_all(
-    args: &SweepArgs,
-    scenario: &Scenario,
-    design: &Design,
-    folder: &SweepFolder,
-) -> Result<Vec<(u32, String)>, Failure> {
-    let all = design.sweep.runs().count();
-    let jobs: Vec<(&Point, &SweepRun)> =
-        design.sweep.runs().filter(|(_, run)| run.finished(folder.path()).is_none()).collect();
-    let finished = all - jobs.len();
-    if finished > 0 && !args.output.quiet {
-        eprintln!("{finished} of {all} runs are finished already");
-    }
-    let bar = progress_bar(all as u64, args.output.quiet);
-    bar.set_prefix("sweep");
-    bar.set_position(finished as u64);
-    bar.reset_eta();
-    let sweeper =
-        Sweeper { args, scenario, design, folder, bar: &bar, next: AtomicUsize::new(0), ended: Mutex::default() };
-    let workers = args.threads.unwrap_or_else(all_cores).min(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| sweeper.work(&jobs));
+/// The axes of `--grid`.
+fn grid_of(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for (key, text) in &args.grid {
+        let values: Vec<String> = split_values(text).into_iter().map(String::from).collect();
+        let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
+        let complaint = match () {
+            () if key == "seed" => "seeds are given by --seeds A..B".to_string(),
+            () if key == VARIANT => "variants are swept by --variants".to_string(),
+            () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
+            () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),
+            () if twice.is_some() => format!("{} is there twice", twice.map_or("", |(_, value)| value)),
+            () => String::new(),
+        };
+        if !complaint.is_empty() {
+            return Err(Failure::Usage(format!("--grid {key}: {complaint}")));
         }
-    });
-    bar.finish_and_clear();
-    let mut ended = sweeper.ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if ended.complete + ended.failures.len() < jobs.len() {
-        let finished = finished + ended.complete;
-        let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
-        return Err(Failure::Stopped(text));
+        axes.push(Axis { key: key.clone(), values });
     }
-    ended.failures.sort();
-    Ok(ended.failures)
-}
-
-/// How the runs of this call ended.
-#[derive(Default)]
-struct Ended {
-    complete: usize,
-    failures: Vec<(u32, String)>,
-}
-
-/// What the threads share.
-struct Sweeper<'a> {
-    args: &'a SweepArgs,
-    scenario: &'a Scenario,
-    design: &'a Design,
-    folder: &'a SweepFolder,
-    bar: &'a ProgressBar,
-    next: AtomicUsize,
-    ended: Mutex<Ended>,
-}
-
-impl Sweeper<'_> {
-    /// Runs one job after the other, until there are none or the user has enough.
-    fn work(&self, jobs: &[(&Point, &SweepRun)]) {
-        while !interrupted() {
-            let Some((point, run)) = jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else { break };
-            let recipe = &self.design.recipes[point.point as usize - 1];
-            // One run that panics is a bug to report, and no reason to lose the others.
-            let result = catch_unwind(AssertUnwindSafe(|| self.run(recipe, run)))
-                .unwrap_or_else(|_| Err("it panicked; this is a bug in millpond, please report it".to_string()));
-            let mut ended = self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            match result {
-                Ok(true) => ended.complete += 1,
-                Ok(false) => break,
-                Err(reason) => {
-                    let values: Vec<String> =
-                        point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                    let what = format!("run {} ({}, seed {}) failed: {reason}", run.run, values.join(" "), run.seed);
-                    self.bar.suspend(|| eprintln!("{what}"));
-                    ended.failures.push((run.run, reason));
-                }
-            }
-            self.bar.set_message(match ended.failures.len() {
-                0 => String::new(),
-                n => format!("{n} failed"),
-            });
-            drop(ended);
-            self.bar.inc(1);
-        }
-    }
-
-    /// Whether the run came to its end; why not, if it failed.
-    fn run(&self, recipe: &Recipe, run: &SweepRun) -> Result<bool, String> {
-        let plan = self.scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(run.seed));
-        let plan = plan.map_err(|errors| errors.to_string())?;
-        let dir = self.folder.begin(run).map_err(|e| e.to_string())?;
-        let done = execute_into(
-            &plan,
-            1,
-            |header| match self.args.keep {
-                Keep::Summary => RunWriter::summary_only(&dir, header),
-                Keep::All => RunWriter::new(&dir, header),
-            },
-            None,
-            None,
-            &recipe.overrides,
-        );
-        match done.map(|summary| summary.status) {
-            Ok(Status::Interrupted) => {
-                let _ = self.folder.discard(&dir);
-                Ok(false)
-            }
-            Ok(status) => {
-                self.folder.end(run, &dir).map_err(|e| e.to_string())?;
-                if status == Status::Failed {
-                    Err("its audit failed; this is a bug in millpond".into())
-                } else {
-                    Ok(true)
-                }
-            }
-            Err(error) => {
-                let _ = self.folder.discard(&dir);
-                Err(error.to_string())
-            }
-        }
-    }
+    Ok(axes)
 }
 
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &SweepArgs, design: &Design, out: &Path) -> Result<(), Failure> {
     let sweep = &design.sweep;
     let resumes = Sweep::read(out).is_ok_and(|old| sweep.change_from(&old).is_none());
-    let (mut left, mut walls, mut hops) = (Vec::new(), Vec::new(), Some(0.0));
-    for (point, run) in sweep.runs() {
-        match run.finished(out).filter(|_| resumes) {
-            Some(summary) => walls.push(summary.run.wall_s),
-            None => {
-                left.push(run.run);
-                hops = hops.zip(design.hops[point.point as usize - 1]).map(|(a, b)| a + b);
-            }
-        }
-    }
-    let cores = args.threads.unwrap_or_else(all_cores).min(left.len()).max(1);
-    let (seconds, basis) = match hops {
-        _ if !walls.is_empty() => {
-            let mean = walls.iter().sum::<f64>() / walls.len() as f64;
-            (Some(mean * left.len() as f64 / cores as f64), "as long as the finished runs took".to_string())
-        }
-        Some(hops) => {
-            let basis = format!(
-                "{:.1} M packet-hops by the arrivals, at an assumed {} M/s a core",
-                hops / 1e6,
-                HOPS_PER_S / 1e6
-            );
-            (Some(hops / HOPS_PER_S / cores as f64), basis)
-        }
-        None => (None, "closed-loop traffic: only a run tells".to_string()),
-    };
+    let cores = args.threads.unwrap_or_else(all_cores);
+    let Estimate { left, cores, seconds, basis } = estimate(design, resumes.then_some(out), cores);
     if args.output.json {
         let value = serde_json::json!({
             "out": out, "sweep": sweep, "runs": sweep.runs().count(), "left": left,
@@ -214,13 +104,12 @@ fn dry_run(args: &SweepArgs, design: &Design, out: &Path) -> Result<(), Failure>
         return Ok(());
     }
     for (point, run) in sweep.runs() {
-        let values: Vec<String> = point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let state = if left.contains(&run.run) { "" } else { "  (finished)" };
-        say(&format!("{:>6}  seed {:<4} {}{state}", run.run, run.seed, values.join("  ")));
+        say(&format!("{:>6}  seed {:<4} {}{state}", run.run, run.seed, values_text(point, "  ")));
     }
     for point in sweep.points.iter().filter(|point| point.skipped.is_some()) {
-        let values: Vec<String> = point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        say(&format!("left out: {}: {}", values.join("  "), point.skipped.as_deref().unwrap_or_default()));
+        let reason = point.skipped.as_deref().unwrap_or_default();
+        say(&format!("left out: {}: {reason}", values_text(point, "  ")));
     }
     let (points, all) = (sweep.points.iter().filter(|p| p.skipped.is_none()).count(), sweep.runs().count());
     say(&format!(
@@ -231,14 +120,4 @@ fn dry_run(args: &SweepArgs, design: &Design, out: &Path) -> Result<(), Failure>
     let span = seconds.map_or("unknown".to_string(), span);
     say(&format!("estimate: {span} ({basis}); results would go to {}", out.display()));
     Ok(())
-}
-
-/// A rough span.
-fn span(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => "about a second or less".to_string(),
-        s if s < 90.0 => format!("about {s:.0} s"),
-        s if s < 5_400.0 => format!("about {:.0} min", s / 60.0),
-        s => format!("about {:.1} h", s / 3_600.0),
-    }
 }

@@ -174,6 +174,16 @@ fn rows_have_the_grid_and_the_statistics() {
 }
 
 #[test]
+fn queries_alone_are_kept_where_they_are_asked_for() {
+    let dir = Dir::new("queries");
+    dir.run(&["sweep", "small.toml", "--out", "x", "--seeds", "1..2", "--keep=queries", "-q"]).ends(0);
+    assert_eq!(files(&dir.at("x"), "queries.parquet").len(), 2);
+    assert_eq!(files(&dir.at("x"), "flows.parquet").len() + files(&dir.at("x"), "report.html").len(), 0);
+    let ran = dir.run(&["report", "x"]).ends(1);
+    assert!(ran.err.contains("a sweep has no page"), "{}", ran.err);
+}
+
+#[test]
 fn a_dry_run_touches_nothing_and_wrong_grids_are_told_first() {
     let dir = Dir::new("dry");
     let ran = dir.run(&sweep("x", &["--dry-run"])).ends(0);

@@ -22,7 +22,8 @@ pub fn default_table(dir: &Path) -> Result<&'static str> {
     Ok(match Manifest::read(dir)?.kind {
         Kind::Run => "flows",
         Kind::Compare => "compare",
-        Kind::Sweep => "sweep",
+        // The sweeps of a reproduction are in its subfolders; there is none beside the claims.
+        Kind::Sweep | Kind::Reproduce => "sweep",
     })
 }
 

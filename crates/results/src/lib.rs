@@ -19,6 +19,8 @@ mod interval;
 mod manifest;
 mod pcap;
 mod record;
+mod reproduction;
+mod reproduction_table;
 mod statistics;
 mod summary;
 mod sweep;
@@ -40,6 +42,10 @@ pub use html::write_report;
 pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
+pub use reproduction::{
+    Claim, Experiment, LoadPoint, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json, query_times,
+};
+pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
     Amount, Audit, DROP_REASONS, Fct, Flows, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Status, Summary,
@@ -48,7 +54,7 @@ pub use summary::{
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};
 pub use table::{compare_table, run_table};
-pub use writer::{Header, RunWriter};
+pub use writer::{Header, Keep, RunWriter};
 
 use error::At;
 

@@ -24,6 +24,8 @@ pub enum Kind {
     Compare,
     /// A grid of them.
     Sweep,
+    /// The experiments of a paper, each a sweep in a subfolder.
+    Reproduce,
 }
 
 /// The machine of a run.

@@ -30,6 +30,8 @@ use crate::summary::{Ordered, SCHEMA, Status, Summary};
 pub const SWEEP: &str = "sweep.json";
 const RUNS: &str = "runs";
 const RUNNING: &str = ".running";
+/// Rows of a sweep: one a run.
+pub(crate) const RESULTS: &str = "sweep.parquet";
 /// Longest name of a point's folder in bytes; file systems take 255.
 const FOLDER_NAME: usize = 180;
 
@@ -146,6 +148,35 @@ impl Sweep {
     /// All runs, each with its point.
     pub fn runs(&self) -> impl Iterator<Item = (&Point, &SweepRun)> {
         self.points.iter().flat_map(|point| point.runs.iter().map(move |run| (point, run)))
+    }
+
+    /// The plan, with the finished runs of `out` that are of its points but of other seeds: what it is when a sweep grows.
+    /// Runs of another version or of a changed scenario are not among them.
+    pub fn grown(mut self, out: &Path) -> Sweep {
+        let Ok(old) = Sweep::read(out) else { return self };
+        if old.version != self.version {
+            return self;
+        }
+        let mut number = 0;
+        for point in &mut self.points {
+            let same = |other: &&Point| other.values == point.values && other.identity == point.identity;
+            let runs = old.points.iter().find(same).map_or(&[][..], |other| &other.runs);
+            for run in runs {
+                if !point.runs.iter().any(|own| own.seed == run.seed) && run.finished(out).is_some() {
+                    point.runs.push(SweepRun { status: None, reason: None, ..run.clone() });
+                    if !self.seeds.contains(&run.seed) {
+                        self.seeds.push(run.seed);
+                    }
+                }
+            }
+            point.runs.sort_by_key(|run| run.seed);
+            for run in &mut point.runs {
+                number += 1;
+                run.run = number;
+            }
+        }
+        self.seeds.sort_unstable();
+        self
     }
 
     /// What makes this another sweep than `old`, in words; `None` if they are the same.
@@ -279,7 +310,7 @@ impl SweepFolder {
                 let _ = fs::remove_dir(folder);
             }
         }
-        for name in [MANIFEST, "sweep.parquet"] {
+        for name in [MANIFEST, RESULTS] {
             remove(&self.out.join(name))?;
         }
         Ok(())

@@ -15,11 +15,9 @@ use crate::format::{NONE, count, percent, time};
 use crate::interval::{FEW, Resampler};
 use crate::manifest::{Kind, Manifest};
 use crate::summary::{SCHEMA, Status, Summary};
-use crate::sweep::{Axis, Sweep, SweepFolder, summary_of};
+use crate::sweep::{Axis, RESULTS, Sweep, SweepFolder, summary_of};
 use crate::table::{clean, fitted, wrapped};
 
-/// Rows of a sweep: one a run.
-pub(crate) const RUNS: &str = "sweep.parquet";
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
 
@@ -61,7 +59,7 @@ pub fn finish_sweep(
         point.statistics = (!complete.is_empty()).then(|| estimates(&of, &mut resampler));
     }
     sweep.status = worst(sweep.runs().filter_map(|(_, run)| run.status));
-    write_rows(&folder.path().join(RUNS), &sweep.grid, &rows)?;
+    write_rows(&folder.path().join(RESULTS), &sweep.grid, &rows)?;
     folder.write(&sweep)?;
     let warnings = sweep.points.iter().flat_map(|point| &point.warnings);
     let warnings = each_once(warnings);

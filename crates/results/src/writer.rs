@@ -77,6 +77,18 @@ const QUERY_COLUMNS: [Column<'static>; 7] = [
     ("completed", Of::U32, "responses complete"),
 ];
 
+/// What is kept of a run besides `summary.json` and `manifest.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    Summary,
+    /// `queries.parquet`.
+    Queries,
+    /// `flows.parquet`, `queries.parquet` and `report.html`.
+    #[default]
+    All,
+}
+
 /// Completion times as they pass: of what completed, and the starts of what did not.
 struct Completions {
     times: Samples,
@@ -153,15 +165,16 @@ pub struct RunWriter {
     dir: PathBuf,
     header: Header,
     names: Vec<ByteArray>,
-    /// `None` once closed, or if no rows are kept.
-    tables: Option<(Table, Table)>,
+    /// `None` once closed, or if no rows of flows are kept.
+    flows: Option<Table>,
+    /// `None` once closed, or if no rows of queries are kept.
+    queries: Option<Table>,
     /// Of the built-in classes and the header's, in this order.
     fct: Vec<Completions>,
     slowdown: Vec<Samples>,
     qct: Completions,
     rtt: Samples,
-    /// Whether only the summary and the manifest are written.
-    compact: bool,
+    keep: Keep,
     recording: Recording,
     finished: bool,
 }
@@ -169,15 +182,16 @@ pub struct RunWriter {
 impl RunWriter {
     /// Opens the files of a run in `dir`, which is a [`Folder`](crate::Folder) or a folder within one, made if need be.
     pub fn new(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
-        RunWriter::open(dir, header, false)
+        RunWriter::keeping(Keep::All, dir, header)
     }
 
     /// The same for a run of which only `summary.json` and `manifest.json` are kept: no rows, no page.
     pub fn summary_only(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
-        RunWriter::open(dir, header, true)
+        RunWriter::keeping(Keep::Summary, dir, header)
     }
 
-    fn open(dir: impl AsRef<Path>, header: Header, compact: bool) -> Result<RunWriter> {
+    /// The same for a run of which this is kept.
+    pub fn keeping(keep: Keep, dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
         let dir = dir.as_ref().to_path_buf();
         check_classes(&header.classes)?;
         fs::create_dir_all(&dir).at("create", &dir)?;
@@ -190,24 +204,26 @@ impl RunWriter {
         ];
         let mut writer = RunWriter {
             names: header.classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
-            tables: None,
+            flows: None,
+            queries: None,
             fct: (0..classes).map(|n| Completions::new(samples("fct", n))).collect(),
             slowdown: (0..classes).map(|n| samples("slowdown", n)).collect(),
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
-            compact,
+            keep,
             recording: Recording::none(),
             finished: false,
             header,
             dir,
         };
-        if compact {
-            return Ok(writer);
-        }
         // From here on, dropping the writer removes the files.
-        let flows = Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?;
-        let queries = Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
-        writer.tables = Some((flows, queries));
+        if keep == Keep::All {
+            writer.flows = Some(Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?);
+        }
+        if keep != Keep::Summary {
+            let table = Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
+            writer.queries = Some(table);
+        }
         Ok(writer)
     }
 
@@ -245,7 +261,7 @@ impl RunWriter {
                 self.slowdown[class].push_float(slowdown)?;
             }
         }
-        let Some((table, _)) = &mut self.tables else { return Ok(()) };
+        let Some(table) = &mut self.flows else { return Ok(()) };
         let us = |time: Option<Time>| time.map(Time::as_us_f64);
         table.u32(flow.flow).name(&self.names[flow.class as usize]).u32(flow.src).u32(flow.dst).i64(flow.bytes);
         table.f64(flow.start.as_us_f64()).optional_f64(us(fct)).optional_f64(us(flow.fct_sender()));
@@ -264,7 +280,7 @@ impl RunWriter {
         }
         self.recording.query(query)?;
         self.qct.push(query.start, query.qct())?;
-        let Some((_, table)) = &mut self.tables else { return Ok(()) };
+        let Some(table) = &mut self.queries else { return Ok(()) };
         table.u32(query.query).name(&self.names[query.class as usize]).u32(query.client).u32(query.degree);
         table.f64(query.start.as_us_f64()).optional_f64(query.qct().map(Time::as_us_f64)).u32(query.completed);
         table.end_row()
@@ -279,9 +295,8 @@ impl RunWriter {
     ///
     /// Of the manifest only what the header and totals cannot tell is taken: version, scenario, overrides, machine, start.
     pub fn finish(mut self, totals: Totals, manifest: Manifest) -> Result<Summary> {
-        if let Some((flows, queries)) = self.tables.take() {
-            flows.close()?;
-            queries.close()?;
+        for table in [self.flows.take(), self.queries.take()].into_iter().flatten() {
+            table.close()?;
         }
         self.recording.close()?;
         let summary = self.summary(totals)?;
@@ -296,7 +311,7 @@ impl RunWriter {
             warnings: summary.warnings.clone(),
             ..manifest
         };
-        if !self.compact {
+        if self.keep == Keep::All {
             html::write_run(&self.dir, &summary, &manifest)?;
         }
         manifest.write(&self.dir)?;

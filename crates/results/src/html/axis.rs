@@ -26,6 +26,8 @@ pub(crate) enum Unit {
     Ratio,
     /// The share that takes longer, named by the percentile.
     Share,
+    /// Of a hundred.
+    Percent,
 }
 
 impl Unit {
@@ -36,6 +38,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Ratio => "ratio",
             Unit::Share => "share",
+            Unit::Percent => "percent",
         }
     }
 
@@ -45,6 +48,7 @@ impl Unit {
             Unit::Bytes => number::short(number::bytes(value)),
             Unit::Ratio => number::short(number::ratio(Some(value))),
             Unit::Share => number::percentile(value),
+            Unit::Percent => format!("{value:.0}\u{202f}%"),
         }
     }
 }

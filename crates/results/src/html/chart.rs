@@ -28,6 +28,10 @@ pub(crate) struct Line {
     pub marks: Vec<(f64, f64, bool)>,
     /// Outline of a band around it.
     pub band: Vec<(f64, f64)>,
+    /// Intervals: place, low end, high end.
+    pub whiskers: Vec<(f64, f64, f64)>,
+    /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out says so. Escaped.
+    pub published: Option<String>,
 }
 
 /// Which axis the reader holds when pointing at a chart.
@@ -103,11 +107,21 @@ impl Chart {
         if line.points.is_empty() && line.marks.is_empty() {
             return;
         }
-        let _ = write!(svg, "<g data-v=\"{}\" class=\"{}\">", line.series, colour(line.series));
+        let name = line.published.as_ref().map_or(String::new(), |name| format!(" data-name=\"{name}\""));
+        let _ = write!(svg, "<g data-v=\"{}\" class=\"{}\"{name}>", line.series, colour(line.series));
         if line.band.len() > 2 {
             let _ = write!(svg, "<path class=\"band\" d=\"{}Z\"/>", self.path(&line.band));
         }
-        let _ = write!(svg, "<path class=\"line{}\" d=\"{}\"/>", dashes(line.series), self.path(&line.points));
+        let dashes = if name.is_empty() { dashes(line.series) } else { " paper" };
+        let _ = write!(svg, "<path class=\"line{dashes}\" d=\"{}\"/>", self.path(&line.points));
+        for &(x, low, high) in &line.whiskers {
+            let (x, low, high) = (self.at_x(x), self.at_y(low), self.at_y(high));
+            let (left, right) = (x - 3.0, x + 3.0);
+            let _ = write!(
+                svg,
+                "<path class=\"whisker\" d=\"M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}\"/>"
+            );
+        }
         for &(x, y, hollow) in &line.marks {
             let class = if hollow { "mark hollow" } else { "mark" };
             let _ = write!(svg, "<path class=\"{class}\" d=\"{}\"/>", shape(line.series, self.at_x(x), self.at_y(y)));
@@ -233,7 +247,7 @@ mod tests {
     #[test]
     fn a_chart_draws_what_it_is_given() {
         let points = vec![(1.0, 1.0), (10.0, 0.1), (10.0, 0.1)];
-        let line = Line { series: 9, points, marks: vec![(1.0, 1.0, true)], band: Vec::new() };
+        let line = Line { series: 9, points, marks: vec![(1.0, 1.0, true)], ..Line::default() };
         let x = Axis::log([1.0, 10.0].into_iter(), Unit::Time, "FCT").unwrap();
         let chart = Chart { x, y: Axis::tail(0.1, ""), lines: vec![line], read: Read::AtY, label: "x".into() };
         let svg = chart.svg();

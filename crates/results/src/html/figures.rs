@@ -65,7 +65,7 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
     let line = |(series, d): (usize, &Distribution)| {
         let low = d.band.iter().map(|&(low, _, share)| (low, share));
         let high = d.band.iter().rev().map(|&(_, high, share)| (high, share));
-        Line { series, points: d.curve.clone(), marks: Vec::new(), band: low.chain(high).collect() }
+        Line { series, points: d.curve.clone(), band: low.chain(high).collect(), ..Line::default() }
     };
     let lines = of().enumerate().map(line).collect();
     let open = |(series, d): (usize, &Distribution)| {
@@ -108,7 +108,7 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
         let line = |(series, variant): (usize, &Variant)| {
             let of = |bin: &Bin| Some((middle(bin), value(bin)?, is_tail && bin.completed < P99_NEEDS));
             let marks: Vec<_> = variant.times.bins.iter().filter_map(of).collect();
-            Line { series, points: marks.iter().map(|&(x, y, _)| (x, y)).collect(), marks, band: Vec::new() }
+            Line { series, points: marks.iter().map(|&(x, y, _)| (x, y)).collect(), marks, ..Line::default() }
         };
         let lines = variants.iter().enumerate().map(line).collect();
         let below = if is_tail { "hollow: fewer than 100 flows, the largest or nearly" } else { "" };

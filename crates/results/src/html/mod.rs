@@ -11,7 +11,8 @@ mod losses;
 mod number;
 mod page;
 mod queues;
-mod rows;
+pub(crate) mod reproduction;
+pub(crate) mod rows;
 mod verdict;
 
 use std::fmt::Write;
@@ -21,9 +22,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::compare::{VariantResult, compare, grouped_warnings, read_compare, run_folder};
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::manifest::{Kind, Manifest};
+use crate::reproduction::Reproduction;
 use crate::summary::{Ordered, Status, Summary, World};
+use crate::sweep::SWEEP;
 use flows::Times;
 use page::escape;
 
@@ -59,11 +62,16 @@ impl Variant {
     }
 }
 
-/// Makes `DIR/report.html` again from the other files of a results folder, of a run or of a compare.
+/// Makes `DIR/report.html` again from the other files of a results folder, of a run, a compare or a reproduction.
 pub fn write_report(dir: &Path) -> Result<()> {
     let manifest = Manifest::read(dir)?;
     match manifest.kind {
         Kind::Run => write_run(dir, &Summary::read(dir)?, &manifest),
+        Kind::Reproduce => reproduction::write(dir, &Reproduction::read(dir)?),
+        Kind::Sweep if dir.join(SWEEP).is_file() => {
+            let why = "a sweep has no page; millpond export writes its runs as CSV, and each run kept whole has a page";
+            Err(Error::NoPage(dir.to_path_buf(), why))
+        }
         Kind::Compare | Kind::Sweep => write_compare(dir, &read_compare(dir)?, &manifest),
     }
 }

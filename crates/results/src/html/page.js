@@ -14,6 +14,7 @@
     time: (v) => (Math.abs(v) < 0.9995 ? digits(v * 1000) + SPACE + "ns" : scaled(v, ["µs", "ms", "s"])),
     bytes: (v) => scaled(v, ["B", "KB", "MB", "GB", "TB"]),
     ratio: digits,
+    percent: (v) => digits(v) + SPACE + "%",
     share: (v) => {
       const nines = Math.max(0, Math.ceil(-Math.log10(v) - 1e-6) - 1);
       return "p" + ((1 - v) * 100).toFixed(v > 0.05 ? 0 : nines);
@@ -91,7 +92,7 @@
     for (const { group, points } of visible) {
       const at = atX ? between(points, 0, 1, x) : between(points, 1, 0, y);
       const text = at === undefined ? "–" : atX ? c.y.show(c.y.value(part.y(at))) : c.x.show(c.x.value(part.x(at)));
-      box.append(row((names[group.dataset.v] || "") + " ", text, group));
+      box.append(row((group.dataset.name || names[group.dataset.v] || "") + " ", text, group));
     }
     c.cross.setAttribute("d", atX ? `M${x} ${c.top}V${c.bottom}` : `M${c.left} ${y}H${c.right}`);
     box.hidden = false;

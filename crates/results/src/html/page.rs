@@ -96,16 +96,24 @@ pub(crate) fn legend(page: &mut String, names: &[&str]) {
     page.push_str("</div>\n");
 }
 
-/// Definitions, script and end.
+/// Definitions, script and end of a page that shows nothing but simulated results.
 pub(crate) fn foot(page: &mut String) {
+    foot_with(
+        page,
+        "Everything on this page is simulated or computed from simulated results, and is in the files beside it: \
+         summary.json or compare.json, and Parquet. – means that there is nothing to make a number of.",
+    );
+}
+
+/// Definitions, what the page rests on, script and end.
+pub(crate) fn foot_with(page: &mut String, rests_on: &str) {
     page.push_str("<section id=\"terms\">\n<h2>Terms</h2>\n<dl>\n");
     for (name, meaning) in TERMS {
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(meaning));
     }
     let _ = write!(
         page,
-        "</dl>\n<p class=\"note\">Everything on this page is simulated or computed from simulated results, and is in the files \
-         beside it: summary.json or compare.json, and Parquet. – means that there is nothing to make a number of.</p>\n\
+        "</dl>\n<p class=\"note\">{rests_on}</p>\n\
          </section>\n</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     );
 }

@@ -1,0 +1,301 @@
+//! A paper of two tiny experiments from the command's arguments to its files; and the tables of the real ones.
+
+use super::claim::{Claim, Measure, Statistic, Value};
+use super::experiment::{Published, Runs};
+use super::*;
+use millpond_results::{Keep, Summary};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::SystemTime;
+
+const TEXT: &str = r#"
+name = "tiny"
+duration = "2ms"
+[topology]
+kind = "single-switch"
+hosts = 12
+[switch]
+buffer = { kind = "per-port", size = "100KB" }
+[transport]
+kind = "dctcp"
+min-rto = "200us"
+[[traffic]]
+kind = "incast"
+degree = 8
+response = "40KB"
+rate = 2000
+receiver = "random"
+[[variant]]
+name = "small"
+[[variant]]
+name = "large"
+set = { "switch.buffer.size" = "1MB" }
+"#;
+
+const EXPERIMENT: Experiment = Experiment {
+    name: "buffers",
+    title: "a test",
+    scenario: "tiny.toml",
+    text: TEXT,
+    schemes: &[("small", "Small"), ("large", "Large")],
+    load_axis: "load",
+    load_key: Some("traffic.incast.rate"),
+    full: Runs { loads: &[(50.0, "2000"), (90.0, "4000")], seeds: (1, 2), set: &[], note: "" },
+    quick: Ok(Runs { loads: &[(90.0, "4000")], seeds: (1, 1), set: &[("duration", "1ms")], note: "half" }),
+    keep: Keep::Queries,
+    published: &[Published { variant: "small", source: "s", loads: &[50.0], mean_s: &[1e-3], p99_s: &[2e-3] }],
+};
+
+const fn drops(id: &'static str, experiment: &'static str, accept: [Option<f64>; 2]) -> Claim {
+    let statistic = Statistic::Mean;
+    let measure = Measure::Change { experiment, load: 90.0, statistic, of: "large", than: "small" };
+    Claim {
+        id,
+        source: "test",
+        statement: "less",
+        paper: Value::Published(-50.0),
+        accept,
+        measure,
+        quick: None,
+        note: "",
+    }
+}
+
+const CLAIMS: &[Claim] = &[
+    drops("S1a", "buffers", [None, Some(0.0)]),
+    drops("S1b", "buffers", [Some(0.0), None]),
+    drops("S2", "alone", [None, Some(0.0)]),
+];
+const ALONE: Experiment = Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
+static PAPER: Paper = Paper { name: "test", title: "A test", experiments: &[EXPERIMENT, ALONE], claims: CLAIMS };
+static CHANGED: Paper = Paper {
+    name: "test",
+    title: "A test",
+    experiments: &[
+        Experiment {
+            schemes: &[("small", "Small"), ("large", "Large")],
+            full: Runs { set: &[("host.mtu", "9000")], ..EXPERIMENT.full },
+            ..EXPERIMENT
+        },
+        ALONE,
+    ],
+    claims: CLAIMS,
+};
+
+/// A folder of a test's own, removed with it.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = std::env::temp_dir().join(format!("millpond-reproduce-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn quiet() -> ReproduceArgs {
+    ReproduceArgs { quiet: true, threads: Some(1), ..ReproduceArgs::default() }
+}
+
+fn only(words: &[&str]) -> ReproduceArgs {
+    ReproduceArgs { only: words.iter().map(|word| word.to_string()).collect(), ..quiet() }
+}
+
+fn run_paper(paper: &'static Paper, args: &ReproduceArgs, out: &Path) -> Result<Ended, Failure> {
+    Job { paper, args, out: out.to_path_buf(), chosen: Chosen::of(paper, &args.only)? }.run()
+}
+
+/// When each finished run was written.
+fn written(dir: &Path) -> BTreeMap<PathBuf, SystemTime> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(written(&path));
+        } else if path.ends_with("summary.json") {
+            found.insert(path, entry.metadata().unwrap().modified().unwrap());
+        }
+    }
+    found
+}
+
+fn statuses(claims: &[Judged]) -> Vec<(&str, &str)> {
+    claims.iter().map(|claim| (claim.id.as_str(), claim.status.name())).collect()
+}
+
+#[test]
+fn a_paper_is_run_decided_and_written() {
+    let dir = Dir::new("whole");
+    let out = dir.0.join("x");
+    let ended = run_paper(&PAPER, &quiet(), &out).unwrap();
+    assert_eq!(statuses(&ended.claims), [("test-S1a", "holds"), ("test-S1b", "fails"), ("test-S2", "holds")]);
+    assert_eq!((ended.failed, ended.runs, written(&out).len()), (0, 16, 16));
+    ended.result(false).unwrap();
+    let strict = ended.result(true).unwrap_err();
+    assert_eq!(strict.to_string(), "--strict: 1 claim fails: test-S1b");
+    assert!(matches!(strict, Failure::Runs(_)));
+
+    let json: Vec<Judged> = serde_json::from_slice(&fs::read(out.join("claims.json")).unwrap()).unwrap();
+    assert_eq!(json, ended.claims);
+    assert_eq!(fs::read_to_string(out.join("scenarios/buffers.toml")).unwrap(), TEXT);
+    let of = Reproduction::read(&out).unwrap();
+    assert_eq!((of.paper.as_str(), of.effort.as_str()), ("test", "full"));
+    let point = &of.experiments[0].schemes[0].points[1];
+    assert_eq!((point.load, point.runs, point.planned), (90.0, 2, 2));
+    assert!(!point.distribution.is_empty() && point.mean_us.mean.is_some());
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("✓ holds") && page.contains("✗ fails") && page.contains("Small, published"));
+    // An experiment's folder is that of a sweep; the page can be made again.
+    assert_eq!(Sweep::read(&out.join("buffers")).unwrap().status, Status::Complete);
+    fs::remove_file(out.join("report.html")).unwrap();
+    millpond_results::write_report(&out).unwrap();
+    assert_eq!(fs::read_to_string(out.join("report.html")).unwrap(), page);
+}
+
+#[test]
+fn runs_are_never_made_again_and_seeds_are_added() {
+    let dir = Dir::new("resume");
+    let out = dir.0.join("x");
+    let of_one = only(&["buffers"]);
+    run_paper(&PAPER, &of_one, &out).unwrap();
+    let first = written(&out);
+    assert_eq!(first.len(), 8);
+    // A run is gone, as if it had not been made.
+    let gone = out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-2");
+    fs::remove_dir_all(&gone).unwrap();
+    let ended = run_paper(&PAPER, &only(&["S2"]), &out).unwrap();
+    assert_eq!(statuses(&ended.claims), [("test-S2", "holds")]);
+    assert!(!gone.exists(), "only what is asked for is run");
+    let claims = Reproduction::read(&out).unwrap().claims;
+    assert_eq!(claims[0].status, Verdict::NotEvaluated);
+    assert!(claims[0].note.contains("small at 90 % has no complete run of seed 2"), "{}", claims[0].note);
+
+    let kept = written(&out);
+    run_paper(&PAPER, &of_one, &out).unwrap();
+    let again = written(&out);
+    assert_eq!(again.len(), 16);
+    assert!(kept.iter().all(|(path, at)| again.get(path) == Some(at)));
+
+    let more = ReproduceArgs { seeds: Some((3, 3)), ..only(&["buffers"]) };
+    run_paper(&PAPER, &more, &out).unwrap();
+    let grown = written(&out);
+    assert_eq!(grown.len(), 20);
+    assert!(again.iter().all(|(path, at)| grown.get(path) == Some(at)));
+    let sweep = Sweep::read(&out.join("buffers")).unwrap();
+    assert_eq!((sweep.seeds, sweep.points[0].runs.len()), (vec![1, 2, 3], 3));
+    let ended = run_paper(&PAPER, &only(&["S1"]), &out).unwrap();
+    assert!(ended.claims[0].note.starts_with("3 seeds"), "{}", ended.claims[0].note);
+    assert_eq!(written(&out), grown);
+}
+
+#[test]
+fn seeds_that_only_some_schemes_have_do_not_count() {
+    let dir = Dir::new("uneven");
+    let out = dir.0.join("x");
+    run_paper(&PAPER, &ReproduceArgs { seeds: Some((1, 3)), ..only(&["buffers"]) }, &out).unwrap();
+    fs::remove_dir_all(out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-3")).unwrap();
+    let ended = run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
+    assert_eq!(written(&out).len(), 11);
+    assert!(ended.claims[0].note.starts_with("2 seeds"), "{}", ended.claims[0].note);
+    assert_eq!(ended.claims[0].status, Verdict::Holds);
+}
+
+#[test]
+fn what_would_be_lost_is_refused() {
+    let dir = Dir::new("refused");
+    let out = dir.0.join("x");
+    run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
+    let before = written(&out);
+    let refused = run_paper(&CHANGED, &only(&["buffers"]), &out).unwrap_err();
+    assert!(refused.to_string().contains("holds 8 finished runs of another version"), "{refused}");
+    let quick = ReproduceArgs { quick: true, ..quiet() };
+    let refused = run_paper(&PAPER, &quick, &out).unwrap_err();
+    assert!(refused.to_string().contains("holds test (full)") && matches!(refused, Failure::Usage(_)), "{refused}");
+    assert_eq!(written(&out), before);
+    let forced = run_paper(&CHANGED, &ReproduceArgs { force: true, ..only(&["buffers"]) }, &out).unwrap();
+    assert_eq!(forced.runs, 8);
+    assert!(written(&out).iter().all(|(path, at)| before.get(path) != Some(at)));
+
+    let mine = dir.0.join("mine");
+    fs::create_dir(&mine).unwrap();
+    fs::write(mine.join("thesis.tex"), "").unwrap();
+    let refused = run_paper(&PAPER, &quiet(), &mine).unwrap_err();
+    assert!(refused.to_string().contains("is no millpond result"), "{refused}");
+    assert_eq!(fs::read_dir(&mine).unwrap().count(), 1);
+}
+
+#[test]
+fn quick_leaves_out_what_it_cannot_decide() {
+    let dir = Dir::new("quick");
+    let out = dir.0.join("x");
+    let ended = run_paper(&PAPER, &ReproduceArgs { quick: true, ..quiet() }, &out).unwrap();
+    assert_eq!(ended.runs, 2);
+    assert_eq!(ended.claims[2].status, Verdict::NotEvaluated);
+    assert!(ended.claims[2].note.contains("--quick does not decide this: no time"), "{}", ended.claims[2].note);
+    let summary = Summary::read(&out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-1")).unwrap();
+    assert_eq!(summary.run.simulated_s, 1e-3);
+    assert_eq!(Reproduction::read(&out).unwrap().experiments[1].note, "left out by --quick: no time");
+}
+
+#[test]
+fn only_takes_experiments_claims_and_groups() {
+    let chosen = |words: &[&str]| Chosen::of(&PAPER, &only(words).only);
+    let names = |words: &[&str]| chosen(words).unwrap().claims;
+    assert_eq!(names(&[]), ["S1a", "S1b", "S2"]);
+    assert_eq!(names(&["S1"]), ["S1a", "S1b"]);
+    assert_eq!(names(&["test-S1b"]), ["S1b"]);
+    assert_eq!(names(&["s2"]), ["S2"]);
+    assert_eq!(names(&["alone"]), ["S2"]);
+    assert_eq!(chosen(&["S2"]).unwrap().experiments, ["alone"]);
+    for wrong in ["S3", "", "S", "test-"] {
+        let error = chosen(&[wrong]).unwrap_err();
+        assert!(error.to_string().contains("there are: buffers, alone, S1a"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn the_tables_of_papers_fit_their_scenarios() {
+    for paper in BUILT {
+        assert!(PAPERS.contains(&paper.name));
+        for experiment in paper.experiments {
+            for effort in [Effort::Full, Effort::Quick] {
+                if let Ok(runs) = experiment.runs(effort) {
+                    let prepared =
+                        experiment.prepare(runs, None, false).unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
+                    let points = experiment.schemes.len() * runs.loads.len();
+                    assert_eq!(prepared.design.sweep.points.len(), points, "{}", experiment.name);
+                }
+            }
+            let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
+            for curve in experiment.published {
+                assert!(has(curve.variant), "{}: {}", experiment.name, curve.variant);
+                assert_eq!((curve.loads.len(), curve.loads.len()), (curve.mean_s.len(), curve.p99_s.len()));
+            }
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
+            assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
+        }
+        let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), paper.claims.len(), "two claims of {} have one name", paper.name);
+        for claim in paper.claims {
+            let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
+            let experiment = experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
+            let (schemes, load) = claim.needs();
+            for scheme in schemes {
+                assert!(experiment.schemes.iter().any(|(name, _)| *name == scheme), "{}: {scheme}", claim.id);
+            }
+            if let Some(load) = load {
+                assert!(experiment.full.loads.iter().any(|(of, _)| *of == load), "{}: {load} %", claim.id);
+            }
+            assert!(claim.accept[0].is_some() || claim.accept[1].is_some(), "{} cannot fail", claim.id);
+        }
+    }
+}

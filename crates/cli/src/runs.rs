@@ -1,0 +1,208 @@
+//! The runs of a design, several at a time, into the folder of a sweep: what `sweep` and `reproduce` have in common.
+//!
+//! Invariant: a run that is finished in the folder is not made again, and one that fails stops no other.
+
+use crate::execute::execute_into;
+use crate::failure::Failure;
+use crate::grid::{Design, Recipe};
+use crate::watch::{interrupted, progress_bar};
+use indicatif::ProgressBar;
+use millpond_results::{Keep, Point, RunWriter, Status, SweepFolder, SweepRun};
+use millpond_scenario::Scenario;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Packet-hops a second and core that an estimate assumes where no run has been made yet.
+const HOPS_PER_S: f64 = 1e7;
+
+/// How runs are made.
+pub struct Running<'a> {
+    /// Before the progress.
+    pub label: &'a str,
+    /// Runs at a time.
+    pub threads: usize,
+    /// No progress.
+    pub quiet: bool,
+    /// What is kept of each.
+    pub keep: Keep,
+}
+
+/// Runs what is not finished yet. Returns the failures: number of the run, and why.
+pub fn run_all(
+    running: &Running<'_>,
+    scenario: &Scenario,
+    design: &Design,
+    folder: &SweepFolder,
+) -> Result<Vec<(u32, String)>, Failure> {
+    let all = design.sweep.runs().count();
+    let jobs: Vec<(&Point, &SweepRun)> =
+        design.sweep.runs().filter(|(_, run)| run.finished(folder.path()).is_none()).collect();
+    let finished = all - jobs.len();
+    if finished > 0 && !running.quiet {
+        let of = if running.label == "sweep" { String::new() } else { format!("{}: ", running.label) };
+        eprintln!("{of}{finished} of {all} runs are finished already");
+    }
+    let bar = progress_bar(all as u64, running.quiet);
+    bar.set_prefix(running.label.to_string());
+    bar.set_position(finished as u64);
+    bar.reset_eta();
+    let sweeper =
+        Sweeper { running, scenario, design, folder, bar: &bar, next: AtomicUsize::new(0), ended: Mutex::default() };
+    let workers = running.threads.min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| sweeper.work(&jobs));
+        }
+    });
+    bar.finish_and_clear();
+    let mut ended = sweeper.ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if ended.complete + ended.failures.len() < jobs.len() {
+        let finished = finished + ended.complete;
+        let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
+        return Err(Failure::Stopped(text));
+    }
+    ended.failures.sort();
+    Ok(ended.failures)
+}
+
+/// How the runs of this call ended.
+#[derive(Default)]
+struct Ended {
+    complete: usize,
+    failures: Vec<(u32, String)>,
+}
+
+/// What the threads share.
+struct Sweeper<'a> {
+    running: &'a Running<'a>,
+    scenario: &'a Scenario,
+    design: &'a Design,
+    folder: &'a SweepFolder,
+    bar: &'a ProgressBar,
+    next: AtomicUsize,
+    ended: Mutex<Ended>,
+}
+
+impl Sweeper<'_> {
+    /// Runs one job after the other, until there are none or the user has enough.
+    fn work(&self, jobs: &[(&Point, &SweepRun)]) {
+        while !interrupted() {
+            let Some((point, run)) = jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let recipe = &self.design.recipes[point.point as usize - 1];
+            // One run that panics is a bug to report, and no reason to lose the others.
+            let result = catch_unwind(AssertUnwindSafe(|| self.run(recipe, run)))
+                .unwrap_or_else(|_| Err("it panicked; this is a bug in millpond, please report it".to_string()));
+            let mut ended = self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            match result {
+                Ok(true) => ended.complete += 1,
+                Ok(false) => break,
+                Err(reason) => {
+                    let what =
+                        format!("run {} ({}, seed {}) failed: {reason}", run.run, values_text(point, " "), run.seed);
+                    self.bar.suspend(|| eprintln!("{what}"));
+                    ended.failures.push((run.run, reason));
+                }
+            }
+            self.bar.set_message(match ended.failures.len() {
+                0 => String::new(),
+                n => format!("{n} failed"),
+            });
+            drop(ended);
+            self.bar.inc(1);
+        }
+    }
+
+    /// Whether the run came to its end; why not, if it failed.
+    fn run(&self, recipe: &Recipe, run: &SweepRun) -> Result<bool, String> {
+        let plan = self.scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(run.seed));
+        let plan = plan.map_err(|errors| errors.to_string())?;
+        let dir = self.folder.begin(run).map_err(|e| e.to_string())?;
+        let done = execute_into(
+            &plan,
+            1,
+            |header| RunWriter::keeping(self.running.keep, &dir, header),
+            None,
+            None,
+            &recipe.overrides,
+        );
+        match done.map(|summary| summary.status) {
+            Ok(Status::Interrupted) => {
+                let _ = self.folder.discard(&dir);
+                Ok(false)
+            }
+            Ok(status) => {
+                self.folder.end(run, &dir).map_err(|e| e.to_string())?;
+                if status == Status::Failed {
+                    Err("its audit failed; this is a bug in millpond".into())
+                } else {
+                    Ok(true)
+                }
+            }
+            Err(error) => {
+                let _ = self.folder.discard(&dir);
+                Err(error.to_string())
+            }
+        }
+    }
+}
+
+/// What is left to do, and how long it may take.
+pub struct Estimate {
+    /// Numbers of the runs that are not finished.
+    pub left: Vec<u32>,
+    /// Runs at a time.
+    pub cores: usize,
+    /// `None` where only a run tells.
+    pub seconds: Option<f64>,
+    /// What the estimate rests on.
+    pub basis: String,
+}
+
+/// Estimates a design of which runs may be finished in `out`; its points must know their packet-hops.
+pub fn estimate(design: &Design, out: Option<&Path>, cores: usize) -> Estimate {
+    let (mut left, mut walls, mut hops) = (Vec::new(), Vec::new(), Some(0.0));
+    for (point, run) in design.sweep.runs() {
+        match out.and_then(|out| run.finished(out)) {
+            Some(summary) => walls.push(summary.run.wall_s),
+            None => {
+                left.push(run.run);
+                hops = hops.zip(design.hops[point.point as usize - 1]).map(|(a, b)| a + b);
+            }
+        }
+    }
+    let cores = cores.min(left.len()).max(1);
+    let (seconds, basis) = match hops {
+        _ if !walls.is_empty() => {
+            let mean = walls.iter().sum::<f64>() / walls.len() as f64;
+            (Some(mean * left.len() as f64 / cores as f64), "as long as the finished runs took".to_string())
+        }
+        Some(hops) => {
+            let basis = format!(
+                "{:.1} M packet-hops by the arrivals, at an assumed {} M/s a core",
+                hops / 1e6,
+                HOPS_PER_S / 1e6
+            );
+            (Some(hops / HOPS_PER_S / cores as f64), basis)
+        }
+        None => (None, "closed-loop traffic: only a run tells".to_string()),
+    };
+    Estimate { left, cores, seconds, basis }
+}
+
+/// A rough span.
+pub fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "about a second or less".to_string(),
+        s if s < 90.0 => format!("about {s:.0} s"),
+        s if s < 5_400.0 => format!("about {:.0} min", s / 60.0),
+        s => format!("about {:.1} h", s / 3_600.0),
+    }
+}
+
+/// The values of a point: `KEY=VALUE KEY=VALUE`.
+pub fn values_text(point: &Point, between: &str) -> String {
+    let values: Vec<String> = point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    values.join(between)
+}

@@ -1,0 +1,71 @@
+//! `millpond reproduce` as a user meets it: what is told before anything is run. That papers are run, decided and gone on
+//! with is tested on a tiny paper beside the code.
+
+mod small;
+
+use small::Dir;
+
+#[test]
+fn what_there_is_is_listed() {
+    let dir = Dir::new("list");
+    let ran = dir.run(&["reproduce"]).ends(0);
+    assert!(ran.out.contains("canary") && ran.out.contains("tlt        not built yet"), "{}", ran.out);
+    let json: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
+    let canary = json.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();
+    assert!(canary["claims"].as_array().unwrap().contains(&"canary-S1a".into()), "{canary}");
+}
+
+#[test]
+fn a_wrong_name_is_told_with_the_nearest() {
+    let dir = Dir::new("names");
+    let ran = dir.run(&["reproduce", "canray"]).ends(2);
+    assert!(ran.err.contains("'canary'"), "{}", ran.err);
+    let ran = dir.run(&["reproduce", "tlt", "--json"]).ends(2);
+    assert!(ran.err.contains("reproduce tlt is not built yet; there is: canary"), "{}", ran.err);
+    assert!(ran.out.is_empty());
+    let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
+    assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
+    dir.run(&["reproduce", "canary", "--seeds", "3..1"]).ends(2);
+    dir.run(&["reproduce", "canary", "--threads", "0"]).ends(2);
+    assert!(!dir.at("out").exists());
+}
+
+#[test]
+fn a_dry_run_estimates_and_touches_nothing() {
+    let dir = Dir::new("dry");
+    let ran = dir.run(&["reproduce", "canary", "--quick", "--only", "one-gig", "--seeds", "1..4", "--dry-run"]).ends(0);
+    assert!(ran.out.contains("6 schemes × 3 loads × 4 seeds = 72 runs, 72 to do: about"), "{}", ran.out);
+    let json = dir.run(&["reproduce", "canary", "--only", "one-gig", "--dry-run", "--json"]).ends(0).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["experiments"][0]["runs"], &json["experiments"][0]["left"]), (&150.into(), &150.into()));
+    assert!(!dir.at("out").exists());
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    let dir = Dir::new("foreign");
+    std::fs::create_dir(dir.at("mine")).unwrap();
+    std::fs::write(dir.at("mine/thesis.tex"), "").unwrap();
+    let ran = dir.run(&["reproduce", "canary", "--quick", "--out", "mine"]).ends(1);
+    assert!(ran.err.contains("is no millpond result"), "{}", ran.err);
+    assert_eq!(std::fs::read_dir(dir.at("mine")).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_says_how_to_go_on_and_leaves_no_claims() {
+    use std::time::{Duration, Instant};
+    let dir = Dir::new("interrupted");
+    let args = ["reproduce", "canary", "--only", "headline", "--threads", "1", "--json"];
+    let mut child = dir.command(&args).spawn().unwrap();
+    let running = dir.at("out/reproduce-canary/headline/.running/1");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !running.exists() {
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "it has not begun a run");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let stopped = small::Ran::from(child.wait_with_output().unwrap()).ends(130);
+    assert!(stopped.err.contains("headline: 0 of 18 runs are finished; the same command goes on"), "{}", stopped.err);
+    assert!(stopped.out.is_empty() && !dir.at("out/reproduce-canary/claims.json").exists());
+}

@@ -1,0 +1,378 @@
+//! What `reproduce` finds of a paper: its claims beside what was measured, and its published curves beside ours.
+//!
+//! ```text
+//! OUT/claims.json            the claims, each with its status
+//! OUT/reproduce.json         the same with the curves of each experiment: all that the page shows
+//! OUT/report.html            the page
+//! OUT/manifest.json          last
+//! OUT/scenarios/NAME.toml    the scenario of each experiment
+//! OUT/NAME/                  the runs of each experiment: the folder of a sweep
+//! ```
+//!
+//! Invariant: what is measured stands beside what is published and is never mixed with it; the bytes depend on the runs'
+//! summaries and queries alone, but for `manifest.json`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::Estimate;
+use crate::error::{At, Result};
+use crate::html;
+use crate::html::rows::Rows;
+use crate::interval::Resampler;
+use crate::manifest::{Kind, Manifest};
+use crate::summary::{Ordered, SCHEMA, Summary, World};
+use crate::writer::QUERIES;
+
+const CLAIMS: &str = "claims.json";
+/// Its name in the folder.
+pub const REPRODUCTION: &str = "reproduce.json";
+/// Points of a distribution for each decade of the share that remains.
+const PER_DECADE: f64 = 30.0;
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// What was measured is in the accepted interval.
+    Holds,
+    /// It is not.
+    Fails,
+    /// Nothing was measured that could decide; the note says why.
+    #[default]
+    NotEvaluated,
+}
+
+impl Verdict {
+    /// As in the files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "fails",
+            Verdict::NotEvaluated => "not-evaluated",
+        }
+    }
+}
+
+/// A claim of a paper, and what became of it: an element of `claims.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The paper's name and the claim's: `canary-S1a`.
+    pub id: String,
+    /// Where it is made.
+    pub source: String,
+    /// What it says, in a sentence.
+    pub statement: String,
+    /// Where it was measured.
+    pub world: World,
+    /// The published number, or what follows from published numbers alone; `null` if there is none.
+    pub paper: Option<f64>,
+    /// Ours; `null` if it is not evaluated.
+    pub measured: Option<f64>,
+    /// The interval, ends included, in which the claim holds; `null` at an open end.
+    pub accept: [Option<f64>; 2],
+    /// Whether it holds.
+    pub status: Verdict,
+    /// How it was measured, what a value rests on, why it was not evaluated.
+    pub note: String,
+    /// The scenario that it was measured in.
+    pub scenario: String,
+    /// The unit of `paper`, `measured` and `accept`.
+    pub unit: String,
+}
+
+impl Claim {
+    /// Puts in what was measured, and decides.
+    pub fn judge(&mut self, measured: f64) {
+        let [low, high] = self.accept;
+        let inside = low.is_none_or(|low| measured >= low) && high.is_none_or(|high| measured <= high);
+        self.measured = Some(measured);
+        self.status = match () {
+            () if !measured.is_finite() => Verdict::NotEvaluated,
+            () if inside => Verdict::Holds,
+            () => Verdict::Fails,
+        };
+        self.measured = self.measured.filter(|measured| measured.is_finite());
+    }
+}
+
+/// One scheme at one load: means over its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadPoint {
+    /// Load, in the unit of the experiment's axis.
+    pub load: f64,
+    /// Complete runs.
+    pub runs: u32,
+    /// Of so many.
+    pub planned: u32,
+    /// Simulated seconds of a run.
+    pub simulated_s: f64,
+    /// Queries completed over started.
+    pub completed_fraction: Estimate,
+    /// QCT of the completed ones, in microseconds.
+    pub mean_us: Estimate,
+    /// The mean where an open query counts as if it ended at the horizon.
+    pub mean_restricted_us: Estimate,
+    /// 99th percentile of the completed ones.
+    pub p99_us: Estimate,
+    /// Packets put on the wire.
+    pub sent: Estimate,
+    /// Packets dropped.
+    pub dropped: Estimate,
+    /// Means by reason.
+    pub dropped_by: Ordered<f64>,
+    /// Packets deflected.
+    pub deflected: Estimate,
+    /// Retransmission timeouts.
+    pub timeouts: Estimate,
+    /// QCT in microseconds and the share of the completed that took at least as long, seeds pooled; empty unless the
+    /// queries were kept.
+    pub distribution: Vec<(f64, f64)>,
+}
+
+impl LoadPoint {
+    /// Of complete runs, with the completion times of their queries where those were kept.
+    pub fn of(load: f64, planned: u32, runs: &[(&Summary, Option<&[f64]>)]) -> LoadPoint {
+        let mut resampler = Resampler::new();
+        let mut over = |number: &dyn Fn(&Summary) -> Option<f64>| {
+            let values: Vec<f64> = runs.iter().filter_map(|(summary, _)| number(summary)).collect();
+            let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+            Estimate { mean, interval: resampler.interval(&values), n: values.len() as u32 }
+        };
+        let mut point = LoadPoint {
+            load,
+            runs: runs.len() as u32,
+            planned,
+            simulated_s: runs.first().map_or(0.0, |(summary, _)| summary.run.simulated_s),
+            completed_fraction: over(&|s| s.qct_us.completed_fraction),
+            mean_us: over(&|s| s.qct_us.mean),
+            mean_restricted_us: over(&|s| s.qct_us.mean_restricted),
+            p99_us: over(&|s| s.qct_us.p99),
+            sent: over(&|s| Some(s.packets.sent as f64)),
+            dropped: over(&|s| Some(s.packets.dropped as f64)),
+            deflected: over(&|s| Some(s.packets.deflected as f64)),
+            timeouts: over(&|s| Some(s.timeouts as f64)),
+            ..LoadPoint::default()
+        };
+        let mut reasons: Vec<(String, f64)> = Vec::new();
+        for (reason, &n) in runs.iter().flat_map(|(summary, _)| summary.packets.dropped_by.iter()) {
+            let n = n as f64 / runs.len() as f64;
+            match reasons.iter_mut().find(|(name, _)| name == reason) {
+                Some((_, sum)) => *sum += n,
+                None => reasons.push((reason.to_string(), n)),
+            }
+        }
+        reasons.retain(|(_, n)| *n > 0.0);
+        point.dropped_by = Ordered(reasons);
+        let mut times: Vec<f64> = runs.iter().filter_map(|(_, times)| *times).flatten().copied().collect();
+        times.sort_by(f64::total_cmp);
+        point.distribution = distribution(&times);
+        point
+    }
+}
+
+/// A value for each share that takes at least as long, from all down to one of them.
+fn distribution(sorted: &[f64]) -> Vec<(f64, f64)> {
+    let n = sorted.len() as f64;
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for at in 0.. {
+        let remaining = libm::round(libm::pow(10.0, -f64::from(at) / PER_DECADE) * n) as usize;
+        if remaining < 1 {
+            break;
+        }
+        let point = (sorted[sorted.len() - remaining], remaining as f64 / n);
+        if points.last() != Some(&point) {
+            points.push(point);
+        }
+        if remaining == 1 {
+            break;
+        }
+    }
+    points
+}
+
+/// One scheme of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scheme {
+    /// The variant of the scenario.
+    pub variant: String,
+    /// Its name in papers.
+    pub label: String,
+    /// By load.
+    pub points: Vec<LoadPoint>,
+}
+
+/// A published curve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// The variant that it is of.
+    pub variant: String,
+    /// Where it is published.
+    pub source: String,
+    /// Loads.
+    pub loads: Vec<f64>,
+    /// Mean QCT at each, in microseconds.
+    pub mean_us: Vec<f64>,
+    /// The 99th percentile.
+    pub p99_us: Vec<f64>,
+}
+
+impl Published {
+    /// Mean and 99th percentile at a load.
+    pub fn at(&self, load: f64) -> Option<(f64, f64)> {
+        let at = self.loads.iter().position(|&other| other == load)?;
+        Some((*self.mean_us.get(at)?, *self.p99_us.get(at)?))
+    }
+}
+
+/// One experiment: a scenario under several schemes and loads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Its name, and its folder's.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// The scenario's path in the repository.
+    pub scenario: String,
+    /// What the loads are.
+    pub load_axis: String,
+    /// What the reader must know: why there are no runs, what a quick look leaves out.
+    pub note: String,
+    /// Ours.
+    pub schemes: Vec<Scheme>,
+    /// The paper's.
+    pub published: Vec<Published>,
+}
+
+/// `reproduce.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// Version of the results folder's form.
+    pub schema: u32,
+    /// The paper's name on the command line.
+    pub paper: String,
+    /// Its title.
+    pub title: String,
+    /// The program's version.
+    pub version: String,
+    /// `full` or `quick`.
+    pub effort: String,
+    /// What was run.
+    pub experiments: Vec<Experiment>,
+    /// What the paper claims.
+    pub claims: Vec<Claim>,
+}
+
+impl Reproduction {
+    /// Of a paper, without experiments and claims.
+    pub fn new(paper: &str, title: &str, version: &str, effort: &str) -> Reproduction {
+        Reproduction {
+            schema: SCHEMA,
+            paper: paper.into(),
+            title: title.into(),
+            version: version.into(),
+            effort: effort.into(),
+            ..Reproduction::default()
+        }
+    }
+
+    /// Reads `DIR/reproduce.json`.
+    pub fn read(dir: &Path) -> Result<Reproduction> {
+        let path = dir.join(REPRODUCTION);
+        serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)
+    }
+
+    /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the page and the manifest.
+    pub fn write(&self, dir: &Path, manifest: Manifest) -> Result<()> {
+        replace_json(&dir.join(CLAIMS), &self.claims)?;
+        replace_json(&dir.join(REPRODUCTION), self)?;
+        html::reproduction::write(dir, self)?;
+        Manifest { kind: Kind::Reproduce, name: self.paper.clone(), ..manifest }.write(dir)
+    }
+}
+
+/// Claims as in `claims.json`.
+pub fn claims_json(claims: &[Claim]) -> String {
+    crate::json_text(&claims)
+}
+
+/// A reader sees the old or the new file.
+fn replace_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let next: PathBuf = path.with_extension("json.next");
+    crate::write_json(&next, value)?;
+    fs::rename(&next, path).at("replace", path)
+}
+
+/// The completion times of a run's completed queries, in microseconds and in the order in which they ended; `None` if the
+/// run did not keep its queries.
+pub fn query_times(run: &Path) -> Result<Option<Vec<f64>>> {
+    let path = run.join(QUERIES);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut times = Vec::new();
+    Rows::open(&path)?.each(["qct_us"], |columns, count| {
+        times.extend((0..count).filter_map(|row| columns[0].float(row)));
+        Ok(())
+    })?;
+    Ok(Some(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_judged_by_its_interval_with_its_ends() {
+        let status = |accept, measured| {
+            let mut claim = Claim { accept, ..Claim::default() };
+            claim.judge(measured);
+            claim.status
+        };
+        assert_eq!(Claim::default().status, Verdict::NotEvaluated);
+        assert_eq!(status([None, Some(-40.0)], -40.0), Verdict::Holds);
+        assert_eq!(status([None, Some(-40.0)], -39.9), Verdict::Fails);
+        assert_eq!(status([Some(5.0), Some(25.0)], 4.9), Verdict::Fails);
+        assert_eq!(status([Some(0.0), None], 1e9), Verdict::Holds);
+        assert_eq!(status([None, None], f64::NAN), Verdict::NotEvaluated);
+    }
+
+    #[test]
+    fn claims_have_the_contracts_fields_in_order() {
+        let text = claims_json(&[Claim { accept: [None, Some(-40.0)], ..Claim::default() }]);
+        let fields =
+            ["id", "source", "statement", "world", "paper", "measured", "accept", "status", "note", "scenario", "unit"];
+        let places: Vec<usize> = fields.iter().map(|f| text.find(&format!("\"{f}\":")).unwrap()).collect();
+        assert!(places.is_sorted() && text.contains("\"not-evaluated\""), "{text}");
+        assert!(text.starts_with("[\n") && text.contains("\"paper\": null"), "{text}");
+    }
+
+    #[test]
+    fn a_distribution_ends_at_its_slowest() {
+        let times: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let points = distribution(&times);
+        assert_eq!(points.first(), Some(&(1.0, 1.0)));
+        assert_eq!(points.last(), Some(&(1000.0, 0.001)));
+        assert!(points.is_sorted_by(|a, b| a.0 <= b.0));
+        assert_eq!(distribution(&[]), []);
+        assert_eq!(distribution(&[7.0]), [(7.0, 1.0)]);
+    }
+
+    #[test]
+    fn a_point_has_means_over_its_runs_and_only_reasons_that_occur() {
+        let summary = |mean: f64, early: u64| {
+            let mut summary = Summary::default();
+            summary.qct_us.mean = Some(mean);
+            summary.packets.dropped_by.0 = vec![("early".into(), early), ("ttl".into(), 0)];
+            summary
+        };
+        let (a, b) = (summary(10.0, 4), summary(30.0, 0));
+        let point = LoadPoint::of(95.0, 3, &[(&a, Some(&[3.0, 1.0])), (&b, None)]);
+        assert_eq!((point.runs, point.planned, point.mean_us.mean), (2, 3, Some(20.0)));
+        assert_eq!(point.dropped_by.0, [("early".to_string(), 2.0)]);
+        assert_eq!(point.distribution, [(1.0, 1.0), (3.0, 0.5)]);
+        assert_eq!(point.p99_us.mean, None);
+    }
+}

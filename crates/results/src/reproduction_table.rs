@@ -1,0 +1,232 @@
+//! A reproduction as text: the claims, then our curves beside the published ones, at most 100 columns wide.
+//!
+//! Invariant: a mean never stands without the share of the queries that it is a mean of.
+
+use crate::compare::Estimate;
+use crate::format::{NONE, count, digits, percent, time};
+use crate::reproduction::{Claim, Experiment, Reproduction, Verdict};
+use crate::table::{clean, fitted, wrapped};
+
+/// Columns of the statement.
+const STATEMENT: usize = 50;
+/// Columns of the claim's name.
+const ID: usize = 5;
+
+/// The claims that `shown` picks, and what was run for them.
+pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> String {
+    let claims: Vec<&Claim> = of.claims.iter().filter(|claim| shown(claim)).collect();
+    let mut lines = vec![format!("{} · {} · simulated", clean(&of.title), clean(&of.effort)), String::new()];
+    lines.push(row("", "claim", "paper", "measured", "accepted", "status"));
+    for claim in &claims {
+        lines.extend(claim_lines(of, claim));
+    }
+    lines.push(String::new());
+    lines.push(tally(&claims));
+    for group in claims.chunk_by(|a, b| a.note == b.note).filter(|group| !group[0].note.is_empty()) {
+        let name = match group {
+            [only] => short_id(of, only).to_string(),
+            _ => format!("{}-{}", short_id(of, group[0]), short_id(of, group[group.len() - 1])),
+        };
+        lines.extend(wrapped(&name, &clean(&group[0].note)));
+    }
+    for experiment in &of.experiments {
+        let is_shown = claims.iter().any(|claim| claim.scenario == experiment.scenario);
+        if is_shown && experiment.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0)) {
+            lines.push(String::new());
+            lines.extend(experiment_lines(experiment));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The claim's name without the paper's.
+pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
+    claim.id.strip_prefix(&of.paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
+}
+
+/// How many hold.
+pub(crate) fn tally(claims: &[&Claim]) -> String {
+    let n = |status| claims.iter().filter(|claim| claim.status == status).count();
+    let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
+    format!("{hold} hold, {fail} fail, {open} not evaluated, of {} claims", claims.len())
+}
+
+/// A number in a claim's unit.
+pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
+    let Some(of) = of.filter(|x| x.is_finite()) else { return NONE.into() };
+    match unit {
+        "percent" => format!("{of:.1}%"),
+        "" => digits(of),
+        unit => format!("{} {unit}", digits(of)),
+    }
+}
+
+/// The accepted interval.
+pub(crate) fn accepted(claim: &Claim) -> String {
+    let end = |x: f64| match claim.unit.as_str() {
+        "percent" => format!("{x}%"),
+        "" => format!("{x}"),
+        unit => format!("{x} {unit}"),
+    };
+    match claim.accept {
+        [None, None] => "anything".into(),
+        [Some(low), None] => format!("≥ {}", end(low)),
+        [None, Some(high)] => format!("≤ {}", end(high)),
+        [Some(low), Some(high)] if low == high => end(low),
+        [Some(low), Some(high)] => format!("{low}…{}", end(high)),
+    }
+}
+
+fn row(id: &str, statement: &str, paper: &str, measured: &str, accept: &str, status: &str) -> String {
+    let line = format!("{id:<ID$}{statement:<STATEMENT$} {paper:>8} {measured:>8} {accept:>11}  {status}");
+    line.trim_end().to_string()
+}
+
+fn claim_lines(of: &Reproduction, claim: &Claim) -> Vec<String> {
+    let statement = broken(&clean(&claim.statement), STATEMENT);
+    let first = row(
+        short_id(of, claim),
+        statement.first().map_or("", String::as_str),
+        &value(claim.paper, &claim.unit),
+        &value(claim.measured, &claim.unit),
+        &accepted(claim),
+        claim.status.name(),
+    );
+    let rest = statement.iter().skip(1).map(|line| format!("{:ID$}{line}", ""));
+    std::iter::once(first).chain(rest).collect()
+}
+
+/// Lines of at most so many columns.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+fn experiment_lines(of: &Experiment) -> Vec<String> {
+    let heads = [
+        ["", "scheme"],
+        ["", "load"],
+        ["", "runs"],
+        ["QCT", "done"],
+        ["QCT", "mean"],
+        ["", "±"],
+        ["open at", "horizon"],
+        ["paper's", "mean"],
+        ["QCT", "p99"],
+        ["paper's", "p99"],
+        ["", "drops"],
+        ["defl-", "ected"],
+    ];
+    let mut rows: Vec<Vec<String>> = [0, 1].map(|line| heads.map(|head| head[line].to_string()).to_vec()).to_vec();
+    for scheme in &of.schemes {
+        for point in scheme.points.iter().filter(|point| point.runs > 0) {
+            let paper = of.published.iter().filter(|p| p.variant == scheme.variant).find_map(|p| p.at(point.load));
+            rows.push(vec![
+                clean(&scheme.label),
+                digits(point.load),
+                format!("{}/{}", point.runs, point.planned),
+                percent(point.completed_fraction.mean),
+                time(point.mean_us.mean),
+                half(&point.mean_us),
+                time(point.mean_restricted_us.mean),
+                time(paper.map(|(mean, _)| mean)),
+                time(point.p99_us.mean),
+                time(paper.map(|(_, p99)| p99)),
+                count(point.dropped.mean),
+                count(point.deflected.mean),
+            ]);
+        }
+    }
+    let simulated = of.schemes.iter().flat_map(|s| &s.points).find(|p| p.runs > 0).map_or(0.0, |p| p.simulated_s);
+    let mut lines = wrapped(&of.name, &clean(&of.title));
+    lines.extend(fitted(rows));
+    let text = format!(
+        "load: {}; each run simulates {}; ± is half of the interval over seeds; “open at horizon” is the mean where an open \
+         query counts as if it ended with the run",
+        clean(&of.load_axis),
+        time(Some(simulated * 1e6))
+    );
+    lines.extend(wrapped("note", &text));
+    if !of.note.is_empty() {
+        lines.extend(wrapped("note", &clean(&of.note)));
+    }
+    let mut sources: Vec<&str> = of.published.iter().map(|published| published.source.as_str()).collect();
+    sources.dedup();
+    for source in sources {
+        lines.extend(wrapped("paper's", &clean(source)));
+    }
+    lines
+}
+
+/// Half of the interval's width.
+fn half(estimate: &Estimate) -> String {
+    estimate.interval.map_or(NONE.into(), |[low, high]| time(Some((high - low) / 2.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduction::{LoadPoint, Published, Scheme};
+
+    #[test]
+    fn the_table_fits_and_says_what_is_not_there() {
+        let mut held = Claim {
+            id: "canary-S1a".into(),
+            statement: "a statement that is far too long for a single line of this table, so it is broken".into(),
+            paper: Some(-58.41),
+            accept: [None, Some(-40.0)],
+            unit: "percent".into(),
+            note: "a note".into(),
+            ..Claim::default()
+        };
+        held.judge(-61.23);
+        let open = Claim { id: "canary-S2".into(), accept: [Some(-55.0), Some(-15.0)], ..held.clone() };
+        let open = Claim { measured: None, status: Verdict::NotEvaluated, paper: None, ..open };
+        let big = Estimate { mean: Some(123_456_789.0), interval: Some([1e6, 9e8]), n: 3 };
+        let point = LoadPoint { load: 95.0, runs: 3, planned: 5, mean_us: big, p99_us: big, ..LoadPoint::default() };
+        let point = LoadPoint { mean_restricted_us: big, dropped: big, deflected: big, ..point };
+        let scheme = Scheme { variant: "x".into(), label: "a scheme of a long name".into(), points: vec![point] };
+        let published = Published {
+            variant: "x".into(),
+            loads: vec![95.0],
+            mean_us: vec![2e6],
+            p99_us: vec![3e6],
+            ..Published::default()
+        };
+        let of = Reproduction {
+            claims: vec![held, open],
+            experiments: vec![Experiment {
+                name: "headline".into(),
+                schemes: vec![scheme],
+                published: vec![published],
+                ..Experiment::default()
+            }],
+            ..Reproduction::new("canary", "Canary", "0", "full")
+        };
+        let text = reproduction_table(&of, |_| true);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        for part in [
+            "-58.4%",
+            "-61.2%",
+            "≤ -40%",
+            "holds",
+            "-55…-15%",
+            "not-evaluated",
+            "1 hold, 0 fail, 1 not",
+            "2.00s",
+            "3/5",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(!reproduction_table(&of, |claim| claim.id.ends_with("S2")).contains("holds"));
+    }
+}
