@@ -48,7 +48,8 @@ pub struct Probabilistic {
     capacity: u64,
     /// Decides the next packet.
     lot: u32,
-    random: Stream,
+    /// Boxed, so that a port with another policy does not carry the space.
+    random: Box<Stream>,
 }
 
 impl Probabilistic {
@@ -59,13 +60,13 @@ impl Probabilistic {
             alpha: alpha(params.burst_headroom),
             capacity: CAPACITY_MAX,
             lot: 0,
-            random: Stream::from_key(0),
+            random: Box::new(Stream::from_key(0)),
         }
     }
 
     pub(super) fn install(&mut self, port: &PortFacts, random: &mut Stream) {
         self.capacity = port.capacity.bytes.min(CAPACITY_MAX);
-        self.random = random.fork();
+        *self.random = random.fork();
         self.draw();
     }
 

@@ -154,14 +154,15 @@ impl Estimate {
 #[derive(Clone, Debug)]
 pub struct Red {
     curve: Curve,
-    estimate: Estimate,
+    /// Boxed, so that a port with another policy does not carry the space.
+    estimate: Box<Estimate>,
 }
 
 impl Red {
     pub(super) fn new(params: &RedParams) -> Red {
         Red {
             curve: Curve::new(params.min_threshold, params.max_threshold, params.max_probability),
-            estimate: Estimate::new(params.weight, params.packet_rate),
+            estimate: Box::new(Estimate::new(params.weight, params.packet_rate)),
         }
     }
     pub(super) fn install(&mut self, _: &PortFacts, random: &mut Stream) {

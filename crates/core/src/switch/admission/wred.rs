@@ -51,7 +51,7 @@ pub struct Wred {
     rank_threshold: u32,
     /// Boxed, so that a port with another policy does not carry the space.
     curves: Box<[Curve; 2]>,
-    estimate: Estimate,
+    estimate: Box<Estimate>,
 }
 
 impl Wred {
@@ -65,7 +65,7 @@ impl Wred {
         Wred {
             rank_threshold: params.rank_threshold,
             curves: Box::new([others, important]),
-            estimate: Estimate::new(params.weight, params.packet_rate),
+            estimate: Box::new(Estimate::new(params.weight, params.packet_rate)),
         }
     }
     fn curve(&self, packet: &Packet) -> Curve {
