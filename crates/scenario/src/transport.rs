@@ -123,6 +123,9 @@ millpond_core::params! {
         pub receive_buffer: Option<Bytes> = None,
         /// Whether the first duplicate acknowledgements let new segments out. Source: RFC 3042; RFC 6675 §5 (3).
         pub limited_transmit: bool = true,
+        /// Whether less than a full segment waits until everything before it is acknowledged. Off, as connections of small
+        /// messages set TCP_NODELAY. Source: RFC 9293 §3.7.4; RFC 896.
+        pub nagle: bool = false,
         /// Whether the receiver reports what it holds out of order, and the sender repairs by it. Source: RFC 2018,
         /// RFC 6675. Without it losses are repaired by RFC 6582.
         pub sack: bool = true,

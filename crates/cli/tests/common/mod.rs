@@ -117,6 +117,23 @@ impl Shipped {
 
 /// All shipped scenarios; a test sees to it that none is left out.
 pub const SHIPPED: &[Shipped] = &[
+    Shipped {
+        name: "deflection",
+        variants: &[
+            "ecmp",
+            "red",
+            "aifo",
+            "sp-pifo",
+            "dibs",
+            "simple",
+            "vertigo",
+            "canary",
+            "canary-stale",
+            "canary-distribution",
+            "canary-pisa",
+        ],
+        short: &["duration=30ms"],
+    },
     Shipped { name: "dumbbell", variants: &["dctcp", "cubic", "newreno"], short: &[] },
     Shipped {
         name: "fat-tree-permutation",

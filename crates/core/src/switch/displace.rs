@@ -85,7 +85,7 @@ impl Switch {
     fn join<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
-            ports[port as usize].take(id, &mut wire.packets()[id], &mut self.memory);
+            ports[port as usize].take(now, id, &mut wire.packets()[id], &mut self.memory);
         }
         self.joined(now, port, id, wire);
     }

@@ -172,15 +172,15 @@ impl FastPort {
         let live = QueueView { packets: self.packets, bytes: self.bytes };
         let view = known.unwrap_or(live);
         let full = self.lacks_room(&view, size);
-        let refusal = full.or_else(|| self.admission.test(now, &view, packet));
+        let refusal = full.or_else(|| self.admission.test(now, &view, packet)).or_else(|| {
+            let overflows = known.is_some() && self.lacks_room(&live, size).is_some();
+            overflows.then_some(DropReason::OverflowStale)
+        });
         if full.is_none() || sample_full {
             self.admission.commit(now, &view, packet, refusal.is_none());
         }
         if let Some(reason) = refusal {
             return Err(reason);
-        }
-        if known.is_some() && self.lacks_room(&live, size).is_some() {
-            return Err(DropReason::OverflowStale);
         }
         if self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
@@ -286,26 +286,27 @@ impl GeneralPort {
         let size = packet.size as u64;
         let view = known.unwrap_or(self.view());
         let full = self.lacks_room(&view, size, memory);
-        let refusal = full.or_else(|| self.admission.test(now, &view, packet));
+        let refusal = full.or_else(|| self.admission.test(now, &view, packet)).or_else(|| {
+            let overflows = known.is_some() && self.lacks_room(&self.view(), size, memory).is_some();
+            overflows.then_some(DropReason::OverflowStale)
+        });
         if full.is_none() || sample_full {
             self.admission.commit(now, &view, packet, refusal.is_none());
         }
         if let Some(reason) = refusal {
             return Err(reason);
         }
-        if known.is_some() && self.lacks_room(&self.view(), size, memory).is_some() {
-            return Err(DropReason::OverflowStale);
-        }
-        self.take(id, packet, memory);
+        self.take(now, id, packet, memory);
         Ok(())
     }
 
     /// Queues a packet for which there is room.
     #[inline]
-    pub fn take(&mut self, id: PacketId, packet: &mut Packet, memory: &mut Memory) {
+    pub fn take(&mut self, now: Time, id: PacketId, packet: &mut Packet, memory: &mut Memory) {
         if self.marking.at_enqueue(&self.view()) && set_ce(packet) {
             self.marked += 1;
         }
+        self.admission.on_enqueue(now, packet);
         self.queue.push(id, packet);
         self.bytes += packet.size as u64;
         self.packets += 1;

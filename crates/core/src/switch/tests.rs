@@ -17,6 +17,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod deflection;
+
 #[derive(Default)]
 struct Recorder {
     packets: Pool<Packet>,

@@ -6,7 +6,7 @@
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the host knows a flow's
 //! size), and an ACK echoes the hand-down time of the data that caused it (RFC 7323), in picoseconds. Not modelled: PRR
-//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and
+//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), zero windows, and
 //! RFC 3168's wait for the timer when a mark meets a window of one segment.
 //!
 //! | file | what it follows |
@@ -71,6 +71,8 @@ pub struct Config {
     pub handshake: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
+    /// RFC 896.
+    pub nagle: bool,
     /// RFC 2018 and 6675; otherwise RFC 6582.
     pub sack: bool,
     /// RFC 5681 §4.1.
@@ -226,6 +228,7 @@ impl Config {
             dupack_threshold: params.dupack_threshold.map_or(u32::MAX, |n| n.max(1)),
             handshake: params.handshake,
             limited_transmit: params.limited_transmit,
+            nagle: params.nagle,
             sack: params.sack,
             restart_after_idle: params.restart_after_idle,
             data_ecn: if ecn { Ecn::Ect } else { Ecn::NotEct },

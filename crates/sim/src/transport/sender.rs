@@ -235,11 +235,22 @@ impl Sender {
             self.begin_flight(now, cfg);
         }
         let room = self.window.cwnd.min(cfg.window_limit).saturating_sub(self.nxt - self.una);
-        let len = whole_segments(room, self.written - self.nxt, max_len, cfg.mss);
+        let len = whole_segments(room, self.unsent(cfg), max_len, cfg.mss);
         if len == 0 {
             return None;
         }
         Some(self.send_new(now, len, cfg))
+    }
+
+    /// What there is of new data to send: with Nagle, less than a full segment only when nothing is unacknowledged.
+    #[inline]
+    fn unsent(&self, cfg: &Config) -> u64 {
+        let unsent = self.written - self.nxt;
+        let mss = u64::from(cfg.mss);
+        if !cfg.nagle || unsent.is_multiple_of(mss) || (unsent < mss && self.nxt == self.una) {
+            return unsent;
+        }
+        unsent - unsent % mss
     }
 
     #[inline]

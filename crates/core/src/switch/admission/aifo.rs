@@ -9,7 +9,8 @@
 //!
 //! Invariant: a refusal at one rank and length refuses every larger rank and every longer queue, window unchanged.
 
-use super::PortFacts;
+use super::window::RankWindow;
+use super::{CAPACITY_MAX, ONE, PortFacts, alpha};
 use crate::counters::DropReason;
 use crate::packet::Packet;
 use crate::random::Stream;
@@ -51,25 +52,10 @@ crate::params! {
     }
 }
 
-/// One in 65536.
-const ONE: u64 = 1 << 16;
-/// Larger buffers count as this; it keeps products within 64 bits.
-const CAPACITY_MAX: u64 = 1 << 36;
-/// Larger windows are cut to this.
-const WINDOW_MAX: u32 = 1 << 11;
-
-/// One queue's memory of ranks.
+/// AIFO.
 #[derive(Clone, Debug)]
 pub struct Aifo {
-    /// The last ranks sampled; `u32::MAX`, which no rank exceeds, where there was none yet.
-    window: Box<[u32]>,
-    /// Where the next one goes.
-    next: u32,
-    /// Ranks sampled so far, up to the window's size.
-    held: u32,
-    /// Arrivals since the last sample.
-    count: u32,
-    sample_period: u32,
+    window: RankWindow,
     /// 1 − k.
     alpha: u64,
     /// C, in bytes or packets.
@@ -80,14 +66,9 @@ pub struct Aifo {
 
 impl Aifo {
     pub(super) fn new(params: &AifoParams) -> Aifo {
-        let window = params.window.clamp(1, WINDOW_MAX);
         Aifo {
-            window: vec![u32::MAX; window as usize].into(),
-            next: 0,
-            held: 0,
-            count: 0,
-            sample_period: params.sample_period.max(1),
-            alpha: ONE - (params.burst_headroom.clamp(0.0, 1.0) * ONE as f64) as u64,
+            window: RankWindow::new(params.window, params.sample_period),
+            alpha: alpha(params.burst_headroom),
             capacity: CAPACITY_MAX,
             in_packets: false,
             form: params.form,
@@ -107,12 +88,12 @@ impl Aifo {
         if length * ONE <= (ONE - self.alpha) * self.capacity {
             return None;
         }
-        let below = self.window.iter().filter(|&&rank| rank < packet.rank).count() as u64;
+        let below = self.window.below(packet.rank);
         let free = self.capacity - length;
         let admits = match self.form {
-            AifoForm::Canary => below * self.alpha * self.capacity <= free * ONE * self.window.len() as u64,
+            AifoForm::Canary => below * self.alpha * self.capacity <= free * ONE * self.window.size(),
             AifoForm::Original => {
-                self.held == 0 || below * self.alpha * self.capacity < free * ONE * u64::from(self.held)
+                self.window.held() == 0 || below * self.alpha * self.capacity < free * ONE * self.window.held()
             }
         };
         if admits { None } else { Some(DropReason::Early) }
@@ -120,15 +101,11 @@ impl Aifo {
 
     #[inline]
     pub(super) fn commit(&mut self, _: Time, _: &QueueView, packet: &Packet, _: bool) {
-        if self.count == 0 {
-            self.window[self.next as usize] = packet.rank;
-            let size = self.window.len() as u32;
-            self.next = if self.next + 1 == size { 0 } else { self.next + 1 };
-            self.held = (self.held + 1).min(size);
-        }
-        self.count = if self.count + 1 == self.sample_period { 0 } else { self.count + 1 };
+        self.window.note(packet.rank);
     }
 
+    #[inline]
+    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
     #[inline]
     pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
     pub(super) fn watches_departures(&self) -> bool {
@@ -195,15 +172,6 @@ mod tests {
     fn headroom_of_one_never_refuses() {
         let it = aifo(1.0, &[1; 20], 1000, AifoForm::Canary);
         assert!((0..=1000).all(|q| admits(&it, q, u32::MAX)));
-    }
-
-    #[test]
-    fn one_of_s_arrivals_is_sampled() {
-        let mut it = Aifo::new(&AifoParams { window: 4, sample_period: 3, ..AifoParams::default() });
-        for arrival in 1..=7 {
-            it.commit(Time::ZERO, &QueueView::default(), &ranked(arrival), false);
-        }
-        assert_eq!(*it.window, [1, 4, 7, u32::MAX]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ impl DropTail {
     #[inline]
     pub(super) fn commit(&mut self, _: Time, _: &QueueView, _: &Packet, _: bool) {}
     #[inline]
+    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
+    #[inline]
     pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
     pub(super) fn watches_departures(&self) -> bool {
         false

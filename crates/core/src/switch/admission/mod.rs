@@ -7,10 +7,21 @@
 //! Invariant: two tests without a commit between them give the same answer.
 
 mod aifo;
+mod distribution;
 mod drop_tail;
+mod last_packet;
+mod probabilistic;
+mod red;
+mod window;
+mod wred;
 
 pub use aifo::{Aifo, AifoForm, AifoParams};
+pub use distribution::{Distribution, DistributionMean, DistributionParams};
 pub use drop_tail::{DropTail, DropTailParams};
+pub use last_packet::{LastPacket, LastPacketParams};
+pub use probabilistic::{Probabilistic, ProbabilisticParams};
+pub use red::{Red, RedParams};
+pub use wred::{Wred, WredParams};
 
 use crate::counters::DropReason;
 use crate::packet::Packet;
@@ -36,8 +47,10 @@ crate::registry! {
         fn install(&mut self, port: &PortFacts, random: &mut Stream) -> ();
         /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
         fn test(&self, now: Time, view: &QueueView, packet: &Packet) -> Option<DropReason>;
-        /// Records that the packet was offered to this queue, and whether it joins it.
+        /// Records that the packet was offered to this queue, and whether it joins it then.
         fn commit(&mut self, now: Time, view: &QueueView, packet: &Packet, joins: bool) -> ();
+        /// The packet joins the queue, offered or put there for another's sake. Only general ports tell.
+        fn on_enqueue(&mut self, now: Time, packet: &Packet) -> ();
         /// The packet leaves the queue, of which `view` still counts it. Only general ports tell.
         fn on_dequeue(&mut self, now: Time, view: &QueueView, packet: &Packet) -> ();
         /// Whether it must be told of departures (then a port must hold packets until they leave).
@@ -45,4 +58,22 @@ crate::registry! {
     };
     "drop-tail" => DropTail { DropTailParams, DropTail; drop_tail::ABOUT },
     "aifo" => Aifo { AifoParams, Aifo; aifo::ABOUT },
+    "distribution" => Distribution { DistributionParams, Distribution; distribution::ABOUT },
+    "last-packet" => LastPacket { LastPacketParams, LastPacket; last_packet::ABOUT },
+    "probabilistic" => Probabilistic { ProbabilisticParams, Probabilistic; probabilistic::ABOUT },
+    "red" => Red { RedParams, Red; red::ABOUT },
+    "wred" => Wred { WredParams, Wred; wred::ABOUT },
 }
+
+/// One in 65536: shares are integers of it where they decide.
+const ONE: u64 = 1 << 16;
+/// Larger buffers count as this; it keeps products within 64 bits.
+const CAPACITY_MAX: u64 = 1 << 36;
+
+/// 1 − k of a burst headroom k, in 1/65536.
+fn alpha(burst_headroom: f64) -> u64 {
+    ONE - (burst_headroom.clamp(0.0, 1.0) * ONE as f64) as u64
+}
+
+#[cfg(test)]
+mod tests;

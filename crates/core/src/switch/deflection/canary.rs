@@ -54,7 +54,7 @@ impl Canary {
     #[inline]
     pub(super) fn choose(
         &mut self,
-        _: u16,
+        refused: u16,
         candidates: &[u16],
         packet: &Packet,
         ports: &mut dyn PortView,
@@ -70,7 +70,8 @@ impl Canary {
                 ports.note(port, packet);
                 !rejects
             } else {
-                ports.has_room(port, packet.size as u64) && !ports.rejects(port, packet)
+                // Its own port has said no already; by now it has counted the packet and may answer otherwise.
+                port != refused && ports.has_room(port, packet.size as u64) && !ports.rejects(port, packet)
             };
             if takes {
                 best.offer(port, ports, random);
@@ -138,6 +139,16 @@ mod tests {
         ports.notes.sort();
         assert_eq!(ports.notes, [0, 1]);
         assert_eq!([canary(false).samples_when_full(), canary(true).samples_when_full()], [true, false]);
+    }
+
+    #[test]
+    fn the_port_that_refused_is_not_asked_again() {
+        let mut random = Stream::new(1, "t");
+        let mut ports = Bench::with_bytes(&[10, 900]);
+        for (quirks, expected) in [(false, 1), (true, 0)] {
+            let found = canary(quirks).choose(0, &[0, 1], &Packet::default(), &mut ports, &mut random);
+            assert_eq!(found, Some(expected));
+        }
     }
 
     #[test]

@@ -75,7 +75,8 @@ impl Register {
 /// Canary on a chip.
 #[derive(Clone, Debug)]
 pub struct CanaryPisa {
-    window: [Register; WINDOW],
+    /// Boxed, so that a switch with another deflection does not carry the space.
+    window: Box<[Register; WINDOW]>,
     tail: Register,
     passes: u64,
     /// ⌊(1−k)·C/20⌋ in cells.
@@ -89,7 +90,7 @@ impl CanaryPisa {
         let alpha = 1.0 - params.burst_headroom.clamp(0.0, 1.0);
         CanaryPisa {
             // A rank that no packet exceeds: an empty window refuses nobody.
-            window: [Register { value: u32::MAX, pass: 0 }; WINDOW],
+            window: Box::new([Register { value: u32::MAX, pass: 0 }; WINDOW]),
             tail: Register::default(),
             passes: 0,
             // The control plane computes it once, so a float may.

@@ -5,10 +5,12 @@
 //! priority is paused.
 
 mod fifo;
+mod sp_pifo;
 mod srpt;
 mod strict_priority;
 
 pub use fifo::{Fifo, FifoParams};
+pub use sp_pifo::{SpPifo, SpPifoParams};
 pub use srpt::{Srpt, SrptParams, SrptService};
 pub use strict_priority::{StrictPriority, StrictPriorityParams};
 
@@ -35,6 +37,7 @@ crate::registry! {
         fn waiting(&self) -> Vec<PacketId>;
     };
     "fifo" => Fifo { FifoParams, Fifo; fifo::ABOUT },
+    "sp-pifo" => SpPifo { SpPifoParams, SpPifo; sp_pifo::ABOUT },
     "srpt" => Srpt { SrptParams, Srpt; srpt::ABOUT },
     "strict-priority" => StrictPriority { StrictPriorityParams, StrictPriority; strict_priority::ABOUT },
 }

@@ -1,0 +1,83 @@
+//! Last packet: no window, one register. Beyond a threshold, a packet less important than the one before it is refused.
+//!
+//! The bound is the rank of the packet that joined last, as an SP-PIFO's bound is that of its queue: a sharper and sharper
+//! filter while the queue is long, forgotten as soon as it is short.
+//!
+//! Invariant: rank 0 is never refused; a refusal at one rank and length refuses every larger rank and every longer queue.
+
+use super::PortFacts;
+use crate::counters::DropReason;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::registry::{About, PathProperty};
+use crate::switch::QueueView;
+use crate::units::{Bytes, Time};
+
+pub(super) const ABOUT: About = About {
+    summary: "beyond a threshold, refuses what is less important than the packet that joined last",
+    source: "Practical packet deflection in datacenters, CoNEXT 2023, artifact (its SP-PIFO test)",
+    needs: &[PathProperty::RanksAreSet],
+    breaks: &[],
+    restores: &[],
+};
+
+crate::params! {
+    /// Last packet.
+    pub struct LastPacketParams {
+        /// The queue from which packets are refused. Source: a choice of this program, the minimum of red.
+        pub threshold: Bytes = Bytes(75_000),
+    }
+}
+
+/// Last packet.
+#[derive(Clone, Debug)]
+pub struct LastPacket {
+    threshold: u64,
+    last: u32,
+}
+
+impl LastPacket {
+    pub(super) fn new(params: &LastPacketParams) -> LastPacket {
+        // Nothing has joined: no rank is larger.
+        LastPacket { threshold: params.threshold.get(), last: u32::MAX }
+    }
+    pub(super) fn install(&mut self, _: &PortFacts, _: &mut Stream) {}
+    #[inline]
+    pub(super) fn test(&self, _: Time, view: &QueueView, packet: &Packet) -> Option<DropReason> {
+        (view.bytes >= self.threshold && packet.rank > self.last).then_some(DropReason::Early)
+    }
+    #[inline]
+    pub(super) fn commit(&mut self, _: Time, _: &QueueView, packet: &Packet, joins: bool) {
+        if joins {
+            self.last = packet.rank;
+        }
+    }
+    #[inline]
+    pub(super) fn on_enqueue(&mut self, _: Time, packet: &Packet) {
+        self.last = packet.rank;
+    }
+    #[inline]
+    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
+    pub(super) fn watches_departures(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_that_joined_is_the_bound() {
+        let mut it = LastPacket::new(&LastPacketParams { threshold: Bytes(100) });
+        let mut offer = |bytes, rank| {
+            let (view, packet) = (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
+            let joins = it.test(Time::ZERO, &view, &packet).is_none();
+            it.commit(Time::ZERO, &view, &packet, joins);
+            joins
+        };
+        // The refused 8 leaves the bound at 5; a short queue takes it, and it becomes the bound.
+        let seen = [offer(100, 9), offer(100, 5), offer(100, 8), offer(100, 5), offer(99, 8), offer(100, 8)];
+        assert_eq!(seen, [true, true, false, true, true, true]);
+    }
+}
