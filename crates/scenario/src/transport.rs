@@ -54,6 +54,17 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
+    /// What ends fast recovery where there is no SACK.
+    pub enum FastRecovery {
+        /// The acknowledgement of what was outstanding at its beginning; each earlier one shows the next hole (RFC 6582).
+        NewReno = "newreno",
+        /// The first acknowledgement of new data; a second hole in the window waits for duplicates of its own, or for the
+        /// timer (RFC 5681 §3.2). Source: INET's Reno and DCTCP, which the artifacts of Vertigo and Canary run.
+        Reno = "reno",
+    }
+}
+
+millpond_core::choice! {
     /// How a DCTCP receiver echoes congestion marks.
     pub enum DctcpEcho {
         /// Each acknowledgement tells exactly which bytes were marked: the two-state machine of RFC 8257 §3.2.
@@ -123,9 +134,14 @@ millpond_core::params! {
         pub receive_buffer: Option<Bytes> = None,
         /// Whether the first duplicate acknowledgements let new segments out. Source: RFC 3042; RFC 6675 §5 (3).
         pub limited_transmit: bool = true,
-        /// Whether less than a full segment waits until everything before it is acknowledged. Off, as connections of small
-        /// messages set TCP_NODELAY. Source: RFC 9293 §3.7.4; RFC 896.
-        pub nagle: bool = false,
+        /// How losses are repaired without SACK. Source: RFC 6582; "reno" is RFC 5681 §3.2 alone.
+        pub fast_recovery: FastRecovery = FastRecovery::NewReno,
+        /// Whether the window grows only while it is what limits the sender. Source: RFC 7661 §4.1, RFC 9438 §5.8. Without
+        /// it the window of a sender that the receiver's window limits grows far beyond, and cuts of it mean nothing.
+        pub window_validation: bool = true,
+        /// Whether a sender waits until its window has room for a full segment. Source: RFC 9293 §3.8.6.2.1. Without it
+        /// whatever room there is gets a segment of that size.
+        pub silly_window_avoidance: bool = true,
         /// Whether the receiver reports what it holds out of order, and the sender repairs by it. Source: RFC 2018,
         /// RFC 6675. Without it losses are repaired by RFC 6582.
         pub sack: bool = true,
@@ -178,6 +194,9 @@ millpond_core::params! {
         /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a timeout; its floor is
         /// two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's TCP as the Canary artifact runs it.
         pub dctcp_loss_reduction: f64 = 0.5,
+        /// Whether an acknowledgement with the echo grows the window where it does not cut it. Source: RFC 3168 §6.1.2 says
+        /// no; INET's DCTCP, which the artifacts of Vertigo and Canary run, does.
+        pub dctcp_growth_on_echo: bool = false,
     }
 }
 

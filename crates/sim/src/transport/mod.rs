@@ -6,7 +6,7 @@
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the host knows a flow's
 //! size), and an ACK echoes the hand-down time of the data that caused it (RFC 7323), in picoseconds. Not modelled: PRR
-//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), zero windows, and
+//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and
 //! RFC 3168's wait for the timer when a mark meets a window of one segment.
 //!
 //! | file | what it follows |
@@ -34,7 +34,7 @@ pub use sender::Sender;
 
 use millpond_core::{Ecn, Sack, Time};
 use millpond_scenario::transport::{
-    DctcpAlphaUpdate, DctcpEcho, DctcpReduce, RtoEstimator, SwiftParams, TransportKind, TransportParams,
+    DctcpAlphaUpdate, DctcpEcho, DctcpReduce, FastRecovery, RtoEstimator, SwiftParams, TransportKind, TransportParams,
 };
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
@@ -71,8 +71,14 @@ pub struct Config {
     pub handshake: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
-    /// RFC 896.
-    pub nagle: bool,
+    /// RFC 5681 §3.2 without RFC 6582, where there is no SACK.
+    pub reno: bool,
+    /// RFC 7661: the window grows only while it limits.
+    pub window_validation: bool,
+    /// RFC 9293 §3.8.6.2.1: only full segments, but for the end of the stream.
+    pub silly_window_avoidance: bool,
+    /// Whether an ACK with an echo may grow the window.
+    pub growth_on_echo: bool,
     /// RFC 2018 and 6675; otherwise RFC 6582.
     pub sack: bool,
     /// RFC 5681 §4.1.
@@ -228,7 +234,10 @@ impl Config {
             dupack_threshold: params.dupack_threshold.map_or(u32::MAX, |n| n.max(1)),
             handshake: params.handshake,
             limited_transmit: params.limited_transmit,
-            nagle: params.nagle,
+            reno: params.fast_recovery == FastRecovery::Reno && !params.sack,
+            window_validation: params.window_validation,
+            silly_window_avoidance: params.silly_window_avoidance,
+            growth_on_echo: matches!(kind, TransportKind::Dctcp(p) if p.dctcp_growth_on_echo),
             sack: params.sack,
             restart_after_idle: params.restart_after_idle,
             data_ecn: if ecn { Ecn::Ect } else { Ecn::NotEct },

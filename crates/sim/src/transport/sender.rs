@@ -106,14 +106,16 @@ pub struct Sender {
 
 /// How many bytes of new data to send: whole segments, except at the end of what is written.
 #[inline]
-fn whole_segments(room: u64, unsent: u64, max_len: u32, mss: u32) -> u32 {
+fn whole_segments(room: u64, unsent: u64, max_len: u32, cfg: &Config) -> u32 {
+    let mss = cfg.mss;
     let limit = room.min(u64::from(max_len));
     if unsent <= limit {
         return unsent as u32;
     }
     let limit = limit as u32;
     match limit.checked_sub(mss) {
-        None => 0,
+        None if cfg.silly_window_avoidance => 0,
+        None => limit,
         Some(rest) if rest < mss => mss,
         Some(rest) => limit - rest % mss,
     }
@@ -235,22 +237,11 @@ impl Sender {
             self.begin_flight(now, cfg);
         }
         let room = self.window.cwnd.min(cfg.window_limit).saturating_sub(self.nxt - self.una);
-        let len = whole_segments(room, self.unsent(cfg), max_len, cfg.mss);
+        let len = whole_segments(room, self.written - self.nxt, max_len, cfg);
         if len == 0 {
             return None;
         }
         Some(self.send_new(now, len, cfg))
-    }
-
-    /// What there is of new data to send: with Nagle, less than a full segment only when nothing is unacknowledged.
-    #[inline]
-    fn unsent(&self, cfg: &Config) -> u64 {
-        let unsent = self.written - self.nxt;
-        let mss = u64::from(cfg.mss);
-        if !cfg.nagle || unsent.is_multiple_of(mss) || (unsent < mss && self.nxt == self.una) {
-            return unsent;
-        }
-        unsent - unsent % mss
     }
 
     #[inline]
@@ -388,7 +379,7 @@ impl Sender {
         let cwnd = self.window.cwnd;
         let limiting =
             if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
-        if limiting && !ece && bytes > 0 {
+        if (limiting || !cfg.window_validation) && (!ece || cfg.growth_on_echo) && bytes > 0 {
             let limit = if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
             let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
             self.congestion.grow(&mut self.window, &growth, cfg);
@@ -417,14 +408,19 @@ mod unit {
 
     #[test]
     fn new_data_goes_in_whole_segments_except_at_the_end() {
-        assert_eq!(whole_segments(5500, 99_999, 65_536, 1000), 5000);
-        assert_eq!(whole_segments(1999, 99_999, 65_536, 1000), 1000);
-        assert_eq!(whole_segments(999, 99_999, 65_536, 1000), 0);
-        assert_eq!(whole_segments(u64::MAX, 99_999, 65_536, 1460), 64_240);
-        assert_eq!(whole_segments(5500, 4321, 65_536, 1000), 4321);
-        assert_eq!(whole_segments(300, 200, 65_536, 1000), 200);
-        assert_eq!(whole_segments(u64::MAX, u64::MAX, 1000, 1000), 1000);
-        assert_eq!(whole_segments(0, 0, 1000, 1000), 0);
+        let whole = |room, unsent, max_len, mss, avoid| {
+            let cfg = crate::transport::tests::config(|p| (p.mss, p.silly_window_avoidance) = (Some(mss), avoid));
+            whole_segments(room, unsent, max_len, &cfg)
+        };
+        assert_eq!(whole(5500, 99_999, 65_536, 1000, true), 5000);
+        assert_eq!(whole(1999, 99_999, 65_536, 1000, true), 1000);
+        assert_eq!(whole(999, 99_999, 65_536, 1000, true), 0);
+        assert_eq!(whole(u64::MAX, 99_999, 65_536, 1460, true), 64_240);
+        assert_eq!(whole(5500, 4321, 65_536, 1000, true), 4321);
+        assert_eq!(whole(300, 200, 65_536, 1000, true), 200);
+        assert_eq!(whole(u64::MAX, u64::MAX, 1000, 1000, true), 1000);
+        assert_eq!(whole(0, 0, 1000, 1000, true), 0);
+        assert_eq!([whole(999, 99_999, 65_536, 1000, false), whole(5500, 99_999, 65_536, 1000, false)], [999, 5000]);
     }
 
     #[test]

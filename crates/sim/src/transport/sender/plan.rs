@@ -27,7 +27,7 @@ impl Sender {
     fn plan_new(&self, window: u64, flight: u64, max_len: u32, cfg: &Config) -> Option<Next> {
         let allowed = cfg.window_limit.saturating_sub(self.nxt - self.una);
         let room = window.saturating_sub(flight).min(allowed);
-        let len = whole_segments(room, self.unsent(cfg), max_len, cfg.mss);
+        let len = whole_segments(room, self.written - self.nxt, max_len, cfg);
         (len > 0).then_some(Next::New(len))
     }
 

@@ -24,7 +24,8 @@ impl Sender {
         let duplicate = if cfg.sack { sacked > 0 } else { ack.ack == self.una && self.nxt > self.una };
         let mut bytes = 0;
         if ack.ack > self.una {
-            let (deadline, partial) = (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover);
+            let (deadline, partial) =
+                (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover && !cfg.reno);
             bytes = self.advance(now, ack, cfg);
             if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
                 self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
@@ -66,7 +67,7 @@ impl Sender {
             lost |= board.first_is_lost(una);
         } else {
             // Duplicates of what a timeout or a recovery has sent again must not look like a new loss.
-            lost &= una > self.recover || self.recover == 0;
+            lost &= una > self.recover || self.recover == 0 || cfg.reno;
         }
         self.phase = if missing { Phase::Disorder } else { Sender::calm(cfg) };
         if lost {
@@ -77,8 +78,9 @@ impl Sender {
     /// Fast retransmit and fast recovery (RFC 6675 §5 (4), RFC 6582 §3.2 (2)).
     fn recover_fast(&mut self, now: Time, cfg: &Config) {
         let flight = self.nxt - self.una;
-        if self.una >= self.cut_until {
-            self.cut(Cause::Loss, flight.min(self.window.cwnd), now, cfg);
+        if self.una >= self.cut_until || cfg.reno {
+            let window = self.window.cwnd.min(cfg.window_limit);
+            self.cut(Cause::Loss, if cfg.reno { window } else { flight.min(window) }, now, cfg);
         } else {
             // This window of data has been answered for by a mark already.
             self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
@@ -97,6 +99,11 @@ impl Sender {
     fn in_recovery(&mut self, now: Time, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
         self.congestion.marks(bytes, ece, self.una, self.nxt, cfg);
         let mss = u64::from(cfg.mss);
+        if cfg.reno && bytes > 0 {
+            self.first_due = false;
+            self.window.cwnd = self.window.ssthresh; // RFC 5681 §3.2 (6)
+            return self.suspect(now, false, cfg);
+        }
         if self.una >= self.recover {
             self.first_due = false;
             if self.board.is_none() {
