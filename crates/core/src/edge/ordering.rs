@@ -17,7 +17,7 @@
 
 use crate::registry::{About, PathProperty};
 use crate::units::Time;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 crate::params! {
     /// Packets reach the transport as they come.
@@ -62,6 +62,7 @@ impl OrderingParams {
 /// A packet that is held back.
 #[derive(Clone, Debug)]
 struct Waiting<T> {
+    seq: u64,
     end: u64,
     /// When it arrived, or a packet behind it if that was earlier.
     since: Time,
@@ -70,19 +71,19 @@ struct Waiting<T> {
 
 #[derive(Clone, Debug)]
 struct Held<T> {
-    /// By offset, and in the order of arrival where several have the same.
-    waiting: BTreeMap<(u64, u32), Waiting<T>>,
-    /// What was delivered although it was early: ranges from, to; apart from each other and beyond the expected offset.
-    early: BTreeMap<u64, u64>,
+    /// By offset, and in the order of arrival where several have the same. A window's worth at most, so moving a few is
+    /// cheaper than a tree.
+    waiting: VecDeque<Waiting<T>>,
+    /// What was delivered although it was early: ranges from, to, ascending; apart from each other and beyond the expected
+    /// offset.
+    early: VecDeque<(u64, u64)>,
     /// While time-outs are served: where the run that is being delivered ends; 0: there is none.
     run: u64,
-    /// Numbers the arrivals.
-    arrivals: u32,
 }
 
 impl<T> Default for Held<T> {
     fn default() -> Self {
-        Held { waiting: BTreeMap::new(), early: BTreeMap::new(), run: 0, arrivals: 0 }
+        Held { waiting: VecDeque::new(), early: VecDeque::new(), run: 0 }
     }
 }
 
@@ -121,39 +122,33 @@ impl<T> Ordering<T> {
     #[allow(clippy::should_implement_trait)] // it is no iterator: arrivals come between
     pub fn next(&mut self) -> Option<T> {
         let held = self.held.as_deref_mut()?;
-        while let Some(entry) = held.early.first_entry()
-            && *entry.key() <= self.expected
-        {
-            self.expected = self.expected.max(entry.remove());
+        while let Some((_, to)) = held.early.pop_front_if(|(from, _)| *from <= self.expected) {
+            self.expected = self.expected.max(to);
         }
-        let entry = held.waiting.first_entry()?;
-        if entry.key().0 > self.expected {
-            return None;
+        let next = held.waiting.pop_front_if(|waiting| waiting.seq <= self.expected);
+        if held.waiting.is_empty() && held.early.is_empty() {
+            self.held = None; // most connections need it for a moment only
         }
-        let waiting = entry.remove();
-        self.expected = self.expected.max(waiting.end);
-        Some(waiting.item)
+        let next = next?;
+        self.expected = self.expected.max(next.end);
+        Some(next.item)
     }
 
     /// When [`Ordering::expire`] has something to give; `Time::MAX`: never. Never earlier than it was before, so that a
     /// driver may leave its timer as it is and look here when it fires.
     #[inline]
     pub fn deadline(&self) -> Time {
-        let first = self.held.as_deref().and_then(|held| held.waiting.first_key_value());
-        first.map_or(Time::MAX, |(_, waiting)| waiting.since.saturating_add(self.timeout))
+        let first = self.held.as_deref().and_then(|held| held.waiting.front());
+        first.map_or(Time::MAX, |waiting| waiting.since.saturating_add(self.timeout))
     }
 
     /// The next packet whose time is over, or that follows such a one without a gap.
     pub fn expire(&mut self, now: Time) -> Option<T> {
         let held = self.held.as_deref_mut()?;
         let run = std::mem::take(&mut held.run);
-        let entry = held.waiting.first_entry()?;
-        let seq = entry.key().0;
-        if seq > run && entry.get().since.saturating_add(self.timeout) > now {
-            return None;
-        }
-        let waiting = entry.remove();
-        held.run = insert(&mut held.early, seq, waiting.end);
+        let due = |it: &mut Waiting<T>| it.seq <= run || it.since.saturating_add(self.timeout) <= now;
+        let waiting = held.waiting.pop_front_if(due)?;
+        held.run = insert(&mut held.early, waiting.seq, waiting.end);
         Some(waiting.item)
     }
 
@@ -170,28 +165,28 @@ impl<T> Ordering<T> {
     #[cold]
     fn hold(&mut self, now: Time, seq: u64, end: u64, item: T) -> Option<T> {
         let held = self.held.get_or_insert_default();
-        if held.early.range(..=seq).next_back().is_some_and(|(_, to)| end <= *to) {
+        let before = held.early.partition_point(|(from, _)| *from <= seq);
+        if before > 0 && end <= held.early[before - 1].1 {
             return Some(item); // a copy of what the transport has
         }
-        let behind = held.waiting.range((seq, u32::MAX)..).next();
-        let since = behind.map_or(now, |(_, behind)| behind.since.min(now));
-        // Only packets with the same offset are told apart by it, and there never are four billion of them.
-        held.waiting.insert((seq, held.arrivals), Waiting { end, since, item });
-        held.arrivals = held.arrivals.wrapping_add(1);
+        let place = held.waiting.partition_point(|waiting| waiting.seq <= seq);
+        let since = held.waiting.get(place).map_or(now, |behind| behind.since.min(now));
+        held.waiting.insert(place, Waiting { seq, end, since, item });
         None
     }
 }
 
 /// Adds `[from, to)` to ranges that lie apart. Returns where the range that it is now part of ends.
-fn insert(ranges: &mut BTreeMap<u64, u64>, mut from: u64, mut to: u64) -> u64 {
-    while let Some((&its, &end)) = ranges.range(..=to).next_back()
-        && end >= from
-    {
-        ranges.remove(&its);
-        (from, to) = (from.min(its), to.max(end));
-    }
-    ranges.insert(from, to);
-    to
+fn insert(ranges: &mut VecDeque<(u64, u64)>, from: u64, to: u64) -> u64 {
+    let first = ranges.partition_point(|(_, end)| *end < from);
+    let last = ranges.partition_point(|(begin, _)| *begin <= to);
+    let range = match (ranges.get(first), last.checked_sub(1).and_then(|last| ranges.get(last))) {
+        (Some((begin, _)), Some((_, end))) if first < last => (from.min(*begin), to.max(*end)),
+        _ => (from, to),
+    };
+    ranges.drain(first..last.max(first));
+    ranges.insert(first, range);
+    range.1
 }
 
 #[cfg(test)]
@@ -271,7 +266,7 @@ mod tests {
         assert_eq!(b.buffer.expected, 40);
         b.arrive(121, 4);
         assert_eq!(b.take(), [4, 5, 6]);
-        assert!(b.buffer.is_empty() && b.buffer.held.as_ref().unwrap().early.is_empty());
+        assert!(b.buffer.is_empty() && b.buffer.held.is_none());
     }
 
     #[test]
@@ -304,7 +299,7 @@ mod tests {
 
     #[test]
     fn ranges_merge() {
-        let mut ranges = BTreeMap::new();
+        let mut ranges = VecDeque::new();
         assert_eq!(insert(&mut ranges, 10, 20), 20);
         assert_eq!(insert(&mut ranges, 30, 40), 40);
         assert_eq!(insert(&mut ranges, 20, 25), 25);
@@ -351,7 +346,7 @@ mod tests {
                 }
                 let arrived = seen[..=i].iter().filter(|count| **count == 0).count();
                 prop_assert_eq!(buffer.len(), arrived, "all that has not come out is held");
-                let first = buffer.held.as_ref().and_then(|held| held.waiting.first_key_value().map(|(key, _)| key.0));
+                let first = buffer.held.as_ref().and_then(|held| held.waiting.front().map(|first| first.seq));
                 prop_assert!(first.is_none_or(|first| first > buffer.expected));
             }
             while buffer.deadline() != Time::MAX {

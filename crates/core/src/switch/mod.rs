@@ -50,6 +50,12 @@ pub trait PortView {
     fn has_room(&mut self, port: u16, size: u64) -> bool;
     /// Whether the port's admission refuses the packet although there may be room (the published REJECT).
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool;
+    /// Bytes that wait at the port if it has room for the packet and its admission does not refuse it. One question for
+    /// three, for those who ask it of every packet.
+    fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
+        let takes = self.has_room(port, packet.size as u64) && !self.rejects(port, packet);
+        takes.then(|| self.bytes(port))
+    }
     /// Counts the packet as offered in the port's admission, as if it had arrived there.
     fn note(&mut self, port: u16, packet: &Packet);
 }
@@ -180,6 +186,22 @@ impl PortView for View<'_> {
         self.occupancy.refresh(self.now, port, self.ports);
         let known = self.queue(port);
         self.ports.admission(port).test(self.now, &known, packet).is_some()
+    }
+    fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
+        self.occupancy.refresh(self.now, port, self.ports);
+        let known = self.queue(port);
+        let size = packet.size as u64;
+        let refusal = match self.ports {
+            Ports::Fast(ports) => {
+                let it = &ports[port as usize];
+                it.lacks_room(&known, size).or_else(|| it.admission.test(self.now, &known, packet))
+            }
+            Ports::General(ports) => {
+                let it = &ports[port as usize];
+                it.lacks_room(&known, size, self.memory).or_else(|| it.admission.test(self.now, &known, packet))
+            }
+        };
+        if refusal.is_none() { Some(known.bytes) } else { None }
     }
     fn note(&mut self, port: u16, packet: &Packet) {
         self.occupancy.refresh(self.now, port, self.ports);

@@ -44,7 +44,8 @@ impl RankWindow {
     /// How many of its ranks are strictly smaller than this.
     #[inline]
     pub(super) fn below(&self, rank: u32) -> u64 {
-        self.ranks.iter().filter(|&&seen| seen < rank).count() as u64
+        // A sum of 32-bit words, so that the compiler compares several at a time.
+        u64::from(self.ranks.iter().map(|&seen| u32::from(seen < rank)).sum::<u32>())
     }
 
     /// Counts an arrival, and remembers its rank if its turn has come.

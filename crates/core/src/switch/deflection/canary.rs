@@ -65,16 +65,17 @@ impl Canary {
         for _ in 0..self.choices {
             let Some(index) = draw.next(random) else { break };
             let port = candidates[index];
-            let takes = if self.quirks {
+            if self.quirks {
                 let rejects = ports.rejects(port, packet);
                 ports.note(port, packet);
-                !rejects
-            } else {
+                if !rejects {
+                    best.offer(port, ports, random);
+                }
+            } else if port != refused
+                && let Some(bytes) = ports.takes(port, packet)
+            {
                 // Its own port has said no already; by now it has counted the packet and may answer otherwise.
-                port != refused && ports.has_room(port, packet.size as u64) && !ports.rejects(port, packet)
-            };
-            if takes {
-                best.offer(port, ports, random);
+                best.offer_known(port, bytes, random);
             }
         }
         best.port.map(|(port, _)| port)

@@ -95,7 +95,11 @@ pub(in crate::switch) struct Shortest {
 impl Shortest {
     #[inline]
     pub(in crate::switch) fn offer(&mut self, port: u16, ports: &mut dyn PortView, random: &mut Stream) {
-        let bytes = ports.bytes(port);
+        self.offer_known(port, ports.bytes(port), random);
+    }
+
+    #[inline]
+    pub(in crate::switch) fn offer_known(&mut self, port: u16, bytes: u64, random: &mut Stream) {
         match self.port {
             Some((_, least)) if bytes > least => {}
             Some((_, least)) if bytes == least => {
