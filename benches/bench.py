@@ -4,6 +4,7 @@ What is measured, each alone on the machine but for what is said:
   speed         packet-hops a second on one thread, per scenario and path choice, and the ratio to ns-3 on the same
                 work, with the flow completion times of both
   ports         the same with general ports everywhere, and the hard workload
+  deflection    Canary, with all that it needs, against drop-tail with hashed paths on the same load; what one decision costs
   threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
   memory        resident bytes a host
   instructions  a packet-hop, counted by valgrind (benches/instructions.sh)
@@ -99,12 +100,14 @@ class Bench:
         self.options = options
         self.failures = []
 
-    def millpond(self, scenario, settings=(), threads=1):
+    def millpond(self, scenario, settings=(), threads=1, variant=None):
         """One run; returns its summary."""
         command = [self.options.millpond, "run", f"benches/scenarios/{scenario}.toml", "--json", "--quiet"]
         command += ["--threads", str(threads), "--out", str(OUT / "run"), "--force"]
         for setting in settings:
             command += ["--set", setting]
+        if variant:
+            command += ["--variant", variant]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed(f"{' '.join(command[1:])}: exit code {done.returncode}: {last_line(done.stderr)}")
@@ -196,6 +199,24 @@ class Bench:
             "timeouts": runs[0]["timeouts"],
         }
 
+    def deflection(self):
+        """Runs of both schemes in turn, and the micro-benchmark."""
+        runs = {"ecmp": [], "canary": []}
+        for _ in range(self.options.rounds):
+            for variant, summaries in runs.items():
+                summaries.append(self.millpond("canary320", variant=variant))
+        row = {variant: median_mhops(summaries) for variant, summaries in runs.items()}
+        row["ratio"] = row["canary"] / row["ecmp"]
+        row["deflected"] = runs["canary"][0]["packets"]["deflected"]
+        row["packet_hops"] = runs["canary"][0]["run"]["packet_hops"]
+        program = Path("target/release/examples/decision")
+        if program.exists():
+            done = subprocess.run([program], capture_output=True, text=True)
+            row["decision"] = done.stdout if done.returncode == 0 else None
+        else:
+            note("  decision skipped: it is not built (cargo build --release -p millpond-core --example decision)")
+        return row
+
     def threads(self, scenario, settings):
         """One and two threads in turn; alone, then with one core kept busy."""
         row = {"same_results": True}
@@ -249,6 +270,7 @@ class Bench:
             "speed": {case.name: self.guarded(f"speed: {case.name}", self.speed, case) for case in chosen},
             "ports": {},
             "hard": self.guarded("hard: hard320", self.hard),
+            "deflection": self.guarded("deflection: canary320", self.deflection),
             "threads": {},
             "instructions": {},
         }
@@ -424,6 +446,15 @@ def report(results):
         [("", 18), ("fast", 10), ("general", 10), ("same results", 15), ("KB/host", 10)],
         rows,
     )
+    if results["deflection"]:
+        row = results["deflection"]
+        table(
+            "Deflection, Mhop/s on one thread",
+            [("", 18), ("ECMP", 10), ("Canary", 10), ("ratio", 10), ("deflected", 14), ("hops", 14)],
+            [["canary320", row["ecmp"], row["canary"], row["ratio"], row["deflected"], row["packet_hops"]]],
+        )
+        if row.get("decision"):
+            print(f"\nOne decision of a switch\n{row['decision'].rstrip()}")
     table(
         "Two threads, Mhop/s: alone, and with one core kept busy",
         [("", 18), *[("one", 9), ("two", 9), ("speed-up", 10)], *[("busy: one", 12), ("two", 9), ("speed-up", 10)]]
