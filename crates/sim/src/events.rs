@@ -2,11 +2,12 @@
 //!
 //! Near events lie in buckets of a power of two picoseconds (a slab of nodes, a list a bucket, a bit for each bucket
 //! that is not empty); the bucket that is due is sorted and served from its end; what lies beyond the wheel waits in a
-//! sorted set, from which a timer that is no longer wanted can be taken back. The structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
+//! sorted set, and what is later still in [`Distant`]; from both a timer that is no longer wanted can be taken back. The structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
 //!
 //! Invariant: events leave in the order of `(time, key)`, and a key says class, source and sequence, so the order does
 //! not depend on when or by whom an event was inserted.
 
+use crate::distant::Distant;
 use millpond_core::Time;
 use std::collections::BTreeSet;
 
@@ -107,6 +108,8 @@ pub struct EventQueue {
     /// Beyond the wheel. A set, so that timers of connections that have ended do not stay until they would have fired:
     /// with short flows and long timeouts they would be most of a run's memory.
     far: BTreeSet<Event>,
+    /// Beyond those.
+    distant: Distant,
     len: usize,
 }
 
@@ -122,6 +125,7 @@ impl EventQueue {
             heads: Box::new([END; BUCKETS]),
             occupied: [0; WORDS],
             far: BTreeSet::new(),
+            distant: Distant::default(),
             len: 0,
         }
     }
@@ -146,7 +150,8 @@ impl EventQueue {
         } else if bucket - self.cursor < BUCKETS as u64 {
             self.link(bucket, (at, key));
         } else {
-            let is_new = self.far.insert((at, key));
+            let event = (at, key);
+            let is_new = if self.distant.covers(at) { self.distant.insert(event) } else { self.far.insert(event) };
             debug_assert!(is_new, "an event is scheduled once");
         }
     }
@@ -154,9 +159,9 @@ impl EventQueue {
     /// Takes back an event that was pushed and has not been popped, if it is still beyond the wheel. What is nearer stays,
     /// and whoever it is for must not mind.
     pub fn cancel(&mut self, at: Time, key: Key) {
-        if self.far.remove(&(at, key)) {
-            self.len -= 1;
-        }
+        let event = (at, key);
+        let was_here = if self.distant.covers(at) { self.distant.remove(&event) } else { self.far.remove(&event) };
+        self.len -= usize::from(was_here);
     }
 
     /// Takes the first event if it is before `end`.
@@ -190,7 +195,7 @@ impl EventQueue {
             first
         });
         let far = self.far.first().map(|event| event.0);
-        near.into_iter().chain(far).min()
+        near.into_iter().chain(far).min().or_else(|| self.distant.first())
     }
 
     #[inline]
@@ -245,6 +250,13 @@ impl EventQueue {
     /// Makes the next bucket due, unless it begins at `end` or later. Says whether there is anything due.
     fn advance(&mut self, end: Time) -> bool {
         let near = self.next_bucket();
+        if near.is_none() && self.far.is_empty() {
+            let Some(begins) = self.distant.begins() else { return false };
+            if begins >= end {
+                return false;
+            }
+            self.distant.pass(begins, |event| drop(self.far.insert(event)));
+        }
         let far = self.far.first().map(|event| event.0.as_ps() >> self.shift);
         let bucket = match (near, far) {
             (Some(n), Some(f)) => n.min(f),
@@ -268,6 +280,9 @@ impl EventQueue {
                 node = next;
             }
         }
+        let reach =
+            Time::from_ps(bucket << self.shift).saturating_add(Time::from_ps((BUCKETS as u64 + 1) << self.shift));
+        self.distant.pass(reach, |event| drop(self.far.insert(event)));
         // What has come within the wheel's reach leaves the set.
         while let Some(&event) = self.far.first() {
             let its = event.0.as_ps() >> self.shift;
@@ -288,8 +303,6 @@ impl EventQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::cmp::Reverse;
-    use std::collections::BinaryHeap;
 
     #[test]
     fn a_cancelled_event_leaves_nothing_behind() {
@@ -314,34 +327,41 @@ mod tests {
     proptest! {
         /// The wheel serves exactly as a sorted list would, whatever is pushed while it is served.
         #[test]
-        fn equals_a_binary_heap(
+        fn equals_a_sorted_set(
             width in 1u64..5_000,
             steps in prop::collection::vec((0u64..2_000_000, 0u32..8, any::<bool>()), 1..400),
         ) {
             let mut wheel = EventQueue::new(Time::from_ps(width));
-            let mut heap = BinaryHeap::new();
+            let mut model = BTreeSet::new();
             let mut now = Time::ZERO;
             for (i, (gap, source, pop)) in steps.into_iter().enumerate() {
-                // Gaps of all sizes: most near, some far beyond the wheel.
-                let at = now + Time::from_ps(if source == 0 { gap * 1_000 } else { gap >> (source * 2) });
+                // Gaps of all sizes: most near, some far beyond the wheel, some distant.
+                let at = now + Time::from_ps([gap * 1_000, gap * 100_000].get(source as usize).copied().unwrap_or(gap >> (source * 2)));
                 let key = Key::new(Class::Arrival, source, i as u32);
                 wheel.push(at, key);
-                heap.push(Reverse((at, key)));
-                prop_assert_eq!(wheel.next_time(), heap.peek().map(|e| e.0.0));
+                model.insert((at, key));
+                if gap % 3 == 0 {
+                    // What is near may stay.
+                    wheel.cancel(at, key);
+                    if wheel.len() < model.len() {
+                        model.remove(&(at, key));
+                    }
+                }
+                prop_assert_eq!((wheel.len(), wheel.next_time()), (model.len(), model.first().map(|e| e.0)));
                 if pop {
                     let end = now + Time::from_ps(gap);
                     while let Some(event) = wheel.pop_before(end) {
-                        prop_assert_eq!(Some(Reverse(event)), heap.pop());
+                        prop_assert_eq!(Some(event), model.pop_first());
                         now = event.0;
                     }
-                    prop_assert!(heap.peek().is_none_or(|e| e.0.0 >= end));
+                    prop_assert!(model.first().is_none_or(|e| e.0 >= end));
                     now = now.max(end);
                 }
             }
             while let Some(event) = wheel.pop_before(Time::MAX) {
-                prop_assert_eq!(Some(Reverse(event)), heap.pop());
+                prop_assert_eq!(Some(event), model.pop_first());
             }
-            prop_assert!(heap.is_empty() && wheel.is_empty());
+            prop_assert!(model.is_empty() && wheel.is_empty());
         }
     }
 }

@@ -18,6 +18,7 @@
 pub mod audit;
 pub mod barrier;
 pub mod build;
+mod distant;
 pub mod events;
 pub mod fabric;
 pub mod flight;
