@@ -4,7 +4,8 @@
 //! neighbour there by the ordinary routes, and only its TTL keeps it from going round for ever. Candidates are the ports
 //! that lead to other switches, the one by which the packet came included; never those to hosts.
 //!
-//! Invariant: a packet is deflected at most once a switch that it crosses, and never to a host.
+//! Invariant: a packet is never deflected to a host, and at its arrival at a switch at most once. Under Vertigo one that
+//! waits where it was deflected to can later be displaced from there, and so go elsewhere again at the same switch.
 
 mod canary;
 mod canary_pisa;
