@@ -1,10 +1,10 @@
 //! Composition: what each chosen mechanism assumes of the path, and which other one takes it away.
 //!
 //! It warns and never forbids: to see the damage is a use of the tool. A need that one mechanism breaks and another
-//! restores is not a warning.
+//! restores is not a warning, nor is one that the mechanism's own parameters have taken away.
 
 use crate::settings::{NicChoice, Settings};
-use millpond_core::registry::{About, Choice};
+use millpond_core::registry::{About, Choice, PathProperty};
 
 /// A mechanism that a scenario has chosen.
 #[derive(Clone, Copy, Debug)]
@@ -15,16 +15,24 @@ pub struct Chosen {
     pub kind: &'static str,
     /// What it says of itself.
     pub about: &'static About,
+    /// Of what it needs, what it can do without as its parameters are.
+    pub spares: &'static [PathProperty],
 }
 
 fn of<C: Choice>(choice: &C) -> Chosen {
-    Chosen { place: C::place().path, kind: choice.kind(), about: choice.about() }
+    Chosen { place: C::place().path, kind: choice.kind(), about: choice.about(), spares: &[] }
+}
+
+/// A transport for which duplicate acknowledgements never mean loss does not take reordering for it.
+fn transport(s: &Settings) -> Chosen {
+    let patient = s.transport.dupack_threshold.is_none();
+    Chosen { spares: if patient { &[PathProperty::FifoPerFlow] } else { &[] }, ..of(&s.transport_kind) }
 }
 
 /// All mechanisms of a scenario, along the packet's path.
 pub fn chosen(s: &Settings) -> Vec<Chosen> {
     let mut list = vec![
-        of(&s.transport_kind),
+        transport(s),
         of(&s.importance),
         of(&s.rank),
         of(&s.ordering),
@@ -51,7 +59,7 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
 pub fn check(chosen: &[Chosen], multipath: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for needy in chosen {
-        for need in needy.about.needs {
+        for need in needy.about.needs.iter().filter(|need| !needy.spares.contains(need)) {
             if chosen.iter().any(|c| c.about.restores.contains(need)) {
                 continue;
             }
@@ -75,7 +83,6 @@ pub fn check(chosen: &[Chosen], multipath: bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_core::registry::PathProperty;
 
     const TCP: About =
         About { summary: "", source: "", needs: &[PathProperty::FifoPerFlow], breaks: &[], restores: &[] };
@@ -86,9 +93,9 @@ mod tests {
 
     #[test]
     fn a_broken_need_is_named_unless_restored_or_without_effect() {
-        let tcp = Chosen { place: "transport", kind: "newreno", about: &TCP };
-        let spray = Chosen { place: "switch.path", kind: "spray", about: &SPRAY };
-        let order = Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER };
+        let tcp = Chosen { place: "transport", kind: "newreno", about: &TCP, spares: &[] };
+        let spray = Chosen { place: "switch.path", kind: "spray", about: &SPRAY, spares: &[] };
+        let order = Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER, spares: &[] };
         let warnings = check(&[tcp, spray], true);
         assert_eq!(warnings.len(), 1);
         assert!(
@@ -97,5 +104,22 @@ mod tests {
         assert!(check(&[tcp, spray, order], true).is_empty());
         assert!(check(&[tcp, spray], false).is_empty());
         assert!(check(&[tcp], true).is_empty());
+        let patient = Chosen { spares: &[PathProperty::FifoPerFlow], ..tcp };
+        assert!(check(&[patient, spray], true).is_empty());
+        assert_eq!(check(&[patient, tcp, spray], true).len(), 1, "who spares a need spares nobody else's");
+    }
+
+    #[test]
+    fn a_transport_that_only_its_timer_tells_of_loss_spares_order() {
+        let warnings = |threshold: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\n[switch]\npath = {{ kind = \"spray\" }}\n\
+                 [transport]\ndupack-threshold = {threshold}\n[[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+            );
+            crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
+        };
+        assert!(warnings("3").iter().any(|w| w.contains("fifo-per-flow")));
+        assert!(warnings("50").iter().any(|w| w.contains("fifo-per-flow")), "a raised one is still one");
+        assert_eq!(warnings("\"off\""), Vec::<String>::new());
     }
 }
