@@ -150,7 +150,8 @@ impl Pipe {
                 assert!(self.sender.in_flight() <= self.sender.cwnd() + extra);
                 assert!(self.highest - self.sender.acked() <= self.cfg.window_limit);
                 let end = self.highest == self.sender.written();
-                assert!(end || out.len.is_multiple_of(self.cfg.mss), "whole segments");
+                let whole = end || out.len.is_multiple_of(self.cfg.mss) || !self.cfg.silly_window_avoidance;
+                assert!(whole, "whole segments");
             } else {
                 assert!(out.len <= self.cfg.mss && out.seq + u64::from(out.len) <= self.highest);
             }
@@ -473,6 +474,121 @@ fn buffers_limit_what_is_in_flight() {
     assert!(pipe.sender.cwnd() <= 34 * MSS, "a window that does not limit does not grow");
 }
 
+/// The same without validation: the window counts what was acknowledged, whether or not it is what limits.
+#[test]
+fn without_validation_a_window_grows_beyond_the_receivers() {
+    let mut pipe = Pipe::new(newreno(|p| {
+        p.receive_buffer = Some(millpond_core::Bytes(16 * MSS + 500));
+        p.window_validation = false;
+    }));
+    pipe.write(200);
+    pipe.finish();
+    assert_eq!(pipe.by_round(5), [10, 16, 16, 16, 16], "what is sent is the same");
+    assert_eq!(pipe.sender.cwnd(), (10 + 200) * MSS);
+}
+
+#[test]
+fn silly_window_avoidance_waits_for_room_for_a_segment_and_without_it_any_room_is_filled() {
+    for avoid in [true, false] {
+        let cfg = newreno(|p| {
+            (p.initial_window, p.receive_buffer) = (20, Some(millpond_core::Bytes(10 * MSS + 300)));
+            p.silly_window_avoidance = avoid;
+        });
+        let mut s = Sender::established(&cfg);
+        s.write(Time::ZERO, 1000 * MSS);
+        // Acknowledged so far, and what is sent then: room of 800 bytes is none, 1,600 bytes are room for one.
+        let expected: [(u64, &[u32]); 3] = match avoid {
+            true => [(0, &[10_000]), (500, &[]), (1300, &[1000])],
+            false => [(0, &[10_000, 300]), (500, &[500]), (1300, &[800])],
+        };
+        for (acked, expected) in expected {
+            let ack = AckIn { ack: acked, ece: false, sack: None, stamp: Time::ZERO, hops: 1 };
+            s.on_ack(Time::from_us(80), &ack, &cfg);
+            let sent = std::iter::from_fn(|| s.poll_send(Time::from_us(80), 65_536, &cfg));
+            assert_eq!(sent.map(|out| out.len).collect::<Vec<_>>(), expected, "{acked} acknowledged");
+        }
+    }
+}
+
+/// Two holes in one window. NewReno sends the second again as soon as the first is filled; Reno has ended its recovery by
+/// then, and wants three duplicates more, which cut the window once more, or the timer.
+#[test]
+fn reno_leaves_the_second_hole_of_a_window_to_new_duplicates_or_the_timer() {
+    let repaired_first = |fast_recovery| {
+        let cfg = newreno(|p| (p.sack, p.limited_transmit, p.fast_recovery) = (false, false, fast_recovery));
+        let mut s = in_flight(&cfg, 10);
+        for _ in 0..2 {
+            ack(&mut s, &cfg, 0, false, &[]);
+            assert_eq!(poll(&mut s, &cfg), []);
+        }
+        ack(&mut s, &cfg, 0, false, &[]);
+        assert_eq!(poll(&mut s, &cfg), [(0, 1, true)]);
+        assert_eq!((s.cwnd(), s.ssthresh()), (8 * MSS, 5 * MSS));
+        ack(&mut s, &cfg, 3, false, &[]);
+        (cfg, s)
+    };
+    let (cfg, mut s) = repaired_first(FastRecovery::NewReno);
+    assert_eq!(poll(&mut s, &cfg), [(3, 1, true)], "RFC 6582: a partial ACK shows the next hole");
+    assert_eq!((s.retransmitted, s.timeouts, s.ssthresh()), (2, 0, 5 * MSS));
+
+    let (cfg, mut s) = repaired_first(FastRecovery::Reno);
+    assert_eq!(s.cwnd(), 5 * MSS, "RFC 5681 §3.2 (6): deflated to ssthresh");
+    assert_eq!(poll(&mut s, &cfg), [], "seven segments are in flight");
+    for _ in 0..2 {
+        ack(&mut s, &cfg, 3, false, &[]);
+        assert_eq!(poll(&mut s, &cfg), []);
+    }
+    ack(&mut s, &cfg, 3, false, &[]);
+    assert_eq!(poll(&mut s, &cfg), [(3, 1, true)]);
+    assert_eq!((s.retransmitted, s.timeouts, s.ssthresh()), (2, 0, 5 * MSS / 2), "cut again");
+
+    let (cfg, mut s) = repaired_first(FastRecovery::Reno);
+    poll(&mut s, &cfg);
+    s.on_timer(s.deadline(), &cfg);
+    assert_eq!(poll(&mut s, &cfg), [(3, 1, true)]);
+    assert_eq!((s.retransmitted, s.timeouts), (2, 1));
+}
+
+/// One loss a window is the same to both; with SACK, RFC 6675 repairs all losses whatever the key says.
+#[test]
+fn reno_repairs_one_hole_as_newreno_does_and_sack_has_its_own_way() {
+    for sack in [false, true] {
+        let repairs = |fast_recovery| {
+            let cfg = newreno(|p| (p.sack, p.fast_recovery) = (sack, fast_recovery));
+            let mut pipe = Pipe::losing(cfg, if sack { &[10, 13, 16] } else { &[13] });
+            pipe.write(60);
+            pipe.finish();
+            (pipe.again(), pipe.sender.timeouts, pipe.sender.ssthresh())
+        };
+        let expected = if sack { vec![(2, 10), (2, 13), (2, 16)] } else { vec![(2, 13)] };
+        for (again, timeouts, _) in [repairs(FastRecovery::Reno), repairs(FastRecovery::NewReno)] {
+            assert_eq!((again, timeouts), (expected.clone(), 0));
+        }
+        assert!(!sack || repairs(FastRecovery::Reno).2 == repairs(FastRecovery::NewReno).2);
+    }
+}
+
+#[test]
+fn an_echo_that_cuts_nothing_grows_the_window_only_where_it_is_told_to() {
+    for growth in [false, true] {
+        let kind = TransportKind::Dctcp(DctcpParams { dctcp_growth_on_echo: growth, ..DctcpParams::default() });
+        let cfg = config_of(kind, |p| (p.mss, p.handshake) = (Some(MSS as u32), false));
+        let mut s = in_flight(&cfg, 10);
+        ack(&mut s, &cfg, 1, false, &[]); // ends the first observation; the second ends beyond what is sent by now
+        assert_eq!(s.cwnd(), 11 * MSS);
+        ack(&mut s, &cfg, 2, true, &[]);
+        assert_eq!(s.cwnd(), if growth { 12 * MSS } else { 11 * MSS });
+        ack(&mut s, &cfg, 3, false, &[]);
+        assert_eq!(s.cwnd(), if growth { 13 * MSS } else { 12 * MSS }, "others grow it in any case");
+        // The echo is answered all the same, at the window's end.
+        for n in 4..=11 {
+            poll(&mut s, &cfg);
+            ack(&mut s, &cfg, n, false, &[]);
+        }
+        assert!(s.alpha().unwrap() < 1.0 && s.ssthresh() < u64::MAX, "{:?}", s.alpha());
+    }
+}
+
 #[test]
 fn rfc8257_every_window_with_marks_is_cut_once_and_others_never() {
     let mut pipe = Pipe::new(dctcp(|_| ()));
@@ -724,8 +840,9 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
             })
         }),
         any::<bool>().prop_map(|ecn| TransportKind::Cubic(CubicParams { cubic_ecn: ecn, ..CubicParams::default() })),
-        (any::<bool>(), any::<bool>()).prop_map(|(latch, first)| {
+        (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(latch, first, growth)| {
             TransportKind::Dctcp(DctcpParams {
+                dctcp_growth_on_echo: growth,
                 dctcp_echo: if latch { DctcpEcho::Latch } else { DctcpEcho::Precise },
                 dctcp_reduce: if first { DctcpReduce::FirstMark } else { DctcpReduce::WindowEnd },
                 ..DctcpParams::default()
@@ -736,9 +853,14 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
 
 fn any_params() -> impl Strategy<Value = TransportParams> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let released = (any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
-    (flags, numbers).prop_map(|((sack, limited, handshake, fixed, restart), (delayed, iw, threshold, buffer))| {
+    (flags, released, numbers).prop_map(|(flags, (reno, validation, avoidance), (delayed, iw, threshold, buffer))| {
+        let (sack, limited, handshake, fixed, restart) = flags;
         TransportParams {
+            fast_recovery: if reno { FastRecovery::Reno } else { FastRecovery::NewReno },
+            window_validation: validation,
+            silly_window_avoidance: avoidance,
             mss: Some(MSS as u32),
             sack,
             limited_transmit: limited,
