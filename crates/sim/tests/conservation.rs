@@ -37,11 +37,46 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"ecn\", threshold-packets = 3 }",
         "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
     ]);
-    let queue = prop::sample::select(vec!["fifo", "strict-priority"]);
-    let path = prop::sample::select(vec!["ecmp", "balanced", "spray"]);
-    (buffer, marking, queue, path).prop_map(|(buffer, marking, queue, path)| {
+    let path = prop::sample::select(vec!["ecmp", "balanced", "spray", "power-of-n"]);
+    (buffer, marking, path, deflection()).prop_map(|(buffer, marking, path, deflection)| {
+        format!("buffer = {buffer}\nmarking = {marking}\npath = {{ kind = \"{path}\" }}\n{deflection}")
+    })
+}
+
+/// Who is admitted, who is served next, who goes elsewhere, and how fresh is what is known of it.
+fn deflection() -> impl Strategy<Value = String> {
+    let pairs = prop::sample::select(vec![
+        ("fifo", "{ kind = \"none\" }"),
+        ("strict-priority", "{ kind = \"none\" }"),
+        ("sp-pifo", "{ kind = \"none\" }"),
+        ("srpt", "{ kind = \"none\" }"),
+        ("srpt", "{ kind = \"vertigo\" }"),
+        ("fifo", "{ kind = \"dibs\" }"),
+        ("fifo", "{ kind = \"simple\" }"),
+        ("fifo", "{ kind = \"canary\" }"),
+        ("strict-priority", "{ kind = \"canary\", mark = true, artifact-quirks = true }"),
+        ("fifo", "{ kind = \"canary-pisa\", cells = 100 }"),
+    ]);
+    let admission = prop::sample::select(vec![
+        "{ kind = \"drop-tail\" }",
+        "{ kind = \"drop-tail\" }",
+        "{ kind = \"aifo\", sample-period = 2 }",
+        "{ kind = \"distribution\" }",
+        "{ kind = \"distribution\", mean = \"ewma\" }",
+        "{ kind = \"last-packet\", threshold = \"3KB\" }",
+        "{ kind = \"probabilistic\", min-threshold = \"2KB\", burst-headroom = 0.2 }",
+        "{ kind = \"red\", min-threshold = \"3KB\", max-threshold = \"9KB\" }",
+        "{ kind = \"wred\", min-threshold = \"2KB\", max-threshold = \"12KB\", weight = 0.1 }",
+    ]);
+    let occupancy = prop::sample::select(vec![
+        "{ kind = \"exact\" }",
+        "{ kind = \"exact\" }",
+        "{ kind = \"refreshed\", period = \"3us\" }",
+        "{ kind = \"refreshed\", period = \"700ns\", written-at = \"departures\" }",
+    ]);
+    (pairs, admission, occupancy).prop_map(|((queue, deflection), admission, occupancy)| {
         format!(
-            "buffer = {buffer}\nmarking = {marking}\nqueue = {{ kind = \"{queue}\" }}\npath = {{ kind = \"{path}\" }}"
+            "queue = {{ kind = \"{queue}\" }}\ndeflection = {deflection}\nadmission = {admission}\noccupancy = {occupancy}"
         )
     })
 }
@@ -51,12 +86,19 @@ fn transport() -> impl Strategy<Value = String> {
     let rto = prop::sample::select(vec!["min-rto = \"300us\"", "min-rto = \"1ms\"", "fixed-rto = \"500us\""]);
     let window = prop::sample::select(vec![1, 2, 10, 40]);
     let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);
-    (kind, any::<(bool, bool, bool)>(), rto, window, 1..4u32, threshold).prop_map(
-        |(kind, (handshake, sack, limited), rto, window, delayed, threshold)| {
+    let edge = prop::sample::select(vec![
+        "",
+        "fast-recovery = \"reno\"\nwindow-validation = false\nsilly-window-avoidance = false\nreceive-buffer = 20001",
+        "rank = { kind = \"remaining-bytes\", idle = \"100us\" }",
+        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }",
+        "rank = { kind = \"attained-service\" }\nordering = { kind = \"timeout\" }",
+    ]);
+    (kind, any::<(bool, bool, bool)>(), rto, window, 1..4u32, threshold, edge).prop_map(
+        |(kind, (handshake, sack, limited), rto, window, delayed, threshold, edge)| {
             format!(
                 "kind = \"{kind}\"\nhandshake = {handshake}\nsack = {sack}\nlimited-transmit = {limited}\n{rto}\n\
                  initial-rto = \"1ms\"\ninitial-window = {window}\ndelayed-ack = {delayed}\n\
-                 delayed-ack-timeout = \"100us\"\ndupack-threshold = {threshold}"
+                 delayed-ack-timeout = \"100us\"\ndupack-threshold = {threshold}\n{edge}"
             )
         },
     )
@@ -132,7 +174,8 @@ fn holds(text: &str) {
         assert!(flow.start <= outcome.simulated);
         assert!(flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated));
         // A flow that is sprayed over slow fabric links may use several at once: then one path's time is no bound.
-        let sprayed = text.contains("kind = \"spray\"");
+        let several = ["spray", "power-of-n", "dibs", "simple", "vertigo", "canary"];
+        let sprayed = several.iter().any(|kind| text.contains(kind));
         assert!(sprayed || flow.slowdown().is_none_or(|slowdown| slowdown > 0.999_999), "faster than alone: {flow:?}");
     }
     let numbers: BTreeSet<(u32, millpond_core::Time)> = records.flows.iter().map(|f| (f.flow, f.start)).collect();
@@ -150,7 +193,7 @@ fn holds(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_small_network_conserves_its_packets(text in scenario()) {

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{fingerprint, plan, simulate};
+use millpond_core::counters::DropReason;
 
 /// Everything on at once: failures with and without detection, captures, samples, probes.
 const EVERYTHING: &str = r#"
@@ -162,6 +163,94 @@ const EDGE: &str = r#"
     connections = 1
 "#;
 
+/// Bursts for ports that hold a quarter of them, so that packets go elsewhere.
+const DEFLECTION: &str = r#"
+    name = "identity-deflection"
+    duration = "2ms"
+    seed = 13
+    [topology]
+    kind = "leaf-spine"
+    leaves = 4
+    spines = 3
+    hosts-per-leaf = 6
+    host-link = { rate = "10Gbps", delay = "1us" }
+    fabric-link = { rate = "10Gbps", delay = "2us" }
+    [switch]
+    buffer = { kind = "per-port", size = "40KB" }
+    marking = { kind = "ecn", threshold-packets = 10 }
+    [transport]
+    kind = "dctcp"
+    min-rto = "300us"
+    [capture]
+    queues = "7us"
+    pcap = ["host3", "leaf0:6"]
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.5
+    [[traffic]]
+    name = "incast"
+    kind = "incast"
+    degree = 14
+    response = "20KB"
+    rate = 5000
+"#;
+
+/// What a variant of [`DEFLECTION`] sets.
+type Set = &'static [(&'static str, &'static str)];
+
+/// What mechanisms that go by rank and reorder have in common.
+const RANKED: Set = &[
+    ("switch.path.kind", "power-of-n"),
+    ("transport.rank.kind", "remaining-bytes"),
+    ("transport.rank.idle", "100us"),
+    ("transport.ordering.kind", "timeout"),
+    ("transport.ordering.timeout", "60us"),
+];
+const AIFO: Set = &[
+    ("switch.admission.kind", "aifo"),
+    ("switch.admission.burst-headroom", "0.9"),
+    ("switch.admission.sample-period", "20"),
+];
+const CANARY: Set = &[("switch.deflection.kind", "canary")];
+const STALE: Set = &[("switch.occupancy.kind", "refreshed"), ("switch.occupancy.period", "3us")];
+
+const LOW: (&str, &str) = ("switch.admission.min-threshold", "8KB");
+const FRESH: (&str, &str) = ("switch.admission.weight", "0.1");
+const HIGH: (&str, &str) = ("switch.admission.max-threshold", "24KB");
+
+/// The variants: a name, and their sets.
+const DEFLECTIONS: &[(&str, &[Set])] = &[
+    ("canary, aifo", &[RANKED, AIFO, CANARY]),
+    ("canary, aifo, quirks", &[RANKED, AIFO, CANARY, &[("switch.deflection.artifact-quirks", "true")]]),
+    ("vertigo, srpt", &[RANKED, &[("switch.queue.kind", "srpt"), ("switch.deflection.kind", "vertigo")]]),
+    ("dibs", &[&[("switch.deflection.kind", "dibs"), ("transport.dupack-threshold", "off")]]),
+    ("simple, stale", &[STALE, &[("switch.deflection.kind", "simple"), ("transport.dupack-threshold", "off")]]),
+    ("canary, stale", &[RANKED, AIFO, CANARY, STALE]),
+    (
+        "canary-pisa, departures",
+        &[
+            RANKED,
+            &[("switch.deflection.kind", "canary-pisa"), ("switch.deflection.cells", "500")],
+            &[("switch.occupancy.kind", "refreshed"), ("switch.occupancy.written-at", "departures")],
+        ],
+    ),
+    ("distribution", &[RANKED, CANARY, &[("switch.admission.kind", "distribution")]]),
+    (
+        "distribution by ewma, stale",
+        &[RANKED, CANARY, STALE, &[("switch.admission.kind", "distribution"), ("switch.admission.mean", "ewma")]],
+    ),
+    ("aifo and sp-pifo without deflection", &[AIFO, &[RANKED[1], ("switch.queue.kind", "sp-pifo")]]),
+    ("red", &[CANARY, &[("switch.admission.kind", "red"), LOW, HIGH, FRESH]]),
+    ("wred, stale", &[RANKED, CANARY, STALE, &[("switch.admission.kind", "wred"), LOW, HIGH, FRESH]]),
+    ("probabilistic", &[RANKED, CANARY, &[("switch.admission.kind", "probabilistic"), LOW]]),
+    (
+        "last-packet",
+        &[RANKED, CANARY, &[("switch.admission.kind", "last-packet"), ("switch.admission.threshold", "8KB")]],
+    ),
+];
+
 /// Equal, or where they first are not.
 fn assert_same(a: &str, b: &str, what: &str) {
     let differs = a.bytes().zip(b.bytes()).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
@@ -197,6 +286,44 @@ fn the_kind_of_port_does_not_change_a_result() {
     }
 }
 
+/// Each mechanism that decides who goes where, or who may stay: for threads, partitions and ports; and the audit holds.
+#[test]
+fn deflection_is_as_deterministic() {
+    for (name, sets) in DEFLECTIONS {
+        let with = |more: &[(&str, &str)]| {
+            let set: Vec<(&str, &str)> = sets.iter().flat_map(|set| set.iter()).chain(more).copied().collect();
+            plan(DEFLECTION, &set)
+        };
+        let one = fingerprint(&with(&[]), 1);
+        for threads in [2, 3] {
+            assert_same(&one, &fingerprint(&with(&[]), threads), &format!("{name}: {threads} threads"));
+        }
+        assert_same(&one, &fingerprint(&with(&[("engine.partitions", "one")]), 1), &format!("{name}: one partition"));
+        assert_same(&one, &fingerprint(&with(&[("engine.ports", "general")]), 2), &format!("{name}: general ports"));
+    }
+}
+
+/// What is compared above is there.
+#[test]
+fn deflection_does_something() {
+    let mut seen_before = std::collections::BTreeSet::new();
+    for (name, sets) in DEFLECTIONS {
+        let set: Vec<(&str, &str)> = sets.iter().flat_map(|set| set.iter()).copied().collect();
+        let (outcome, records) = simulate(&plan(DEFLECTION, &set), 2);
+        let dropped = |reason: DropReason| outcome.audit.dropped[reason as usize].packets;
+        let counts = (outcome.deflected, outcome.audit.hops, DropReason::ALL.map(dropped));
+        println!("{name}: {counts:?}");
+        assert!(seen_before.insert(counts), "{name} is as another");
+        let deflects = set.iter().any(|(key, _)| *key == "switch.deflection.kind");
+        assert!(if deflects { outcome.deflected > 100 } else { outcome.deflected == 0 }, "{name}");
+        let seen = |p: &millpond_core::Packet| p.has(millpond_core::packet::flags::DEFLECTED);
+        assert_eq!(records.packets.iter().any(|p| seen(&p.packet)), deflects, "{name}");
+        assert!(!name.contains("stale") || dropped(DropReason::OverflowStale) > 0, "{name}");
+        assert!(!name.contains("aifo") || dropped(DropReason::Early) + dropped(DropReason::NoDeflection) > 0, "{name}");
+        assert!(records.queues.len() > 100 && !records.flows.is_empty(), "{name}");
+    }
+}
+
 #[test]
 fn seeds_change_a_result() {
     let a = fingerprint(&plan(LEAF_SPINE, &[]), 1);
@@ -206,7 +333,7 @@ fn seeds_change_a_result() {
 #[test]
 fn everything_at_once_happens() {
     let (outcome, records) = simulate(&plan(EVERYTHING, &[]), 2);
-    assert!(outcome.audit.dropped[millpond_core::counters::DropReason::LinkDown as usize].packets > 100);
+    assert!(outcome.audit.dropped[DropReason::LinkDown as usize].packets > 100);
     assert!(records.rtts.len() > 300, "{}", records.rtts.len());
     assert!(records.queues.len() > 300, "{}", records.queues.len());
     for tap in 0..4 {
