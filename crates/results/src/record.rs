@@ -62,7 +62,7 @@ pub struct FlowRecord {
     pub retransmitted: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Data packets that arrived behind a later one.
+    /// Data packets that arrived before an earlier one, which was late or lost.
     pub out_of_order: u32,
     /// How often the path changed between two packets.
     pub path_changes: u32,

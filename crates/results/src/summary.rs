@@ -236,7 +236,7 @@ pub struct Packets {
     pub deflected: u64,
     /// Data packets sent again.
     pub retransmitted: u64,
-    /// Data packets that arrived behind a later one.
+    /// Data packets that arrived before an earlier one, which was late or lost.
     pub out_of_order: u64,
 }
 
@@ -302,7 +302,7 @@ pub struct Totals {
     pub deflected: u64,
     /// Data packets sent again.
     pub retransmitted: u64,
-    /// Data packets that arrived behind a later one.
+    /// Data packets that arrived before an earlier one, which was late or lost.
     pub out_of_order: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,

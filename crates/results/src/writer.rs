@@ -62,7 +62,7 @@ const FLOW_COLUMNS: [Column<'static>; 14] = [
     ("slowdown", Of::OptionalF64, "fct_us over that of the same flow alone in the empty network"),
     ("retransmitted", Of::U32, "data packets sent again"),
     ("timeouts", Of::U32, "retransmission timeouts"),
-    ("out_of_order", Of::U32, "data packets that arrived behind a later one"),
+    ("out_of_order", Of::U32, "data packets that arrived before an earlier one, late or lost"),
     ("path_changes", Of::U32, "how often the path changed between two packets"),
     ("query", Of::OptionalU32, "the query that it answers"),
 ];

@@ -120,7 +120,7 @@ pub struct HostCounters {
     pub retransmitted: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Data packets that arrived behind a later one.
+    /// Data packets that arrived before an earlier one, which was late or lost.
     pub out_of_order: u64,
     /// Application bytes delivered in the measured time.
     pub measured_bytes: u64,
