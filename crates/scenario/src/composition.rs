@@ -114,7 +114,8 @@ mod tests {
         let warnings = |threshold: &str| {
             let text = format!(
                 "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\n[switch]\npath = {{ kind = \"spray\" }}\n\
-                 [transport]\ndupack-threshold = {threshold}\n[[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+                 [transport]\ndupack-threshold = {threshold}\n\
+                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
             );
             crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
         };
