@@ -3,8 +3,9 @@
 //! Growth is NewReno's, and so is the answer to loss (§3.4). An ACK with an echo does not grow the window (RFC 3168
 //! §6.1.2). The window's floor is one MSS, that of ssthresh two; the RFC leaves both open.
 //!
-//! Two keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends an observation window,
-//! so alpha never decays without marks, and a loss leaves three quarters of the window instead of a half.
+//! Three keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends an observation window,
+//! so alpha never decays without marks, a loss leaves three quarters of the window instead of a half, and an ACK with the
+//! echo that cuts nothing grows the window.
 //!
 //! Invariant: alpha lies in [0, 1] and changes once an observation window.
 

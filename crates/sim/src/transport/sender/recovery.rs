@@ -1,7 +1,7 @@
 //! What a sender makes of ACKs when something is missing, and of silence: RFC 6675 §5, RFC 6582 §3.2, RFC 5681 §3.1.
 //!
 //! Invariant: a window of data is answered for by one cut, and recovery ends when what was outstanding at its beginning
-//! is acknowledged.
+//! is acknowledged; but Reno's ends with the first new ACK, and the next three duplicates cut again.
 
 use super::{Phase, Sender};
 use crate::transport::congestion::Cause;
