@@ -286,13 +286,14 @@ fn the_kind_of_port_does_not_change_a_result() {
     }
 }
 
-/// Each mechanism that decides who goes where, or who may stay: for threads, partitions and ports; and the audit holds.
+/// Each mechanism that decides who goes where, or who may stay, and with links that fail: for threads, partitions and
+/// ports; and the audit holds.
 #[test]
 fn deflection_is_as_deterministic() {
-    for (name, sets) in DEFLECTIONS {
+    for ((name, sets), text) in DEFLECTIONS.iter().flat_map(|it| [(it, DEFLECTION), (it, EVERYTHING)]) {
         let with = |more: &[(&str, &str)]| {
             let set: Vec<(&str, &str)> = sets.iter().flat_map(|set| set.iter()).chain(more).copied().collect();
-            plan(DEFLECTION, &set)
+            plan(text, &set)
         };
         let one = fingerprint(&with(&[]), 1);
         for threads in [2, 3] {
