@@ -49,12 +49,6 @@ impl Distant {
         at.as_ps() >> SHIFT > self.horizon
     }
 
-    /// Whether there is none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
-    }
-
     /// Puts in an event that belongs here. Says whether it is new.
     pub fn insert(&mut self, event: Event) -> bool {
         self.spans.entry(event.0.as_ps() >> SHIFT).or_default().insert(event)

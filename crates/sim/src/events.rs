@@ -255,7 +255,9 @@ impl EventQueue {
             if begins >= end {
                 return false;
             }
-            self.distant.pass(begins, |event| drop(self.far.insert(event)));
+            self.distant.pass(begins, |event| {
+                self.far.insert(event);
+            });
         }
         let far = self.far.first().map(|event| event.0.as_ps() >> self.shift);
         let bucket = match (near, far) {
@@ -282,7 +284,9 @@ impl EventQueue {
         }
         let reach =
             Time::from_ps(bucket << self.shift).saturating_add(Time::from_ps((BUCKETS as u64 + 1) << self.shift));
-        self.distant.pass(reach, |event| drop(self.far.insert(event)));
+        self.distant.pass(reach, |event| {
+            self.far.insert(event);
+        });
         // What has come within the wheel's reach leaves the set.
         while let Some(&event) = self.far.first() {
             let its = event.0.as_ps() >> self.shift;

@@ -445,7 +445,9 @@ impl Switch {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
         let mut view = View { now, ports, memory, occupancy };
         let packet = &wire.packets()[id];
-        self.deflection.choose(port, &self.fabric_ports, packet, &mut view, &mut self.random)
+        let all = &self.fabric_ports;
+        let candidates = if self.dead.is_empty() { all } else { alive(all, &self.dead, &mut self.alive) };
+        self.deflection.choose(port, candidates, packet, &mut view, &mut self.random)
     }
 
     #[inline]

@@ -116,6 +116,33 @@ fn feed(
     w
 }
 
+/// While there are others: what goes there is lost, and the switch knows it.
+#[test]
+fn nothing_is_deflected_to_a_port_whose_link_is_known_to_be_down() {
+    for kind in DeflectionParams::place().mechanisms.iter().map(|m| m.kind).filter(|kind| *kind != "none") {
+        let setup = Setup {
+            deflection: kind,
+            admission: AdmissionParams::default(),
+            occupancy: OccupancyParams::default(),
+            buffer: bytes(3_000),
+        };
+        let mut s = setup.leaf(false);
+        s.set_alive(4, false);
+        let arrivals = (0..60).map(|i| (0, i % 2, i % 7, 1000, 60)).collect();
+        let mut w = feed(&mut s, &arrivals, |_, _, _, _, _| ());
+        w.advance(&mut s, Time::from_s(1));
+        assert!(s.deflected > 0 && w.sent.iter().all(|sent| sent.0 != 4), "{kind}: {} deflected", s.deflected);
+        s.set_alive(4, true);
+        let now = Time::from_s(2);
+        for i in 0..60 {
+            let id = w.packets.insert(Packet { rank: i % 7, size: 1000, ttl: 60, ..data(i % 4) });
+            s.on_arrival(now, 0, id, &mut w);
+        }
+        w.advance(&mut s, Time::from_s(3));
+        assert!(w.sent.iter().any(|sent| sent.0 == 4), "{kind}: the port is used again");
+    }
+}
+
 fn general(s: &Switch) -> &[GeneralPort] {
     let Ports::General(ports) = &s.ports else { panic!("general ports were asked for") };
     ports
