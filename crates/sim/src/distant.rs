@@ -78,6 +78,11 @@ impl Distant {
         }
     }
 
+    /// Where the first span after the horizon begins.
+    pub fn passed(&self) -> Time {
+        Time::from_ps((self.horizon + 1).checked_mul(1 << SHIFT).unwrap_or(u64::MAX))
+    }
+
     /// Where the first span begins, if there is one.
     pub fn begins(&self) -> Option<Time> {
         self.spans.first_key_value().map(|(number, _)| Time::from_ps(number << SHIFT))

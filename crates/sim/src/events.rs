@@ -110,6 +110,8 @@ pub struct EventQueue {
     far: BTreeSet<Event>,
     /// Beyond those.
     distant: Distant,
+    /// The bucket from which on the wheel reaches into what is distant.
+    pass_at: u64,
     len: usize,
 }
 
@@ -126,6 +128,7 @@ impl EventQueue {
             occupied: [0; WORDS],
             far: BTreeSet::new(),
             distant: Distant::default(),
+            pass_at: 0,
             len: 0,
         }
     }
@@ -247,6 +250,18 @@ impl EventQueue {
         from + (slot as u64).wrapping_sub(from) % BUCKETS as u64
     }
 
+    /// Takes over from [`Distant`] what comes within the wheel's reach from `bucket`, and notes when to ask again.
+    #[cold]
+    fn pass(&mut self, bucket: u64) {
+        let span = Time::from_ps((BUCKETS as u64 + 1) << self.shift);
+        let reach = Time::from_ps(bucket << self.shift).saturating_add(span);
+        let (far, distant) = (&mut self.far, &mut self.distant);
+        distant.pass(reach, |event| {
+            far.insert(event);
+        });
+        self.pass_at = distant.passed().saturating_sub(span).as_ps() >> self.shift;
+    }
+
     /// Makes the next bucket due, unless it begins at `end` or later. Says whether there is anything due.
     fn advance(&mut self, end: Time) -> bool {
         let near = self.next_bucket();
@@ -282,11 +297,9 @@ impl EventQueue {
                 node = next;
             }
         }
-        let reach =
-            Time::from_ps(bucket << self.shift).saturating_add(Time::from_ps((BUCKETS as u64 + 1) << self.shift));
-        self.distant.pass(reach, |event| {
-            self.far.insert(event);
-        });
+        if bucket >= self.pass_at {
+            self.pass(bucket);
+        }
         // What has come within the wheel's reach leaves the set.
         while let Some(&event) = self.far.first() {
             let its = event.0.as_ps() >> self.shift;
