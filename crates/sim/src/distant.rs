@@ -80,7 +80,7 @@ impl Distant {
 
     /// Where the first span after the horizon begins.
     pub fn passed(&self) -> Time {
-        Time::from_ps((self.horizon + 1).checked_mul(1 << SHIFT).unwrap_or(u64::MAX))
+        Time::from_ps((self.horizon + 1).saturating_mul(1 << SHIFT))
     }
 
     /// Where the first span begins, if there is one.
