@@ -7,6 +7,7 @@
 
 pub mod counters;
 pub mod edge;
+pub mod limit;
 pub mod packet;
 pub mod params;
 pub mod random;

@@ -1,0 +1,114 @@
+//! What a user writes of a limit, and the integers that it becomes.
+
+use super::queue::Form;
+use super::{Length, POINT, Settings, flags};
+use crate::units::{Bytes, Rate, Time};
+
+crate::choice! {
+    /// How senders are told that a queue is behind.
+    pub enum Reaction {
+        /// CE for all; CWR with a probability that rises linearly from the mark to the drop threshold. The published one.
+        Linear = "linear",
+        /// CE and CWR for all beyond the mark threshold.
+        Step = "step",
+        /// As linear, and flows with round trips longer than `reference-rtt` are told less often in that proportion.
+        RttAware = "rtt-aware",
+    }
+}
+
+crate::choice! {
+    /// Which packets a limit sees.
+    pub enum Direction {
+        /// Those that leave.
+        Egress = "egress",
+        /// Those that arrive.
+        Ingress = "ingress",
+        /// Both, each with a virtual queue of its own.
+        Both = "both",
+    }
+}
+
+/// The lowest and the highest rate that the integers of a virtual queue hold with an error below 1 %.
+pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
+
+/// A packet of the slides, which count thresholds in packets.
+const PACKET: u64 = 1500;
+
+crate::params! {
+    /// A bandwidth limit.
+    pub struct LimitParams {
+        /// What the traffic is held to.
+        pub rate: Rate = Rate(1_000_000_000),
+        /// What may be saved up while idle and sent at once. Off: 150KB (100 packets; the published program), and less at low
+        /// rates: what 20 ms carry, at least 15KB.
+        pub burst: Option<Bytes> = None,
+        /// How far behind its rate the traffic may be before senders are told. Off: 180KB (120 packets; the slides),
+        /// and less at low rates: what 20 ms carry, at least 30KB.
+        pub mark: Option<Bytes> = None,
+        /// How far behind it may be before packets are dropped. Off: 900KB (600 packets; the slides), and less at low
+        /// rates: what 100 ms carry, at least 192KB, so that no single super-segment crosses from mark to drop.
+        pub drop: Option<Bytes> = None,
+        /// The last part of the way to `drop`, kept for packets of at most 120 bytes. Source: 15 packets, the published
+        /// program.
+        pub reserve: Bytes = Bytes(15 * 1500),
+        /// How the virtual queue counts: credit (bytes, under a lock; the slides), lock-free, or edt (earliest departure times, for a pacing qdisc).
+        pub form: Form = Form::Credit,
+        /// How senders are told: linear (the slides), step, or rtt-aware.
+        pub reaction: Reaction = Reaction::Linear,
+        /// rtt-aware: flows with longer round trips are told less often.
+        pub reference_rtt: Time = Time::from_us(100),
+        /// What a packet is charged: wire (each packet that a super-segment is cut into, with its headers and framing) or ip
+        /// (the super-segment's IP length, as the published program does).
+        pub length: Length = Length::Wire,
+        /// Bytes below IP that each packet is charged with `length = "wire"`. 14: an Ethernet header; 38 with CRC, preamble and gap.
+        pub framing: Bytes = Bytes(14),
+        /// Whether senders without ECN are told to reduce their windows (the published no_cn turns it off).
+        pub cwr: bool = true,
+        /// A flow with nothing else in flight is let through up to this many times the drop threshold; 0: never. Source:
+        /// the published program has it without a bound in one variant; unbounded it breaks the limit.
+        pub bypass: f64 = 2.0,
+        /// Never drop, only tell senders.
+        pub mark_only: bool = false,
+        /// Let everything through unmarked, and count what would have happened.
+        pub observe: bool = false,
+    }
+}
+
+impl LimitParams {
+    /// Its integers, for a rate in [`RATES`]; others count as the nearest that is.
+    pub fn settings(&self) -> Settings {
+        let bps = self.rate.bps().clamp(*RATES.start(), *RATES.end());
+        let carries = |ms: u64| bps / 8 * ms / 1000;
+        let auto = |given: Option<Bytes>, packets: u64, ms: u64, least: u64| {
+            given.map_or((packets * PACKET).min(carries(ms).max(least)), Bytes::get)
+        };
+        let burst = auto(self.burst, 100, 20, 10 * PACKET);
+        let mark = auto(self.mark, 120, 20, 20 * PACKET);
+        let drop = auto(self.drop, 600, 100, 128 * PACKET).max(1);
+        let drop_large = drop.saturating_sub(self.reserve.get()).max(1);
+        let bypass = (self.bypass.clamp(0.0, super::FLOOR as f64) * drop as f64) as u64;
+        let rate = ((bps as u128) << POINT) / 8_000_000_000;
+        let cost = (8_000_000_000u128 << POINT) / bps as u128;
+        let timed = self.form != Form::Credit;
+        let amount = |bytes: u64| {
+            let amount = if timed { (bytes as u128 * cost) >> POINT } else { bytes as u128 };
+            amount.min(1 << 39) as i64
+        };
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        Settings {
+            rate: rate as u64,
+            cost: cost as u64,
+            burst: amount(burst),
+            mark: amount(mark),
+            drop: amount(drop),
+            drop_large: amount(drop_large),
+            bypass: amount(bypass),
+            reference_rtt: (self.reference_rtt.as_ps() / 1_000_000).min(u32::MAX as u64) as u32,
+            form: self.form as u32,
+            reaction: self.reaction as u32,
+            flags: flag(!self.cwr, flags::NO_CWR)
+                | flag(self.mark_only, flags::MARK_ONLY)
+                | flag(self.observe, flags::OBSERVE),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The virtual queue: how far behind its rate the traffic of a scope is.
+//!
+//! Three forms with one meaning. *Credit* (the slides; needs a lock): bytes that may still be sent, which grow with time and
+//! may go negative. *Lock-free*: one number, the time at which the queue would be empty (GCRA's theoretical arrival
+//! time), so that a compare-and-swap is enough. *EDT*: the same number is the packet's earliest departure, for a pacing
+//! qdisc below.
+//!
+//! Invariant: no more than `burst` is ever saved up, a clock that goes backwards adds nothing, and a refund takes back
+//! exactly what the charge took.
+
+use super::{FLOOR, IDLE_MAX, POINT, Settings};
+
+crate::choice! {
+    /// How a virtual queue counts.
+    pub enum Form {
+        /// Bytes of credit, under a lock.
+        Credit = "credit",
+        /// The time at which it would be empty, by compare-and-swap.
+        LockFree = "lock-free",
+        /// The packet's earliest departure, for a qdisc that paces (fq).
+        Edt = "edt",
+    }
+}
+
+/// State of one virtual queue. A new one is all zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct State {
+    /// Nanoseconds. Credit: when `credit` was last brought up to date; 0: never. Otherwise: when the queue would be empty.
+    pub last: u64,
+    /// Bytes that may still be sent; only [`Form::Credit`] uses it.
+    pub credit: i64,
+}
+
+/// What one packet did to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Charge {
+    /// How far behind the queue is: bytes with the packet (credit), nanoseconds with it (lock-free) or before it (EDT). Negative: so much may still
+    /// be sent at once.
+    pub behind: i64,
+    /// What was taken, for [`refund`].
+    pub cost: i64,
+    /// EDT: when the packet may leave, in nanoseconds; otherwise 0.
+    pub send: u64,
+}
+
+/// Charges a packet of `bytes` at `now` nanoseconds, before anything is decided about it.
+#[inline]
+pub fn charge(state: &mut State, settings: &Settings, now: u64, bytes: u32) -> Charge {
+    if settings.form == Form::Credit as u32 {
+        return charge_credit(state, settings, now, bytes);
+    }
+    let cost = (bytes as u64 * settings.cost >> POINT) as i64;
+    let saved = now.saturating_sub(settings.burst as u64);
+    let send = state.last.max(saved);
+    let floor = now.saturating_add((FLOOR * settings.drop) as u64);
+    let empty = send.saturating_add(cost as u64).min(floor.max(send));
+    state.last = empty;
+    let edt = settings.form == Form::Edt as u32;
+    Charge {
+        behind: if edt { send } else { empty }.wrapping_sub(now) as i64,
+        cost: (empty - send) as i64,
+        send: if edt { send } else { 0 },
+    }
+}
+
+#[inline]
+fn charge_credit(state: &mut State, settings: &Settings, now: u64, bytes: u32) -> Charge {
+    if state.last == 0 {
+        state.credit = settings.burst;
+        state.last = now;
+    } else if now > state.last {
+        let idle = (now - state.last).min(IDLE_MAX);
+        let gain = (idle * settings.rate >> POINT) as i64;
+        state.credit = (state.credit + gain).min(settings.burst);
+        state.last = now;
+    }
+    let floor = -FLOOR * settings.drop;
+    let cost = (bytes as i64).min((state.credit - floor).max(0));
+    state.credit -= cost;
+    Charge { behind: -state.credit, cost, send: 0 }
+}
+
+/// Takes a charge back: its packet was dropped.
+#[inline]
+pub fn refund(state: &mut State, settings: &Settings, charge: &Charge) {
+    if settings.form == Form::Credit as u32 {
+        state.credit += charge.cost;
+    } else {
+        state.last -= charge.cost as u64;
+    }
+}

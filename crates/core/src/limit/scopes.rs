@@ -1,0 +1,135 @@
+//! Several limits on one packet: its cgroup, the parent slice, the uplink, a tenant.
+//!
+//! Every scope of a packet is charged; then the most congested one decides alone; if that drops the packet, every charge is
+//! refunded (NRM's slides). Scopes of different rates are compared by how far they are behind *as a part of their drop
+//! threshold*.
+//!
+//! Invariant: a dropped packet leaves every scope as it was but for the time that has passed.
+
+use super::{Ask, Charge, Settings, State, Verdict, charge, decide, flags, refund};
+
+/// What a scope has seen. The names are those of the reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Counts {
+    /// Packets and bytes offered.
+    pub packets: u64,
+    pub bytes: u64,
+    /// Packets and bytes dropped by this scope's decision.
+    pub dropped: u64,
+    pub dropped_bytes: u64,
+    /// Given CE.
+    pub marked: u64,
+    pub marked_bytes: u64,
+    /// Senders told to reduce.
+    pub reduced: u64,
+    /// Let through beyond the drop threshold.
+    pub bypassed: u64,
+    /// Decisions that this scope made (it was the most congested).
+    pub decided: u64,
+}
+
+/// One virtual queue with its settings and counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope {
+    /// Settings.
+    pub settings: Settings,
+    /// State.
+    pub state: State,
+    /// Counts.
+    pub counts: Counts,
+}
+
+/// All scopes of a host.
+#[derive(Clone, Debug, Default)]
+pub struct Scopes {
+    /// By number.
+    pub scopes: Vec<Scope>,
+    /// Charges of the packet at hand.
+    charges: Vec<Charge>,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// The verdict to carry out.
+    pub verdict: Verdict,
+    /// The scope that decided.
+    pub by: Option<u16>,
+    /// When the packet may leave, in nanoseconds; 0: now.
+    pub send: u64,
+}
+
+/// How congested a queue is: how far behind, in 1/65536 of its drop threshold. Comparable across rates and forms.
+#[inline]
+pub fn congestion(settings: &Settings, behind: i64) -> i64 {
+    let drop = settings.drop.max(1) as u64;
+    // Half a terabyte, or nine minutes: beyond anything that a floor allows, and small enough for the product.
+    let far = behind.unsigned_abs().min(1 << 39);
+    let part = ((far << 16) / drop) as i64;
+    if behind < 0 { -part } else { part }
+}
+
+impl Scopes {
+    /// With these settings, all idle.
+    pub fn new(settings: impl IntoIterator<Item = Settings>) -> Scopes {
+        let scopes = settings.into_iter().map(|settings| Scope { settings, ..Scope::default() }).collect();
+        Scopes { scopes, charges: Vec::new() }
+    }
+
+    /// Charges the packet to the scopes `ids` (each once) and lets the most congested of them decide, the first among equals.
+    #[inline]
+    pub fn decide(&mut self, ids: &[u16], now: u64, ask: &Ask, draw: u32) -> Outcome {
+        self.charges.clear();
+        let mut worst: Option<(i64, usize)> = None;
+        let mut send = 0;
+        for (at, &id) in ids.iter().enumerate() {
+            let it = &mut self.scopes[id as usize];
+            let charged = charge(&mut it.state, &it.settings, now, ask.charged);
+            it.counts.packets += 1;
+            it.counts.bytes += ask.charged as u64;
+            send = charged.send.max(send);
+            let level = congestion(&it.settings, charged.behind);
+            if worst.is_none_or(|(most, _)| level > most) {
+                worst = Some((level, at));
+            }
+            self.charges.push(charged);
+        }
+        let Some((_, at)) = worst else { return Outcome::default() };
+        let by = ids[at];
+        let it = &mut self.scopes[by as usize];
+        let verdict = decide(&it.settings, self.charges[at].behind, ask, draw);
+        it.counts.count(verdict, ask.charged);
+        let observes = it.settings.flags & flags::OBSERVE != 0;
+        if verdict.has(Verdict::DROP) {
+            for (&id, charged) in ids.iter().zip(&self.charges) {
+                let it = &mut self.scopes[id as usize];
+                refund(&mut it.state, &it.settings, charged);
+            }
+        }
+        Outcome {
+            verdict: if observes { Verdict::PASS } else { verdict },
+            by: Some(by),
+            send: if observes { 0 } else { send },
+        }
+    }
+}
+
+impl Counts {
+    /// Counts what this scope has decided.
+    #[inline]
+    fn count(&mut self, verdict: Verdict, bytes: u32) {
+        self.decided += 1;
+        if verdict.has(Verdict::DROP) {
+            self.dropped += 1;
+            self.dropped_bytes += bytes as u64;
+        }
+        if verdict.has(Verdict::CE) {
+            self.marked += 1;
+            self.marked_bytes += bytes as u64;
+        }
+        self.reduced += u64::from(verdict.has(Verdict::CWR));
+        self.bypassed += u64::from(verdict.has(Verdict::BYPASS));
+    }
+}
