@@ -25,7 +25,7 @@ use crate::random::Stream;
 use crate::units::Time;
 use admission::{Admission, PortFacts};
 use buffer::Memory;
-use deflection::Deflection;
+use deflection::{Deflection, Nature};
 use occupancy::Occupancy;
 use path::{Path, Site};
 use pause::{IngressView, Pause, PauseFrame};
@@ -144,10 +144,8 @@ pub struct Switch {
     /// Ports whose links are known to be down, and room for the candidates that are left without them.
     dead: Vec<u16>,
     alive: Vec<u16>,
-    /// The deflection decides before the queue is asked.
-    diverts: bool,
-    /// A packet that finds a full queue is an arrival there, to the queue's admission.
-    sample_full: bool,
+    /// The deflection's.
+    nature: Nature,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
     /// Packets deflected here.
@@ -257,8 +255,7 @@ impl Switch {
             path: config.path,
             memory: config.memory,
             ingress_bytes: if config.pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
-            diverts: config.deflection.diverts(),
-            sample_full: config.deflection.samples_when_full(),
+            nature: config.deflection.nature(),
             deflection: config.deflection,
             occupancy,
             pause: config.pause,
@@ -295,7 +292,7 @@ impl Switch {
                 port
             }
         };
-        if self.diverts && self.is_diverted(now, port, id, wire) {
+        if self.nature.diverts && self.is_diverted(now, port, id, wire) {
             return self.refused(now, port, id, DropReason::Early, wire);
         }
         match self.offer(now, port, id, wire) {
@@ -385,7 +382,7 @@ impl Switch {
     #[inline(always)]
     fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
         self.occupancy.refresh(now, port, &mut self.ports);
-        let sample_full = self.sample_full;
+        let sample_full = self.nature.samples_when_full;
         match &mut self.ports {
             Ports::Fast(ports) => {
                 let it = &mut ports[port as usize];
@@ -424,7 +421,7 @@ impl Switch {
     /// The queue refused it: deflect or drop.
     #[inline(never)]
     fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
-        if self.deflection.displaces() {
+        if self.nature.displaces {
             return self.displace(now, port, id, wire);
         }
         let Some(other) = self.elsewhere(now, port, id, wire) else {

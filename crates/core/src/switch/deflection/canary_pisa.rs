@@ -12,6 +12,7 @@
 //!
 //! Invariant: a pass touches each register once, and fits the stages of a Tofino pipe.
 
+use super::{Deflects, Nature};
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
@@ -99,8 +100,10 @@ impl CanaryPisa {
             cells: u64::from(params.cells),
         }
     }
+}
 
-    pub(super) fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool {
+impl Deflects for CanaryPisa {
+    fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool {
         self.passes += 1;
         let tail = self.tail.value;
         self.tail.access(self.passes, Some(if tail + 1 == WINDOW as u32 { 0 } else { tail + 1 }));
@@ -114,7 +117,7 @@ impl CanaryPisa {
         length == self.cells || below * self.weight > self.cells - length
     }
 
-    pub(super) fn choose(
+    fn choose(
         &mut self,
         _: u16,
         candidates: &[u16],
@@ -128,17 +131,8 @@ impl CanaryPisa {
         }
     }
 
-    pub(super) fn diverts(&self) -> bool {
-        true
-    }
-    pub(super) fn displaces(&self) -> bool {
-        false
-    }
-    pub(super) fn marks(&self) -> bool {
-        false
-    }
-    pub(super) fn samples_when_full(&self) -> bool {
-        true
+    fn nature(&self) -> Nature {
+        Nature { diverts: true, ..Nature::PLAIN }
     }
 }
 
