@@ -161,49 +161,54 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn queue(&mut self, port: u16) -> QueueView {
+    /// The queue of `port` as the switch knows it.
+    #[inline]
+    fn known(&mut self, port: u16) -> QueueView {
+        self.occupancy.refresh(self.now, port, self.ports);
         let live = self.ports.view(self.now, port);
         self.occupancy.known(port, live)
+    }
+    /// Why `port` has no room for a packet of this size, or what `beyond` has against it in the port's admission.
+    #[inline]
+    fn refusal(
+        &self,
+        port: u16,
+        known: &QueueView,
+        size: u64,
+        beyond: impl FnOnce(&Admission) -> Option<DropReason>,
+    ) -> Option<DropReason> {
+        match &*self.ports {
+            Ports::Fast(ports) => {
+                let it = &ports[port as usize];
+                it.lacks_room(known, size).or_else(|| beyond(&it.admission))
+            }
+            Ports::General(ports) => {
+                let it = &ports[port as usize];
+                it.lacks_room(known, size, self.memory).or_else(|| beyond(&it.admission))
+            }
+        }
     }
 }
 
 impl PortView for View<'_> {
     fn bytes(&mut self, port: u16) -> u64 {
-        self.occupancy.refresh(self.now, port, self.ports);
-        self.queue(port).bytes
+        self.known(port).bytes
     }
     fn has_room(&mut self, port: u16, size: u64) -> bool {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
-        match self.ports {
-            Ports::Fast(ports) => ports[port as usize].lacks_room(&known, size).is_none(),
-            Ports::General(ports) => ports[port as usize].lacks_room(&known, size, self.memory).is_none(),
-        }
+        let known = self.known(port);
+        self.refusal(port, &known, size, |_| None).is_none()
     }
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
+        let known = self.known(port);
         self.ports.admission(port).test(self.now, &known, packet).is_some()
     }
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
-        let size = packet.size as u64;
-        let refusal = match self.ports {
-            Ports::Fast(ports) => {
-                let it = &ports[port as usize];
-                it.lacks_room(&known, size).or_else(|| it.admission.test(self.now, &known, packet))
-            }
-            Ports::General(ports) => {
-                let it = &ports[port as usize];
-                it.lacks_room(&known, size, self.memory).or_else(|| it.admission.test(self.now, &known, packet))
-            }
-        };
+        let known = self.known(port);
+        let refusal = self.refusal(port, &known, packet.size as u64, |it| it.test(self.now, &known, packet));
         if refusal.is_none() { Some(known.bytes) } else { None }
     }
     fn note(&mut self, port: u16, packet: &Packet) {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
+        let known = self.known(port);
         self.ports.admission(port).commit(self.now, &known, packet, false);
     }
 }
