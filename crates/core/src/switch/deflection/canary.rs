@@ -30,6 +30,7 @@ crate::params! {
     pub struct CanaryParams {
         /// Ports that are drawn for a packet that its own port does not take, all different. Source: 2, the authors'
         /// simulations.
+        #[within(1..=64)]
         pub choices: u32 = 2,
         /// Whether deflected packets get CE. Source: an option of the authors' simulator, off.
         pub mark: bool = false,

@@ -31,11 +31,14 @@ crate::params! {
     /// Canary on a chip.
     pub struct CanaryPisaParams {
         /// k: the share of the buffer within which every rank is forwarded. Source: 0.9, as Canary's simulations.
+        #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Bytes of a buffer cell. Source: 80, Tofino.
+        #[within(1..)]
         pub cell: Bytes = Bytes(80),
         /// Cells that a port's queue may hold; times the cell's bytes this should be `switch.buffer.size`. Source: 1024,
         /// the P4 program.
+        #[within(1..)]
         pub cells: u32 = 1024,
     }
 }

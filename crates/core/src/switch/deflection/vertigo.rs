@@ -25,6 +25,7 @@ crate::params! {
     /// Vertigo.
     pub struct VertigoParams {
         /// Ports that are drawn for each packet that must go elsewhere, all different. Source: 2, Vertigo §4.
+        #[within(1..=64)]
         pub choices: u32 = 2,
     }
 }
