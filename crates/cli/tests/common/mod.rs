@@ -118,6 +118,21 @@ impl Shipped {
 /// All shipped scenarios; a test sees to it that none is left out.
 pub const SHIPPED: &[Shipped] = &[
     Shipped {
+        name: "admission",
+        variants: &[
+            "drop-tail",
+            "wred",
+            "probabilistic",
+            "last-packet",
+            "canary-wred",
+            "canary-probabilistic",
+            "canary-last-packet",
+            "canary",
+            "canary-quirks",
+        ],
+        short: &[],
+    },
+    Shipped {
         name: "deflection",
         variants: &[
             "ecmp",
