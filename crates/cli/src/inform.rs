@@ -20,7 +20,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     };
     let mut plans = Vec::new();
     for variant in variants {
-        plans.push(scenario.plan(variant.as_deref(), &args.set, None)?);
+        plans.push(scenario.plan(variant.as_deref(), &args.overrides.set, None)?);
     }
     if args.resolved {
         say(&plans[0].resolved);
