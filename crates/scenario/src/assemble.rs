@@ -14,6 +14,7 @@ use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, FlowTable, check_row};
 use crate::traffic::{self, LoadBase, TrafficParams};
+use crate::transport::TransportKind;
 use millpond_core::Time;
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ pub const HEADER_BYTES: u32 = 40;
 pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, report: &mut Report) -> Option<Plan> {
     check_run(&s, report);
     check_names(&s, report);
+    check_transport(&s, report);
     switch::check(&s, report);
     let host = host(&mut s, report);
     load_topology(&mut s, base, report)?;
@@ -131,6 +133,21 @@ fn check_run(s: &Settings, report: &mut Report) {
     if s.run.mice > s.run.elephants {
         let message = format!("{} is above elephants ({}): a flow would be both", s.run.mice, s.run.elephants);
         report.value(s.place("mice"), "mice", message);
+    }
+}
+
+/// Limits of a transport in their order.
+fn check_transport(s: &Settings, report: &mut Report) {
+    let p = &s.transport;
+    if p.min_rto > p.max_rto {
+        let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
+        report.value(s.place("transport.min-rto"), "transport.min-rto", message);
+    }
+    if let TransportKind::Swift(p) = &s.transport_kind
+        && p.swift_window_min > p.swift_window_max
+    {
+        let message = format!("{} is above swift-window-max ({})", p.swift_window_min, p.swift_window_max);
+        report.value(s.place("transport.swift-window-min"), "transport.swift-window-min", message);
     }
 }
 

@@ -282,6 +282,9 @@ fn numbers_outside_of_what_their_key_takes() {
         part(&format!("admission = {{ kind = \"{kind}\", packet-rate = !-1 }}"), "negative");
     }
     fails("[transport]\ndctcp-g = 7", 3, 11, "expected 0 to 1, found 7");
+    fails("[transport]\nmin-rto = \"2s\"\nmax-rto = \"1s\"", 3, 11, "2s is above max-rto (1s)");
+    let swift = "[transport]\nkind = \"swift\"\nswift-window-min = 50";
+    fails(swift, 4, 20, "50 is above swift-window-max (43)");
     fails("[transport]\ndelayed-ack = 0", 3, 15, "expected 1 or more, found 0");
     let e = plan(HEAD, None, &[("switch.path", "{ kind = \"power-of-n\", choices = 0 }")]).unwrap_err().to_string();
     assert!(e.contains("--set:1:13") && e.contains("switch.path.choices"), "{e}");
