@@ -109,6 +109,11 @@ fn differing(golden: &str, found: &str) -> Vec<String> {
 }
 
 #[test]
+fn admission() {
+    holds("admission");
+}
+
+#[test]
 fn deflection() {
     holds("deflection");
 }

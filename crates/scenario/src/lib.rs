@@ -22,6 +22,7 @@ mod scenario;
 pub mod schema;
 pub mod settings;
 mod source;
+mod switch;
 pub mod topology;
 pub mod traffic;
 pub mod transport;
@@ -29,7 +30,7 @@ mod tree;
 
 pub use assemble::HEADER_BYTES;
 pub use capture::{CaptureParams, FailureParams};
-pub use error::{Errors, Problem, ScenarioError};
+pub use error::{Errors, Problem, ScenarioError, nearest};
 pub use plan::Plan;
 pub use scenario::Scenario;
 pub use topology::path::{ideal_exchange, ideal_fct};

@@ -51,12 +51,20 @@ pub(crate) fn form_text(form: Form) -> String {
     }
 }
 
+/// What a key's value looks like, its range included.
+pub(crate) fn key_text(key: &Key) -> String {
+    match key.range_text() {
+        Some(range) => format!("{}, {range}", form_text(key.form)),
+        None => form_text(key.form),
+    }
+}
+
 /// A value of the tree as a value for a key, or what is wrong with it.
 fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
     let bad_unit = |e: millpond_core::units::UnitError| e.to_string();
     Ok(match &node.datum {
         Datum::Bool(b) => Value::Bool(*b),
-        Datum::Int(i) if *i < 0 => return Err(format!("{i} is negative; expected {}", form_text(key.form))),
+        Datum::Int(i) if *i < 0 => return Err(format!("{i} is negative; expected {}", key_text(key))),
         Datum::Int(i) => Value::Int(u64::try_from(*i).map_err(|_| format!("{i} is too large"))?),
         Datum::Float(x) => Value::Float(*x),
         Datum::Text(text) => match key.form {
@@ -75,7 +83,7 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
             Value::List(items.iter().map(text).collect::<Result<_, _>>()?)
         }
         Datum::Array(_) | Datum::Table(_) | Datum::Date => {
-            return Err(format!("expected {}, found {}", form_text(key.form), node.describe()));
+            return Err(format!("expected {}, found {}", key_text(key), node.describe()));
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::catalogue::{KeyInfo, PlaceInfo, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
-use crate::read::form_text;
+use crate::read::key_text;
 use std::fmt::Write;
 
 /// The whole reference.
@@ -50,7 +50,7 @@ fn key_table(out: &mut String, keys: &[KeyInfo]) {
         let (meaning, source) = info.meaning();
         let off = if info.key.optional { ", or off" } else { "" };
         let source = source.map(|s| format!(" *Source: {s}*")).unwrap_or_default();
-        let form = cell(&form_text(info.key.form));
+        let form = cell(&key_text(&info.key));
         let _ = writeln!(
             out,
             "| `{}` | {form}{off} | `{}` | {}{} |",

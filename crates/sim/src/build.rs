@@ -202,7 +202,7 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
 pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
     let occupancy = Occupancy::new(&switch.occupancy);
-    let displaces = Deflection::new(&switch.deflection).displaces();
+    let displaces = Deflection::new(&switch.deflection).nature().displaces;
     let policies = switch.pause.kind() == "none" && !displaces && !occupancy.watches_departures();
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
     let port = port_config(plan, Rate(1)).fits_fast();

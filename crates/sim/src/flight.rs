@@ -142,17 +142,22 @@ mod tests {
     proptest! {
         /// Two links in one slab behave as two queues, and the slab ends empty.
         #[test]
-        fn equals_two_queues(gap in prop_oneof![Just(1u64), Just(1_000), Just(3_000_000_000)], steps in prop::collection::vec((any::<bool>(), 0u8..3), 0..500)) {
+        fn equals_two_queues(
+            gap in prop_oneof![Just(1u64), Just(1_000), Just(3_000_000_000)],
+            steps in prop::collection::vec((any::<bool>(), 0u8..3), 0..500),
+        ) {
+            let at = |i: usize| Time::from_ps(i as u64 * gap);
             let mut chunks = Chunks::default();
             let mut flights = [Flight::default(), Flight::default()];
             let mut model = [VecDeque::new(), VecDeque::new()];
             for (i, (which, action)) in steps.iter().enumerate() {
                 let w = *which as usize;
                 if *action > 0 {
-                    flights[w].push(Time::from_ps(i as u64 * gap), i as u32, &mut chunks);
+                    flights[w].push(at(i), i as u32, &mut chunks);
                     model[w].push_back(i);
                 } else {
-                    let expected = model[w].pop_front().map(|id| (id as u32, model[w].front().map(|t| Time::from_ps(*t as u64 * gap))));
+                    let first = model[w].pop_front();
+                    let expected = first.map(|id| (id as u32, model[w].front().map(|next| at(*next))));
                     prop_assert_eq!(flights[w].pop(&mut chunks), expected);
                 }
                 prop_assert_eq!(flights[w].ids(&chunks), model[w].iter().map(|id| *id as u32).collect::<Vec<_>>());
