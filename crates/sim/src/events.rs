@@ -163,6 +163,9 @@ impl EventQueue {
     /// Takes back an event that was pushed and has not been popped, if it is still beyond the wheel. What is nearer stays,
     /// and whoever it is for must not mind.
     pub fn cancel(&mut self, at: Time, key: Key) {
+        if at == Time::MAX || at.as_ps() >> self.shift < self.cursor + BUCKETS as u64 {
+            return;
+        }
         let event = (at, key);
         let was_here = if self.distant.covers(at) { self.distant.remove(&event) } else { self.far.remove(&event) };
         self.len -= usize::from(was_here);

@@ -199,7 +199,11 @@ impl Fabric {
         let link = &mut self.inbound[inbound as usize];
         let (id, next) =
             link.flight.pop(&mut self.chunks).expect("an arrival is scheduled only for a packet in flight");
-        if let Some(arrives) = next {
+        if let Some((arrives, next)) = next {
+            // Fetches the next packet's line while others are served: with many packets under way it is far off, and waiting
+            // for it is what a hop would cost most. A store, for unlike a load it holds nothing up; the field is set
+            // anew on arrival.
+            self.packets[next].ingress = 0;
             self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
         }
         (link.to, id)

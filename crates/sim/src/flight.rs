@@ -95,9 +95,9 @@ impl Flight {
         self.tail = chunk;
     }
 
-    /// The first packet arrives: its id, and when the next one does.
+    /// The first packet arrives: its id, and when the next one does, and which it is.
     #[inline]
-    pub fn pop(&mut self, chunks: &mut Chunks) -> Option<(PacketId, Option<Time>)> {
+    pub fn pop(&mut self, chunks: &mut Chunks) -> Option<(PacketId, Option<(Time, PacketId)>)> {
         if self.head == END {
             return None;
         }
@@ -106,7 +106,7 @@ impl Flight {
         self.take += 1;
         if self.take < chunk.len {
             let later = Time::from_ps(chunk.later[self.take as usize] as u64);
-            return Some((id, Some(chunk.first + later)));
+            return Some((id, Some((chunk.first + later, chunk.id[self.take as usize]))));
         }
         let next = chunk.next;
         push_tight(&mut chunks.free, self.head);
@@ -116,7 +116,8 @@ impl Flight {
         }
         self.head = next;
         self.take = 0;
-        Some((id, Some(chunks.chunks[next as usize].first)))
+        let next = &chunks.chunks[next as usize];
+        Some((id, Some((next.first, next.id[0]))))
     }
 
     /// All packets, first to last.
@@ -157,7 +158,7 @@ mod tests {
                     model[w].push_back(i);
                 } else {
                     let first = model[w].pop_front();
-                    let expected = first.map(|id| (id as u32, model[w].front().map(|next| at(*next))));
+                    let expected = first.map(|id| (id as u32, model[w].front().map(|next| (at(*next), *next as u32))));
                     prop_assert_eq!(flights[w].pop(&mut chunks), expected);
                 }
                 prop_assert_eq!(flights[w].ids(&chunks), model[w].iter().map(|id| *id as u32).collect::<Vec<_>>());

@@ -97,7 +97,7 @@ pub struct Receiving {
     any: bool,
     /// The accepting end's first sample of the round-trip time.
     handshake: Handshake,
-    /// What restores the order of its packets, if anything does.
+    /// What restores the order of its packets, while that is needed.
     ordering: Option<Box<ordering::Reorder>>,
 }
 

@@ -246,7 +246,7 @@ impl Hosts {
             hops: 0,
             any: false,
             handshake: Handshake::new(),
-            ordering: self.shared.ordering.map(|timeout| Box::new(ordering::Reorder::new(timeout))),
+            ordering: None,
         };
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {

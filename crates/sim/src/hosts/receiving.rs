@@ -91,7 +91,7 @@ impl Hosts {
         let Some(it) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        if !ORDERED && it.ordering.is_some() {
+        if !ORDERED && shared.ordering.is_some() && (packet.seq > it.delivered || it.ordering.is_some()) {
             return self.on_unordered(now, slot, packet, fabric);
         }
         if !it.any {
