@@ -87,11 +87,14 @@ fn admit(
 ) -> Result<(), DropReason> {
     let view = known.unwrap_or(live);
     let full = lacks_room(&view);
-    let refusal = full.or_else(|| admission.test(now, &view, packet)).or_else(|| {
+    // Drop-tail has nothing to say, and most ports have it: not even a call.
+    let asks = !matches!(admission, Admission::DropTail(_));
+    let early = || if asks { admission.test(now, &view, packet) } else { None };
+    let refusal = full.or_else(early).or_else(|| {
         let overflows = known.is_some() && lacks_room(&live).is_some();
         overflows.then_some(DropReason::OverflowStale)
     });
-    if full.is_none() || sample_full {
+    if asks && (full.is_none() || sample_full) {
         admission.commit(now, &view, packet, refusal.is_none());
     }
     refusal.map_or(Ok(()), Err)
