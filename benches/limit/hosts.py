@@ -1,0 +1,187 @@
+"""Two hosts on one machine: network namespaces, the link or the delay line between them, cgroups, and processes in them.
+
+Everything made here has this process's number in its name, or lives in what has, and is taken away again by `Hosts.close`,
+whatever happened in between. Nothing of the machine's own network is touched.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
+FAR_SENDER, FAR_RECEIVER = "10.0.1.1", "10.0.1.2"
+PORT = 7000
+
+
+class Missing(Exception):
+    """Something that the rig needs and the machine lacks."""
+
+
+class Failed(Exception):
+    """A command that did not do what it should."""
+
+
+def run(*command, check=True, timeout=60):
+    """Runs a command and returns what it printed; Failed, with its words, if it fails."""
+    words = [str(word) for word in command]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=timeout)
+    except subprocess.TimeoutExpired as problem:
+        raise Failed(f"{' '.join(words)}: no end after {timeout} s") from problem
+    if check and done.returncode:
+        raise Failed(f"{' '.join(words)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def cgroup_mount():
+    """Where the cgroup file system of version 2 is: below others on hybrid systems."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        fields = line.split()
+        if fields[2] == "cgroup2":
+            return Path(fields[1])
+    raise Missing("no cgroup-v2 file system is mounted")
+
+
+class Hosts:
+    """A sending and a receiving host."""
+
+    def __init__(self, rpc):
+        if os.geteuid():
+            raise Missing("namespaces and cgroups need root: sudo make bench-limit")
+        for program in ("ip", "tc", "nsenter"):
+            if not shutil.which(program):
+                raise Missing(f"{program} is not installed (scripts/setup.sh --limit)")
+        self.rpc = str(rpc)
+        self.name = f"millpond-rig-{os.getpid()}"
+        self.spaces = {"a": f"mp{os.getpid()}a", "b": f"mp{os.getpid()}b"}
+        self.cgroup = cgroup_mount() / self.name
+        self.processes = []
+        self.delay_line = None
+        self.delay_ms = 0
+        # What was made so far, each with how it is taken away; in reverse.
+        self.undo = []
+
+    def __enter__(self):
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _make(self):
+        self.cgroup.mkdir()
+        self.undo.append(self._remove_cgroups)
+        for space in self.spaces.values():
+            run("ip", "netns", "add", space)
+            self.undo.append(lambda space=space: run("ip", "netns", "del", space, check=False))
+        a, b = self.spaces["a"], self.spaces["b"]
+        run("ip", "link", "add", "va", "netns", a, "mtu", 1500, "type", "veth", "peer", "name", "vb", "netns", b, "mtu", 1500)
+        for host, device, address in (("a", "va", SENDER), ("b", "vb", RECEIVER)):
+            self.ip(host, "link", "set", "lo", "up")
+            self.ip(host, "addr", "add", f"{address}/24", "dev", device)
+            self.ip(host, "link", "set", device, "up")
+
+    def close(self):
+        """Ends every process that was started here and takes away all that was made."""
+        for process in self.processes:
+            self.end(process)
+        self.processes.clear()
+        while self.undo:
+            self.undo.pop()()
+
+    def _remove_cgroups(self):
+        for path in sorted(self.cgroup.glob("*/"), reverse=True):
+            path.rmdir()
+        for _ in range(20):
+            try:
+                self.cgroup.rmdir()
+                return
+            except OSError:  # a process that ended is not reaped yet
+                time.sleep(0.05)
+
+    def new_cgroup(self, name):
+        """A cgroup below the rig's own."""
+        path = self.cgroup / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def ip(self, host, *words):
+        """`ip` in a host."""
+        return run("ip", "-n", self.spaces[host], *words)
+
+    def tc(self, host, words):
+        """`tc` in a host."""
+        return run("tc", "-n", self.spaces[host], *words.split())
+
+    def clear_queues(self):
+        """Takes away what `tc` made."""
+        for device in ("va",) + (("ta",) if self.delay_line else ()):
+            run("tc", "-n", self.spaces["a"], "qdisc", "del", "dev", device, "root", check=False)
+
+    def sysctl(self, host, name, value):
+        """Sets a variable of a host's network."""
+        self.inside(host, "sh", "-c", f"echo {value} > /proc/sys/{name.replace('.', '/')}")
+
+    def inside(self, host, *command, **options):
+        """Runs a command in a host. By nsenter: `ip netns exec` would hide the cgroups."""
+        return run("nsenter", f"--net=/run/netns/{self.spaces[host]}", *command, **options)
+
+    def start(self, host, *command, **options):
+        """Starts a process in a host."""
+        words = ["nsenter", f"--net=/run/netns/{self.spaces[host]}", *map(str, command)]
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **options)
+        self.processes.append(process)
+        return process
+
+    def end(self, process):
+        """Ends one process that was started here."""
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process in self.processes:
+            self.processes.remove(process)
+
+    def far(self, rtt_ms):
+        """Joins the hosts by a delay line as well, or by one with another delay; the sender's device is `ta`."""
+        if self.delay_line and self.delay_ms == rtt_ms:
+            return
+        self.near()
+        if not Path("/dev/net/tun").exists():
+            raise Missing("no /dev/net/tun: no delay line")
+        line = self.start(
+            "a", self.rpc, "delay", "--left", "ta", "--right", "tb", "--delay", f"{rtt_ms * 500}us",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        if line.stdout.readline().strip() != "ready":
+            self.end(line)
+            raise Missing(f"no delay line: {line.stderr.read().strip()}")
+        self.delay_line, self.delay_ms = line, rtt_ms
+        self.ip("a", "link", "set", "tb", "netns", self.spaces["b"])
+        for host, device, address, peer in (("a", "ta", FAR_SENDER, FAR_RECEIVER), ("b", "tb", FAR_RECEIVER, FAR_SENDER)):
+            self.ip(host, "link", "set", device, "mtu", 1500, "up")
+            self.ip(host, "addr", "add", address, "peer", f"{peer}/32", "dev", device)
+
+    def near(self):
+        """Takes the delay line away; its devices go with it."""
+        if self.delay_line:
+            self.end(self.delay_line)
+            self.delay_line = None
+
+    def device(self, rtt_ms):
+        """The sender's device on the way to the receiver."""
+        return "ta" if rtt_ms else "va"
+
+    def receiver(self, rtt_ms):
+        """The receiver's address and port on that way."""
+        return f"{FAR_RECEIVER if rtt_ms else RECEIVER}:{PORT}"
