@@ -2,7 +2,8 @@
 
 A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are without being given:
   name       unique in its table
-  limiter    none | htb | htb+fq | htb+fq_codel | cake | fq-edt | millpond                              none
+  limiter    none | htb | htb+fq | htb+fq_codel | cake | cake-gso | fq-edt | millpond                   none
+             (cake-gso leaves super-packets whole; fq-edt is millpond's EDT form over sch_fq)
   rate       of the limiter, in bits a second                                                     1000000000
   cc         congestion control of every socket, at both ends                                          cubic
   ecn        ask for ECN whatever the congestion control is                                            false
@@ -11,6 +12,7 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   direction  egress | ingress: whose cgroup and which hook, for millpond                              egress
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
   limit      further keys of the [[limit]] table, for millpond                                            {}
+  host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
   sysctl     for both namespaces, such as {"net.ipv4.tcp_limit_output_bytes": 262144}                     {}
   duration_s, warm_up_s                                                                              3, 0.5
 """
@@ -27,11 +29,12 @@ DEFAULTS = {
     "direction": "egress",
     "qdisc": None,
     "limit": {},
+    "host": {},
     "sysctl": {},
     "duration_s": 3,
     "warm_up_s": 0.5,
 }
-LIMITERS = ("none", "htb", "htb+fq", "htb+fq_codel", "cake", "fq-edt", "millpond")
+LIMITERS = ("none", "htb", "htb+fq", "htb+fq_codel", "cake", "cake-gso", "fq-edt", "millpond")
 FLOW_SETS = ["1x1MB", "1x1MB,1x10KB", "4x1MB,1x10KB", "8x1MB,1x10KB"]
 
 
@@ -76,8 +79,8 @@ def tc_commands(case, device):
     if limiter.startswith("htb"):
         _, _, leaf = limiter.partition("+")
         return htb + ([f"qdisc add dev {device} parent 1:1 handle 10: {leaf}"] if leaf else [])
-    if limiter == "cake":
-        return [f"qdisc add dev {device} root cake bandwidth {bits}"]
+    if limiter.startswith("cake"):
+        return [f"qdisc add dev {device} root cake bandwidth {bits}" + (" no-split-gso" if limiter == "cake-gso" else "")]
     qdisc = "fq" if limiter == "fq-edt" else case["qdisc"]
     return [f"qdisc add dev {device} root {qdisc}"] if qdisc else []
 
@@ -87,12 +90,19 @@ def toml_value(value):
     return json.dumps(value)
 
 
-def limit_toml(case, cgroup):
-    """The file for `millpond limit apply`."""
-    keys = {"name": "rig", "cgroup": cgroup, "direction": case["direction"], "rate": f"{case['rate']}bps"}
-    if case["limiter"] == "fq-edt":
-        keys["form"] = "edt"
-    return "[[limit]]\n" + "".join(f"{k} = {toml_value(v)}\n" for k, v in (keys | case["limit"]).items())
+def toml_lines(keys):
+    """A table's keys."""
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in keys.items())
+
+
+def limit_toml(case, cgroups):
+    """The file for `millpond limit apply`: the case's limit for each cgroup, by its name."""
+    text = toml_lines(case["host"])
+    for name, path in cgroups.items():
+        keys = {"name": name, "cgroup": str(path), "direction": case["direction"], "rate": f"{case['rate'] / 1e6:g}Mbps"}
+        form = {"form": "edt"} if case["limiter"] == "fq-edt" else {}
+        text += f"[[limit]]\n{toml_lines(keys | form | case['limit'])}"
+    return text
 
 
 def sysctls(case):
@@ -123,6 +133,17 @@ def row(name, result):
         f" {cell(large.get('p50_ms')):>7} {cell(large.get('p99_ms')):>6} │"
         f" {cell(small.get('mbps')):>5} {cell(small.get('p50_ms'), 2):>6} {cell(small.get('p99_ms'), 2):>6}"
     )
+
+
+def above(results):
+    """Lines that name what exceeded its limit by more than 3 % in any second."""
+    return [
+        f"above its limit by {100 * (peak * 1e6 / rate - 1):.1f} % in some second: {result['case']['name']}"
+        for result in results
+        if result["case"]["limiter"] != "none"
+        and (peak := result.get("max_second_mbps"))
+        and peak * 1e6 > 1.03 * (rate := result["case"]["rate"])
+    ]
 
 
 LEGEND = (

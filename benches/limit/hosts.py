@@ -4,6 +4,7 @@ Everything made here has this process's number in its name, or lives in what has
 whatever happened in between. Nothing of the machine's own network is touched.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 FAR_SENDER, FAR_RECEIVER = "10.0.1.1", "10.0.1.2"
 PORT = 7000
+# The load goes before the machine's other work, so that latencies are the network's; the delay line, which stands for a wire, before both.
+LOAD_PRIORITY, WIRE_PRIORITY = 5, 10
 
 
 class Missing(Exception):
@@ -24,15 +27,15 @@ class Failed(Exception):
     """A command that did not do what it should."""
 
 
-def run(*command, check=True, timeout=60):
+def run(*command, check=True, timeout=60, **options):
     """Runs a command and returns what it printed; Failed, with its words, if it fails."""
     words = [str(word) for word in command]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=timeout)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=timeout, **options)
     except subprocess.TimeoutExpired as problem:
-        raise Failed(f"{' '.join(words)}: no end after {timeout} s") from problem
+        raise Failed(f"no end after {timeout} s ({' '.join(words)})") from problem
     if check and done.returncode:
-        raise Failed(f"{' '.join(words)}: {(done.stderr or done.stdout).strip()}")
+        raise Failed(f"{(done.stderr or done.stdout).strip()} ({' '.join(words)})")
     return done.stdout
 
 
@@ -45,10 +48,17 @@ def cgroup_mount():
     raise Missing("no cgroup-v2 file system is mounted")
 
 
+def real_time(priority, process=0):
+    """Lets all threads of a process run before ordinary ones, where the machine allows it."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{process or 'self'}/task"):
+            os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(priority))
+
+
 class Hosts:
     """A sending and a receiving host."""
 
-    def __init__(self, rpc):
+    def __init__(self, rpc, ordinary=False):
         if os.geteuid():
             raise Missing("namespaces and cgroups need root: sudo make bench-limit")
         for program in ("ip", "tc", "nsenter"):
@@ -58,6 +68,7 @@ class Hosts:
         self.name = f"millpond-rig-{os.getpid()}"
         self.spaces = {"a": f"mp{os.getpid()}a", "b": f"mp{os.getpid()}b"}
         self.cgroup = cgroup_mount() / self.name
+        self.before = None if ordinary else lambda: real_time(LOAD_PRIORITY)
         self.processes = []
         self.delay_line = None
         self.delay_ms = 0
@@ -131,12 +142,12 @@ class Hosts:
 
     def inside(self, host, *command, **options):
         """Runs a command in a host. By nsenter: `ip netns exec` would hide the cgroups."""
-        return run("nsenter", f"--net=/run/netns/{self.spaces[host]}", *command, **options)
+        return run("nsenter", f"--net=/run/netns/{self.spaces[host]}", *command, preexec_fn=self.before, **options)
 
     def start(self, host, *command, **options):
         """Starts a process in a host."""
         words = ["nsenter", f"--net=/run/netns/{self.spaces[host]}", *map(str, command)]
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **options)
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, preexec_fn=self.before, **options)
         self.processes.append(process)
         return process
 
@@ -166,6 +177,7 @@ class Hosts:
         if line.stdout.readline().strip() != "ready":
             self.end(line)
             raise Missing(f"no delay line: {line.stderr.read().strip()}")
+        real_time(WIRE_PRIORITY, line.pid)
         self.delay_line, self.delay_ms = line, rtt_ms
         self.ip("a", "link", "set", "tb", "netns", self.spaces["b"])
         for host, device, address, peer in (("a", "ta", FAR_SENDER, FAR_RECEIVER), ("b", "tb", FAR_RECEIVER, FAR_SENDER)):

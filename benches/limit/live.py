@@ -2,10 +2,12 @@
 """Measures bandwidth limiters on this machine's own kernel (world `live`): two network namespaces, a veth pair, closed-loop RPCs.
 
 No limit, HTB and `millpond limit` are measured in turn, and that again and again, so that a slow minute of the machine touches all
-alike; medians are shown. The machine's other work is in the numbers: what counts is the ratio within one run, and tails beyond p99
-are the scheduler's as much as the limiter's. For tails, see vm.py.
+alike; medians are shown. The load has real-time priority (unless --ordinary), since on a busy machine a woken process otherwise waits
+milliseconds for the scheduler. The machine's other work is in the numbers all the same: what counts is the ratio within one run, and
+tails beyond p99 are the machine's as much as the limiter's. For tails, see vm.py.
 
   flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
+  stall      CUBIC with and without the bounded bypass and the kick
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
   ingress    the receiver's cgroup is limited
   cost       nanoseconds a packet of the program beside an empty one; throughput of a cgroup that a program sees and does not limit
@@ -36,13 +38,20 @@ from program import Counting, EmptyProgram, cost_between, programs_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "target/bench"
-SECTIONS = ["flows", "far", "ingress", "cost", "datagrams", "many"]
+SECTIONS = ["flows", "stall", "far", "ingress", "cost", "datagrams", "many"]
 GBPS = 1_000_000_000
+# What `millpond limit` registers with `dctcp = true`.
+OWN_DCTCP = "mp_dctcp"
 
 
 def say(text):
     """Progress, on standard error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def available():
+    """The congestion controls that can be chosen now."""
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 
 
 class Limiter:
@@ -66,18 +75,25 @@ class Limiter:
         return found.get("limits", []) if isinstance(found, dict) else found
 
     @contextlib.contextmanager
-    def applied(self, toml):
-        """The limits of a file, while the `with` lasts; gives the seconds that `apply` took."""
+    def applied(self, toml, serve=False):
+        """The limits of a file, while the `with` lasts, with `serve` beside them for what needs it; gives the seconds that `apply` took."""
         if not self.there:
             raise Missing("this tree's millpond has no `limit`")
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write(toml)
             file.flush()
             begun = time.monotonic()
+            server = None
             try:
                 run(self.program, "limit", "apply", file.name)
-                yield time.monotonic() - begun
+                seconds = time.monotonic() - begun
+                if serve:
+                    server = subprocess.Popen([self.program, "limit", "serve"], stdout=subprocess.DEVNULL)
+                yield seconds
             finally:
+                if server:
+                    server.terminate()
+                    server.wait()
                 run(self.program, "limit", "remove", "--all", check=False)
 
 
@@ -88,11 +104,14 @@ class Rig:
         self.hosts = hosts
         self.limiter = limiter
 
-    def check_congestion(self, name):
-        """Missing unless the kernel has that congestion control now."""
-        names = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-        if name not in names:
-            raise Missing(f"this kernel has no {name} ({', '.join(names)})")
+    def with_congestion(self, case):
+        """The case with a congestion control that there is: millpond's own DCTCP where the kernel has none."""
+        there = available()
+        if case["cc"] == "dctcp" and "dctcp" not in there and table.uses_millpond(case):
+            return case | {"cc": OWN_DCTCP, "host": case["host"] | {"dctcp": True}}
+        if case["cc"] not in there:
+            raise Missing(f"this kernel has no {case['cc']} ({', '.join(there)})")
+        return case
 
     @contextlib.contextmanager
     def limited(self, case, cgroup):
@@ -104,7 +123,7 @@ class Rig:
             for command in table.tc_commands(case, device):
                 self.hosts.tc("a", command)
             if table.uses_millpond(case):
-                with self.limiter.applied(table.limit_toml(case, str(cgroup))) as seconds:
+                with self.limiter.applied(table.limit_toml(case, {"rig": cgroup}), "kick" in case["host"]) as seconds:
                     yield seconds
             else:
                 yield 0.0
@@ -113,13 +132,13 @@ class Rig:
 
     def run(self, case, around=None, counted=False):
         """One run of a case, inside of what `around` gives; `counted`, with what the programs at the cgroup cost."""
+        case = self.with_congestion(case)
         cgroup = self.hosts.new_cgroup("load")
         before = {"net.ipv4.tcp_ecn": 2} | table.sysctls(case)
         for host in ("a", "b"):
             for name, value in before.items():
                 self.hosts.sysctl(host, name, value)
         with self.limited(case, cgroup), around or contextlib.nullcontext():
-            self.check_congestion(case["cc"])
             looked = programs_at(cgroup) if counted else {}
             result = self.load(case, [cgroup])
             if counted:
@@ -203,6 +222,8 @@ def show(title, results):
             print(table.row(result["name"], result))
     for reason, count in left_out.items():
         print(f"{count} cases {reason}")
+    for line in table.above(results):
+        print(line)
     sys.stdout.flush()
 
 
@@ -229,6 +250,27 @@ def section_flows(rig, args):
         show("5 Gb/s, round-trip time of the veth pair", fast)
         return results + fast
     print("5 Gb/s: skipped, this machine carries less than 6.5 Gb/s without a limit")
+    return results
+
+
+def section_stall(rig, args):
+    """The stall of 200 ms: nothing in flight, the next packet dropped, and only a timer resumes."""
+    remedies = {
+        "neither": ({"bypass": 0.0}, {}),
+        "kick": ({"bypass": 0.0}, {"kick": "20ms"}),
+        "bypass": ({}, {}),
+        "both": ({}, {"kick": "20ms"}),
+    }
+    chosen = [
+        table.complete(
+            {"limiter": "millpond", "flows": f, "limit": limit, "host": host, "duration_s": args.duration}
+            | {"name": f"millpond cubic {f.replace(',', '+')} {name}"}
+        )
+        for f in (table.FLOW_SETS[0], table.FLOW_SETS[3])
+        for name, (limit, host) in remedies.items()
+    ]
+    results = interleaved(rig, chosen, args.repetitions)
+    show("1 Gb/s, CUBIC without ECN: the bounded bypass and the kick of 20 ms", results)
     return results
 
 
@@ -322,7 +364,7 @@ def section_many(rig, args):
     case = table.complete(
         {"flows": f"{count}x100KB", "rtt_ms": 20, "rate": rate, "duration_s": max(args.duration, 5), "warm_up_s": 3, "name": "100 cgroups"}
     )
-    limits = "".join(table.limit_toml(case, str(path)).replace('"rig"', f'"rig-{i}"') for i, path in enumerate(cgroups))
+    limits = table.limit_toml(case, {f"rig-{i}": path for i, path in enumerate(cgroups)})
     print("\n100 cgroups at 5 Mb/s, 20 ms by the delay line, one flow of 100 KB requests in each")
     try:
         rig.hosts.far(case["rtt_ms"])
@@ -336,7 +378,8 @@ def section_many(rig, args):
     rates = sorted(flow["mbps"] for flow in result["flows"])
     print(
         f"  apply took {seconds:.2f} s; Mb/s of a cgroup: least {rates[0]:.2f}, median {statistics.median(rates):.2f},"
-        f" most {rates[-1]:.2f} ({100 * (rates[-1] * 1e6 / rate - 1):+.1f} %)"
+        f" most {rates[-1]:.2f} ({100 * (rates[-1] * 1e6 / rate - 1):+.1f} %)\n  most of any cgroup in any one second:"
+        f" {max(flow['max_second_mbps'] or 0 for flow in result['flows']):.2f}"
     )
     return [{"name": case["name"], "case": case, "apply_seconds": seconds, "result": result}]
 
@@ -364,6 +407,7 @@ def arguments():
     parser.add_argument("--only", action="append", choices=SECTIONS, help="these sections only; may be repeated")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
+    parser.add_argument("--ordinary", action="store_true", help="the load at ordinary priority: on a machine of its own")
     parser.add_argument("--json", help="write the results there as well")
     parser.add_argument("--rpc", type=Path, default=ROOT / "target/release/millpond-rpc")
     parser.add_argument("--millpond", type=Path, default=ROOT / "target/release/millpond")
@@ -378,7 +422,7 @@ def main():
     try:
         if not args.rpc.exists():
             raise Missing(f"{args.rpc} is not built (cargo build --release -p millpond-rpc)")
-        with Hosts(args.rpc) as hosts:
+        with Hosts(args.rpc, args.ordinary) as hosts:
             rig = Rig(hosts, Limiter(args.millpond))
             if not rig.limiter.there:
                 say("limit: this tree's millpond has no `limit`: its cases are skipped")
