@@ -13,6 +13,8 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
   limit      further keys of the [[limit]] table, for millpond                                            {}
   host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
+  scopes     so many further limits, at four times the rate, that millpond charges as well                 0
+  counted    the kernel counts what eBPF programs cost (this costs, too), in vm.py                     false
   sysctl     for both namespaces, such as {"net.ipv4.tcp_limit_output_bytes": 262144}                     {}
   duration_s, warm_up_s                                                                              3, 0.5
 """
@@ -30,6 +32,8 @@ DEFAULTS = {
     "qdisc": None,
     "limit": {},
     "host": {},
+    "scopes": 0,
+    "counted": False,
     "sysctl": {},
     "duration_s": 3,
     "warm_up_s": 0.5,
@@ -95,13 +99,22 @@ def toml_lines(keys):
     return "".join(f"{key} = {toml_value(value)}\n" for key, value in keys.items())
 
 
+def megabits(rate):
+    """A rate as the file has it."""
+    return f"{rate / 1e6:g}Mbps"
+
+
 def limit_toml(case, cgroups):
     """The file for `millpond limit apply`: the case's limit for each cgroup, by its name."""
     text = toml_lines(case["host"])
+    further = [f"scope-{i + 1}" for i in range(case["scopes"])]
+    scopes = {"scopes": further} if further else {}
+    for name in further:
+        text += f"[[limit]]\n{toml_lines({'name': name, 'rate': megabits(4 * case['rate'])})}"
     for name, path in cgroups.items():
-        keys = {"name": name, "cgroup": str(path), "direction": case["direction"], "rate": f"{case['rate'] / 1e6:g}Mbps"}
+        keys = {"name": name, "cgroup": str(path), "direction": case["direction"], "rate": megabits(case["rate"])}
         form = {"form": "edt"} if case["limiter"] == "fq-edt" else {}
-        text += f"[[limit]]\n{toml_lines(keys | form | case['limit'])}"
+        text += f"[[limit]]\n{toml_lines(keys | form | scopes | case['limit'])}"
     return text
 
 

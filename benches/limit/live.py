@@ -300,6 +300,7 @@ def section_cost(rig, args):
     empty = table.complete(keys | {"name": "empty program"})
     wide = table.complete(keys | {"name": "millpond, 100 Gb/s", "limiter": "millpond", "rate": 100 * GBPS})
     tight = table.complete(keys | {"name": "millpond, 1 Gb/s", "limiter": "millpond"})
+    four = table.complete(keys | {"name": "millpond, 1 Gb/s, 4 scopes", "limiter": "millpond", "scopes": 3})
 
     def around(case):
         return EmptyProgram(rig.hosts.new_cgroup("load")) if case is empty else contextlib.nullcontext()
@@ -309,13 +310,13 @@ def section_cost(rig, args):
         print("\ncost a packet: skipped, bpftool or the kernel's bpf statistics are missing")
     else:
         with Counting():
-            costs = interleaved(rig, [empty, wide, tight], args.repetitions, around, counted=True)
+            costs = interleaved(rig, [empty, wide, tight, four], args.repetitions, around, counted=True)
     results = interleaved(rig, [plain, empty, wide], args.repetitions, around)
     print("\nCost a run of the program (the kernel's own count; what counting costs is in all alike)")
     for result in costs:
         shown = result.get("skipped") or result.get("failed")
         shown = shown or ", ".join(f"{name} {cell_ns(ns)} ns" for name, ns in result.get("cost", {}).items())
-        print(f"  {result['name']:24} {shown}"[:100])
+        print(f"  {result['name']:26} {shown}"[:100])
     show("Without a limit: no program, an empty one, one that limits to 100 Gb/s", results)
     return [c | {"counted": True} for c in costs] + results
 

@@ -15,6 +15,7 @@ together, so it is for limits of 1 Gb/s and below.
   vm.py --cases FILE.json    a list of cases of your own (see cases.py); - reads them from standard input
   vm.py --json FILE          write results there as well
   vm.py --check              run the first case twice and compare the consoles
+  vm.py --script FILE --extra PATH   run a shell script of your own in the guest (PATH is there as /extra/NAME), such as: millpond limit doctor
 """
 
 import argparse
@@ -192,9 +193,10 @@ def stripped(path):
     """A program's bytes without symbols for debugging, where binutils are there: half of the guest's memory would be these."""
     if not shutil.which("strip"):
         return Path(path).read_bytes()
-    with tempfile.NamedTemporaryFile() as copy:
-        done = subprocess.run(["strip", "-g", "-o", copy.name, path], capture_output=True, check=False)
-        return Path(path if done.returncode else copy.name).read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        done = subprocess.run(["strip", "-g", "-o", copy, path], capture_output=True, check=False)
+        return (Path(path) if done.returncode else copy).read_bytes()
 
 
 # --- the guest ----------------------------------------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ def guest_script(case):
     lines += [f"tc -n a {command} || fail tc" for command in table.tc_commands(case, "va")]
     lines.append("mkdir /sys/fs/cgroup/load")
     if table.uses_millpond(case):
-        lines.append("echo 1 > /proc/sys/kernel/bpf_stats_enabled")
+        lines += ["echo 1 > /proc/sys/kernel/bpf_stats_enabled"] if case["counted"] else []
         lines.append(f"cat > /limit.toml <<'TOML'\n{table.limit_toml(case, {'rig': '/sys/fs/cgroup/load'})}TOML")
         lines.append("millpond limit apply /limit.toml || fail 'millpond limit apply'")
         lines += ["millpond limit serve &"] if "kick" in case["host"] else []
@@ -288,14 +290,16 @@ class Rig:
             for process in self.running:
                 process.kill()
 
-    def console(self, case):
-        """Runs one guest and returns what it printed, and the wall time."""
+    def console(self, script, seconds, extra=()):
+        """Runs a script in a guest, for about that long in it, and returns what it printed, and the wall time."""
         archive = Archive()
         archive.entries, archive.folders = list(self.base.entries), set(self.base.folders)
-        archive.file("case", guest_script(case).encode(), 0o644)
+        for path in map(Path, extra):
+            archive.file(f"extra/{path.name}", path.read_bytes())
+        archive.file("case", script.encode(), 0o644)
         archive.file("init", INIT.encode())
         begun = time.monotonic()
-        limit = WALL_FOR_BOOT + WALL_PER_SECOND * (case["duration_s"] + case["warm_up_s"])
+        limit = WALL_FOR_BOOT + WALL_PER_SECOND * seconds
         with tempfile.NamedTemporaryFile(dir=OUT, suffix=".initrd") as initrd:
             initrd.write(archive.bytes())
             initrd.flush()
@@ -326,7 +330,7 @@ class Rig:
         kept = OUT / "results" / f"{self.key(case)}.json"
         if kept.exists() and not fresh:
             return json.loads(kept.read_text())
-        printed, wall = self.console(case)
+        printed, wall = self.console(guest_script(case), case["duration_s"] + case["warm_up_s"])
         result = read_console(printed)
         result |= {"case": case, "world": "linux-vm", "kernel": self.boot.name.removeprefix("vmlinuz-"), "qemu": self.qemu}
         result["wall_seconds"] = round(wall, 1)
@@ -339,14 +343,19 @@ class Rig:
 
 def read_console(printed):
     """The JSON objects on a console, as one."""
-    result = {}
+    result, said = {}, ""
     for line in printed.splitlines():
-        _, mark, text = line.partition(MARK)
+        before, mark, text = line.partition(MARK)
         if mark:
             try:
                 result |= json.loads(text)
             except ValueError:
                 result["failed"] = f"unreadable: {text[:60]}"
+        # What a program said last before it failed tells more than which one it was.
+        if "failed" in result:
+            result["failed"] += f": {said}" if mark and said else ""
+        elif not mark and not before.startswith("["):
+            said = before.strip() or said
     if "classes" not in result and "failed" not in result:
         result["failed"] = "the guest ended without a result: " + " ".join(printed.split()[-12:])
     return result
@@ -383,13 +392,14 @@ def tables(with_millpond):
         for f in both
     ]
     t5 = [nrm("nrm+bypass dctcp ingress", f, cc="dctcp", direction="ingress") for f in flows]
+    cost = [nrm(f"nrm+bypass cubic {n + 1} scopes", flows[3], scopes=n, counted=True) for n in (0, 3)]
     edt = [{"limiter": "fq-edt", "flows": f} for f in both]
     base = [{"limiter": "none", "flows": f} for f in both]
     base += [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel", "cake", "cake-gso") for f in both]
     base += [{"limiter": "htb", "flows": f} | far for f in both]
     if with_millpond:
         base += [nrm(f"nrm+bypass {cc}", f, cc=cc) for cc in ("cubic", "dctcp") for f in both]
-    return {"baseline": base, "t1": t1, "t2": t2, "t3": t3, "t5": t5, "edt": edt}
+    return {"baseline": base, "t1": t1, "t2": t2, "t3": t3, "t5": t5, "edt": edt, "cost": cost}
 
 
 def chosen_cases(args, with_millpond):
@@ -412,7 +422,8 @@ def knows_limit(millpond):
 def check(rig, case):
     """Two runs of a case: their consoles are equal, to the byte."""
     say(f"limit-vm: {case['name']}, twice")
-    (one, _), (two, _) = rig.console(case), rig.console(case)
+    seconds = case["duration_s"] + case["warm_up_s"]
+    (one, _), (two, _) = (rig.console(guest_script(case), seconds) for _ in range(2))
     same = one == two and MARK in one
     print(f"{case['name']}: {len(one)} bytes of console, {'identical' if same else 'DIFFERENT'} in two runs")
     if not same:
@@ -424,13 +435,15 @@ def check(rig, case):
 def arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5 or edt")
+    parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5, edt or cost")
     parser.add_argument("--cases", help="JSON list of cases; - is standard input")
     parser.add_argument("--only", help="only cases whose name has this")
     parser.add_argument("--duration", type=float, help="measured seconds of every case: a p99.9 of 1MB requests at 1 Gb/s needs 90")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     parser.add_argument("--json", help="write the results there as well")
     parser.add_argument("--check", action="store_true", help="run the first case twice and compare the consoles")
+    parser.add_argument("--script", type=Path, help="run this shell script in a guest and print the console")
+    parser.add_argument("--extra", action="append", default=[], help="with --script: a file that the guest finds below /extra")
     parser.add_argument("--fresh", action="store_true", help="measure again what is known")
     parser.add_argument("--jobs", type=int, default=1, help="guests at a time; changes no result")
     parser.add_argument("--rpc", default=str(ROOT / "target/release/millpond-rpc"))
@@ -454,6 +467,9 @@ def main():
     except (Missing, table.BadCase, KeyError, ValueError, OSError) as problem:
         say(f"limit-vm: {problem}")
         return 1
+    if args.script:
+        print(rig.console(args.script.read_text(), args.duration or 10, args.extra)[0], end="")
+        return 0
     if args.check:
         return 0 if check(rig, chosen[0]) else 1
     print(f"world linux-vm: kernel {rig.boot.name.removeprefix('vmlinuz-')}, {rig.qemu}, icount shift=0: virtual time")
