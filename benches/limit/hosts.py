@@ -1,7 +1,7 @@
-"""Two hosts on one machine: network namespaces, the link or the delay line between them, cgroups, and processes in them.
+"""Two hosts on one machine: network namespaces, a link or a delay line between them, cgroups, and processes in them.
 
-Everything made here has this process's number in its name, or lives in what has, and is taken away again by `Hosts.close`,
-whatever happened in between. Nothing of the machine's own network is touched.
+Everything made here has this process's number in its name, or lives in what has, and is taken away again by
+`Hosts.close`, whatever happened in between. Nothing of the machine's own network is touched.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from pathlib import Path
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 FAR_SENDER, FAR_RECEIVER = "10.0.1.1", "10.0.1.2"
 PORT = 7000
-# The load goes before the machine's other work, so that latencies are the network's; the delay line, which stands for a wire, before both.
+# The load goes before the machine's other work, so that latencies are the network's; the delay line, which stands for
+# a wire, goes before both.
 LOAD_PRIORITY, WIRE_PRIORITY = 5, 10
 
 
@@ -93,7 +94,8 @@ class Hosts:
             run("ip", "netns", "add", space)
             self.undo.append(lambda space=space: run("ip", "netns", "del", space, check=False))
         a, b = self.spaces["a"], self.spaces["b"]
-        run("ip", "link", "add", "va", "netns", a, "mtu", 1500, "type", "veth", "peer", "name", "vb", "netns", b, "mtu", 1500)
+        peer = ("type", "veth", "peer", "name", "vb", "netns", b, "mtu", 1500)
+        run("ip", "link", "add", "va", "netns", a, "mtu", 1500, *peer)
         for host, device, address in (("a", "va", SENDER), ("b", "vb", RECEIVER)):
             self.ip(host, "link", "set", "lo", "up")
             self.ip(host, "addr", "add", f"{address}/24", "dev", device)
@@ -101,21 +103,19 @@ class Hosts:
 
     def close(self):
         """Ends every process that was started here and takes away all that was made."""
-        for process in self.processes:
+        for process in reversed(list(self.processes)):
             self.end(process)
-        self.processes.clear()
         while self.undo:
             self.undo.pop()()
 
     def _remove_cgroups(self):
-        for path in sorted(self.cgroup.glob("*/"), reverse=True):
-            path.rmdir()
-        for _ in range(20):
-            try:
-                self.cgroup.rmdir()
-                return
-            except OSError:  # a process that ended is not reaped yet
-                time.sleep(0.05)
+        for path in [*self.cgroup.glob("*/"), self.cgroup]:
+            for _ in range(20):
+                try:
+                    path.rmdir()
+                    break
+                except OSError:  # a process that ended is not reaped yet
+                    time.sleep(0.05)
 
     def new_cgroup(self, name):
         """A cgroup below the rig's own."""

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Measures bandwidth limiters on this machine's own kernel (world `live`): two network namespaces, a veth pair, closed-loop RPCs.
+"""Measures bandwidth limiters on this machine's own kernel (world `live`): two network namespaces, a veth pair, RPCs.
 
-No limit, HTB and `millpond limit` are measured in turn, and that again and again, so that a slow minute of the machine touches all
-alike; medians are shown. The load has real-time priority (unless --ordinary), since on a busy machine a woken process otherwise waits
-milliseconds for the scheduler. The machine's other work is in the numbers all the same: what counts is the ratio within one run, and
-tails beyond p99 are the machine's as much as the limiter's. For tails, see vm.py.
+No limit, HTB and `millpond limit` are measured in turn, and that again and again, so that a slow minute of the machine
+touches all alike; medians are shown. The load has real-time priority (unless --ordinary), since on a busy machine a
+woken process otherwise waits milliseconds for the scheduler. The machine's other work is in the numbers all the same:
+what counts is the ratio within one run, and tails beyond p99 are the machine's as much as the limiter's. For tails, see
+vm.py.
 
   flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
   stall      CUBIC with and without the bounded bypass and the kick
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
   ingress    the receiver's cgroup is limited
-  cost       nanoseconds a packet of the program beside an empty one; throughput of a cgroup that a program sees and does not limit
+  cost       nanoseconds a packet of the program beside an empty one; throughput under a program that does not limit
   datagrams  UDP beyond the limit: which errors the sender sees
   many       100 cgroups at 5 Mb/s and 20 ms
 
@@ -76,7 +77,7 @@ class Limiter:
 
     @contextlib.contextmanager
     def applied(self, toml, serve=False):
-        """The limits of a file, while the `with` lasts, with `serve` beside them for what needs it; gives the seconds that `apply` took."""
+        """The limits of a file, while the `with` lasts, with `serve` where that is needed; gives the time of `apply`."""
         if not self.there:
             raise Missing("this tree's millpond has no `limit`")
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -362,9 +363,8 @@ def section_many(rig, args):
     """100 cgroups."""
     count, rate = 100, 5_000_000
     cgroups = [rig.hosts.new_cgroup(f"many{i}") for i in range(count)]
-    case = table.complete(
-        {"flows": f"{count}x100KB", "rtt_ms": 20, "rate": rate, "duration_s": max(args.duration, 5), "warm_up_s": 3, "name": "100 cgroups"}
-    )
+    keys = {"name": "100 cgroups", "flows": f"{count}x100KB", "rtt_ms": 20, "rate": rate, "warm_up_s": 3}
+    case = table.complete(keys | {"duration_s": max(args.duration, 5)})
     limits = table.limit_toml(case, {f"rig-{i}": path for i, path in enumerate(cgroups)})
     print("\n100 cgroups at 5 Mb/s, 20 ms by the delay line, one flow of 100 KB requests in each")
     try:

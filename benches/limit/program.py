@@ -1,6 +1,7 @@
 """What eBPF programs at a cgroup cost: an empty one as the baseline, and the kernel's own counts of time and runs.
 
-The empty program is two instructions (return 1), loaded and linked by the bpf system call; it goes when its file descriptors are closed.
+The empty program is two instructions (return 1), loaded and linked by the bpf system call; it goes when its file
+descriptors are closed.
 """
 
 import ctypes

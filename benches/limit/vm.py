@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Measures bandwidth limiters in virtual time (world `linux-vm`): a Debian 6.1 kernel in QEMU whose clock counts instructions.
+"""Measures bandwidth limiters in virtual time (world `linux-vm`): Debian's kernel 6.1 in QEMU; instructions are time.
 
-An emulated processor (TCG, no acceleration) takes one nanosecond an instruction (-icount shift=0), and time that nobody uses is
-skipped (sleep=off). So a slow or busy host makes a run longer and changes none of its numbers: two runs print the same console
-to the byte, which `--check` shows. In the guest, two network namespaces are joined by a veth pair, with netem, htb, fq, fq_codel,
-CAKE and DCTCP of the kernel itself, and `millpond limit` with the guest's own BTF.
+An emulated processor (TCG, no acceleration) takes one nanosecond an instruction (-icount shift=0), and time that nobody
+uses is skipped (sleep=off). So a slow or busy host makes a run longer and changes none of its numbers: two runs print
+the same console to the byte, which `--check` shows. In the guest, two network namespaces are joined by a veth pair,
+with netem, htb, fq, fq_codel, CAKE and DCTCP of the kernel itself, and `millpond limit` with the guest's own BTF.
 
-Each case has a guest of its own, so that no case depends on another; what was measured is kept under target/limit-vm and not
-measured again (--fresh does). Limits of this world: one processor at 1 instruction a nanosecond carries about 2 Gb/s, for both ends
-together, so it is for limits of 1 Gb/s and below.
+Each case has a guest of its own, so that no case depends on another; what was measured is kept under target/limit-vm
+and not measured again (--fresh does). Limits of this world: one processor at 1 instruction a nanosecond carries about
+2 Gb/s, for both ends together, so it is for limits of 1 Gb/s and below.
 
-  vm.py                      the baselines: none, htb, htb+fq_codel, cake (and millpond, if this tree has `millpond limit`)
+  vm.py                      the baselines: none, htb, htb+fq_codel, cake; and millpond, if this tree has its `limit`
   vm.py --list               names of the tables of cases; --table NAME runs one; --only TEXT those whose name has it
   vm.py --cases FILE.json    a list of cases of your own (see cases.py); - reads them from standard input
   vm.py --json FILE          write results there as well
   vm.py --check              run the first case twice and compare the consoles
-  vm.py --script FILE --extra PATH   run a shell script of your own in the guest (PATH is there as /extra/NAME), such as: millpond limit doctor
+  vm.py --script FILE        run a shell script of your own in the guest; --extra PATH is there as /extra/NAME
 """
 
 import argparse
@@ -26,6 +26,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-# --- the kernel ---------------------------------------------------------------------------------------------------------------
+# --- the kernel -----------------------------------------------------------------------------------------------------
 
 
 def kernel():
@@ -111,7 +112,7 @@ def modules(root, names):
     return ordered
 
 
-# --- the initial RAM disk -----------------------------------------------------------------------------------------------------
+# --- the initial RAM disk -------------------------------------------------------------------------------------------
 
 
 class Archive:
@@ -190,7 +191,7 @@ def base_archive(root, rpc, millpond):
 
 
 def stripped(path):
-    """A program's bytes without symbols for debugging, where binutils are there: half of the guest's memory would be these."""
+    """A program's bytes without symbols for debugging, where binutils are there: they would fill the guest's memory."""
     if not shutil.which("strip"):
         return Path(path).read_bytes()
     with tempfile.TemporaryDirectory() as folder:
@@ -199,7 +200,7 @@ def stripped(path):
         return (Path(path) if done.returncode else copy).read_bytes()
 
 
-# --- the guest ----------------------------------------------------------------------------------------------------------------
+# --- the guest ------------------------------------------------------------------------------------------------------
 
 INIT = r"""#!/bin/dash
 export PATH=/bin
@@ -316,6 +317,9 @@ class Rig:
             except subprocess.TimeoutExpired:
                 process.kill()
                 printed, _ = process.communicate()
+            except BaseException:
+                process.kill()
+                raise
             finally:
                 with self.lock:
                     self.running.discard(process)
@@ -361,7 +365,7 @@ def read_console(printed):
     return result
 
 
-# --- tables of cases ----------------------------------------------------------------------------------------------------------
+# --- tables of cases ------------------------------------------------------------------------------------------------
 
 
 def tables(with_millpond):
@@ -380,7 +384,11 @@ def tables(with_millpond):
         scheme
         for cc in ("cubic", "dctcp")
         for f in flows
-        for scheme in (nrm(f"nrm {cc}", f, bare, cc=cc), nrm(f"nrm<20ms {cc}", f, bare, cc=cc, **kick), nrm(f"nrm+bypass {cc}", f, cc=cc))
+        for scheme in (
+            nrm(f"nrm {cc}", f, bare, cc=cc),
+            nrm(f"nrm<20ms {cc}", f, bare, cc=cc, **kick),
+            nrm(f"nrm+bypass {cc}", f, cc=cc),
+        )
     ]
     t2 = [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel", "cake-gso") for f in flows]
     t2 += [nrm("nrm+bypass cubic+ecn", f, cc="cubic", ecn=True) for f in flows]
@@ -438,7 +446,7 @@ def arguments():
     parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5, edt or cost")
     parser.add_argument("--cases", help="JSON list of cases; - is standard input")
     parser.add_argument("--only", help="only cases whose name has this")
-    parser.add_argument("--duration", type=float, help="measured seconds of every case: a p99.9 of 1MB requests at 1 Gb/s needs 90")
+    parser.add_argument("--duration", type=float, help="seconds that each case measures: p99.9 of 1MB at 1 Gb/s needs 90")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     parser.add_argument("--json", help="write the results there as well")
     parser.add_argument("--check", action="store_true", help="run the first case twice and compare the consoles")
@@ -451,8 +459,14 @@ def arguments():
     return parser.parse_args()
 
 
+def interrupted(*_):
+    """Asked to end: as by Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def main():
     args = arguments()
+    signal.signal(signal.SIGTERM, interrupted)
     millpond = args.millpond if knows_limit(args.millpond if Path(args.millpond).exists() else None) else None
     try:
         chosen = chosen_cases(args, bool(millpond))
