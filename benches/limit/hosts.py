@@ -69,7 +69,9 @@ class Hosts:
         self.name = f"millpond-rig-{os.getpid()}"
         self.spaces = {"a": f"mp{os.getpid()}a", "b": f"mp{os.getpid()}b"}
         self.cgroup = cgroup_mount() / self.name
-        self.before = None if ordinary else lambda: real_time(LOAD_PRIORITY)
+        self.ordinary = ordinary
+        # Each host's processes on a processor of their own: for comparisons of what the machine carries at most.
+        self.pinned = False
         self.processes = []
         self.delay_line = None
         self.delay_ms = 0
@@ -142,14 +144,26 @@ class Hosts:
 
     def inside(self, host, *command, **options):
         """Runs a command in a host. By nsenter: `ip netns exec` would hide the cgroups."""
-        return run("nsenter", f"--net=/run/netns/{self.spaces[host]}", *command, preexec_fn=self.before, **options)
+        return run("nsenter", f"--net=/run/netns/{self.spaces[host]}", *command, preexec_fn=self._before(host), **options)
 
     def start(self, host, *command, **options):
         """Starts a process in a host."""
         words = ["nsenter", f"--net=/run/netns/{self.spaces[host]}", *map(str, command)]
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, preexec_fn=self.before, **options)
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, preexec_fn=self._before(host), **options)
         self.processes.append(process)
         return process
+
+    def _before(self, host):
+        """What a process of the load does before it becomes the load."""
+
+        def prepare():
+            if self.pinned:
+                processors = sorted(os.sched_getaffinity(0))
+                os.sched_setaffinity(0, {processors[0 if host == "a" else -1]})
+            if not self.ordinary:
+                real_time(LOAD_PRIORITY)
+
+        return prepare
 
     def end(self, process):
         """Ends one process that was started here."""

@@ -10,7 +10,7 @@ Each case has a guest of its own, so that no case depends on another; what was m
 and not measured again (--fresh does). Limits of this world: one processor at 1 instruction a nanosecond carries about
 2 Gb/s, for both ends together, so it is for limits of 1 Gb/s and below.
 
-  vm.py                      the baselines: none, htb, htb+fq_codel, cake; and millpond, if this tree has its `limit`
+  vm.py                      the baselines: none, htb, htb+fq_codel; and millpond, if this tree has its `limit`
   vm.py --list               names of the tables of cases; --table NAME runs one; --only TEXT those whose name has it
   vm.py --cases FILE.json    a list of cases of your own (see cases.py); - reads them from standard input
   vm.py --json FILE          write results there as well
@@ -67,7 +67,8 @@ def kernel():
         return unpacked[-1]
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise Missing("the kernel comes as a Debian package: apt-get and dpkg-deb are needed")
-    found = subprocess.run(["apt-cache", "search", "^linux-image-6.1.0-.*-amd64$"], capture_output=True, text=True, check=False)
+    search = ["apt-cache", "search", "^linux-image-6.1.0-.*-amd64$"]
+    found = subprocess.run(search, capture_output=True, text=True, check=False)
     names = [m for line in found.stdout.splitlines() if (m := KERNEL_NAME.match(line.split(" ")[0]))]
     if not names:
         raise Missing("no package linux-image-6.1.0-*-amd64 is known to apt (apt-get update?)")
@@ -120,20 +121,33 @@ class Archive:
 
     def __init__(self):
         self.entries = []
-        self.folders = set()
+        self.paths = set()
+
+    def copy(self):
+        """One that is added to without changing this one."""
+        other = Archive()
+        other.entries, other.paths = list(self.entries), set(self.paths)
+        return other
 
     def folder(self, path):
         """Adds a folder and those above it."""
         path = path.strip("/")
-        if path and path not in self.folders:
+        if path and path not in self.paths:
             self.folder(os.path.dirname(path))
-            self.folders.add(path)
             self._add(path, stat.S_IFDIR | 0o755, b"")
 
     def file(self, path, content, mode=0o755):
-        """Adds a file."""
-        self.folder(os.path.dirname(path))
-        self._add(path.strip("/"), stat.S_IFREG | mode, content)
+        """Adds a file, unless it is there."""
+        path = path.strip("/")
+        if path not in self.paths:
+            self.folder(os.path.dirname(path))
+            self._add(path, stat.S_IFREG | mode, content)
+
+    def program(self, name, path):
+        """Adds a program and the libraries that it needs."""
+        self.file(f"bin/{name}", stripped(path))
+        for library in libraries(path):
+            self.file(library, Path(library).read_bytes())
 
     def console(self):
         """Adds /dev/console, which the first process writes to."""
@@ -141,6 +155,7 @@ class Archive:
         self._add("dev/console", stat.S_IFCHR | 0o600, b"", device=(5, 1))
 
     def _add(self, path, mode, content, device=(0, 0)):
+        self.paths.add(path)
         number = len(self.entries) + 1
         fields = [number, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(path) + 1, 0]
         header = "070701" + "".join(f"{f:08X}" for f in fields)
@@ -167,24 +182,18 @@ def find_program(name, given=None):
     return given or shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
-def base_archive(root, rpc, millpond):
-    """What every case's guest holds."""
+def base_archive(root, rpc):
+    """What every guest holds."""
     archive = Archive()
     for path in ("proc", "sys", "run", "tmp", "etc"):
         archive.folder(path)
     archive.console()
-    wanted = {name: find_program(name) for name in PROGRAMS} | {"millpond-rpc": rpc, "millpond": millpond}
-    optional = {"bpftool": find_program("bpftool")}
-    absent = [name for name, path in wanted.items() if not path and name != "millpond"]
+    wanted = {name: find_program(name) for name in PROGRAMS} | {"millpond-rpc": rpc}
+    absent = [name for name, path in wanted.items() if not path]
     if absent:
         raise Missing(f"not found: {', '.join(absent)} (scripts/setup.sh --limit)")
-    needed = {}
-    for name, path in (wanted | optional).items():
-        if path:
-            archive.file(f"bin/{name}", stripped(path))
-            needed.update(dict.fromkeys(libraries(path)))
-    for path in needed:
-        archive.file(path, Path(path).read_bytes())
+    for name, path in wanted.items():
+        archive.program(name, path)
     for number, (name, content) in enumerate(modules(root, MODULES).items()):
         archive.file(f"modules/{number:02}-{name}.ko", content, 0o644)
     return archive
@@ -241,7 +250,8 @@ def guest_script(case):
         lines += ["millpond limit serve &"] if "kick" in case["host"] else []
     rpc, cc = "millpond-rpc", case["cc"]
     ingress = case["direction"] == "ingress"
-    server_cgroup, client_cgroup = ("--cgroup /sys/fs/cgroup/load", "") if ingress else ("", "--cgroup /sys/fs/cgroup/load")
+    joins = "--cgroup /sys/fs/cgroup/load"
+    server_cgroup, client_cgroup = (joins, "") if ingress else ("", joins)
     lines += [
         f"nsenter --net=/run/netns/b {rpc} server 10.0.0.2:7000 --once --cc {cc} {server_cgroup} &",
         "sleep 0.1",
@@ -276,14 +286,17 @@ class Rig:
             raise Missing("qemu-system-x86_64 is not installed (scripts/setup.sh --limit)")
         self.root = kernel()
         self.boot = next(self.root.glob("boot/vmlinuz-*"))
-        self.base = base_archive(self.root, rpc, millpond)
+        self.base = base_archive(self.root, rpc)
+        # Only in the guests that use them, so that other cases do not change with them.
+        self.with_millpond = self.base.copy()
+        for name, path in (("millpond", millpond), ("bpftool", find_program("bpftool"))):
+            if path:
+                self.with_millpond.program(name, path)
         version = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True)
         self.qemu = version.stdout.splitlines()[0]
         self.running = set()
         self.lock = threading.Lock()
-        identity = hashlib.sha256(self.base.bytes())
-        identity.update(f"{self.qemu} {self.boot.name} {INIT} {qemu_command('', '')}".encode())
-        self.identity = identity.hexdigest()
+        self.recipe = f"{self.qemu} {self.boot.name} {INIT} {qemu_command('', '')}"
 
     def stop(self):
         """Ends the guests that run."""
@@ -291,10 +304,17 @@ class Rig:
             for process in self.running:
                 process.kill()
 
-    def console(self, script, seconds, extra=()):
-        """Runs a script in a guest, for about that long in it, and returns what it printed, and the wall time."""
-        archive = Archive()
-        archive.entries, archive.folders = list(self.base.entries), set(self.base.folders)
+    def archive(self, case):
+        """What a case's guest holds besides the case."""
+        return self.with_millpond if table.uses_millpond(case) else self.base
+
+    def run(self, case):
+        """Runs a case in a guest; what it printed, and the wall time."""
+        return self.console(self.archive(case), guest_script(case), case["duration_s"] + case["warm_up_s"])
+
+    def console(self, archive, script, seconds, extra=()):
+        """Runs a script in a guest, for about that long in it; what it printed, and the wall time."""
+        archive = archive.copy()
         for path in map(Path, extra):
             archive.file(f"extra/{path.name}", path.read_bytes())
         archive.file("case", script.encode(), 0o644)
@@ -327,16 +347,19 @@ class Rig:
 
     def key(self, case):
         """By what a result is found again: everything that it depends on."""
-        return hashlib.sha256((self.identity + guest_script(case)).encode()).hexdigest()[:24]
+        identity = hashlib.sha256(self.archive(case).bytes())
+        identity.update((self.recipe + guest_script(case)).encode())
+        return identity.hexdigest()[:24]
 
     def measure(self, case, fresh):
         """The case's result, from an earlier run if there is one."""
         kept = OUT / "results" / f"{self.key(case)}.json"
         if kept.exists() and not fresh:
             return json.loads(kept.read_text())
-        printed, wall = self.console(guest_script(case), case["duration_s"] + case["warm_up_s"])
+        printed, wall = self.run(case)
         result = read_console(printed)
-        result |= {"case": case, "world": "linux-vm", "kernel": self.boot.name.removeprefix("vmlinuz-"), "qemu": self.qemu}
+        kernel_name = self.boot.name.removeprefix("vmlinuz-")
+        result |= {"case": case, "world": "linux-vm", "kernel": kernel_name, "qemu": self.qemu}
         result["wall_seconds"] = round(wall, 1)
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.with_suffix(".console").write_text(printed)
@@ -390,7 +413,7 @@ def tables(with_millpond):
             nrm(f"nrm+bypass {cc}", f, cc=cc),
         )
     ]
-    t2 = [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel", "cake-gso") for f in flows]
+    t2 = [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel") for f in flows]
     t2 += [nrm("nrm+bypass cubic+ecn", f, cc="cubic", ecn=True) for f in flows]
     far = {"rtt_ms": 10, "duration_s": 5, "warm_up_s": 1}
     t3 = [{"limiter": limiter, "flows": f} | far for limiter in ("htb", "htb+fq") for f in both]
@@ -401,13 +424,17 @@ def tables(with_millpond):
     ]
     t5 = [nrm("nrm+bypass dctcp ingress", f, cc="dctcp", direction="ingress") for f in flows]
     cost = [nrm(f"nrm+bypass cubic {n + 1} scopes", flows[3], scopes=n, counted=True) for n in (0, 3)]
+    # A tenth of the rate, where the processor has room for CAKE, too.
+    slow = {"rate": 100_000_000, "flows": flows[3], "duration_s": 10}
+    tenth = [{"limiter": limiter} | slow for limiter in ("htb", "htb+fq_codel", "cake", "cake-gso")]
+    tenth += [nrm(f"nrm+bypass {cc} 0.1G", flows[3], cc=cc) | slow for cc in ("cubic", "dctcp")]
     edt = [{"limiter": "fq-edt", "flows": f} for f in both]
     base = [{"limiter": "none", "flows": f} for f in both]
-    base += [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel", "cake", "cake-gso") for f in both]
+    base += [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel") for f in both]
     base += [{"limiter": "htb", "flows": f} | far for f in both]
     if with_millpond:
         base += [nrm(f"nrm+bypass {cc}", f, cc=cc) for cc in ("cubic", "dctcp") for f in both]
-    return {"baseline": base, "t1": t1, "t2": t2, "t3": t3, "t5": t5, "edt": edt, "cost": cost}
+    return {"baseline": base, "t1": t1, "t2": t2, "t3": t3, "t5": t5, "tenth": tenth, "edt": edt, "cost": cost}
 
 
 def chosen_cases(args, with_millpond):
@@ -424,14 +451,15 @@ def chosen_cases(args, with_millpond):
 
 def knows_limit(millpond):
     """Whether the millpond program there has the `limit` command."""
-    return bool(millpond) and not subprocess.run([millpond, "limit", "--help"], capture_output=True, check=False).returncode
+    if not Path(millpond).exists():
+        return False
+    return not subprocess.run([millpond, "limit", "--help"], capture_output=True, check=False).returncode
 
 
 def check(rig, case):
     """Two runs of a case: their consoles are equal, to the byte."""
     say(f"limit-vm: {case['name']}, twice")
-    seconds = case["duration_s"] + case["warm_up_s"]
-    (one, _), (two, _) = (rig.console(guest_script(case), seconds) for _ in range(2))
+    (one, _), (two, _) = rig.run(case), rig.run(case)
     same = one == two and MARK in one
     print(f"{case['name']}: {len(one)} bytes of console, {'identical' if same else 'DIFFERENT'} in two runs")
     if not same:
@@ -443,7 +471,7 @@ def check(rig, case):
 def arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5, edt or cost")
+    parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5, tenth, edt or cost")
     parser.add_argument("--cases", help="JSON list of cases; - is standard input")
     parser.add_argument("--only", help="only cases whose name has this")
     parser.add_argument("--duration", type=float, help="seconds that each case measures: p99.9 of 1MB at 1 Gb/s needs 90")
@@ -467,7 +495,7 @@ def interrupted(*_):
 def main():
     args = arguments()
     signal.signal(signal.SIGTERM, interrupted)
-    millpond = args.millpond if knows_limit(args.millpond if Path(args.millpond).exists() else None) else None
+    millpond = args.millpond if knows_limit(args.millpond) else None
     try:
         chosen = chosen_cases(args, bool(millpond))
         if args.list:
@@ -482,7 +510,7 @@ def main():
         say(f"limit-vm: {problem}")
         return 1
     if args.script:
-        print(rig.console(args.script.read_text(), args.duration or 10, args.extra)[0], end="")
+        print(rig.console(rig.with_millpond, args.script.read_text(), args.duration or 10, args.extra)[0], end="")
         return 0
     if args.check:
         return 0 if check(rig, chosen[0]) else 1
