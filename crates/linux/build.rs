@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAMS: &[&str] = &["limit"];
+const PROGRAMS: &[&str] = &["limit", "kick", "dctcp", "trial"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");
@@ -17,6 +17,9 @@ fn main() {
     for name in PROGRAMS {
         compile(&clang, &include, Path::new("bpf"), name, &out);
     }
+    // Linked by the test alone that compares both.
+    cc::Build::new().file("bpf/native.c").cargo_metadata(false).compile("millpond_native");
+    println!("cargo:rustc-link-search=native={}", out.display());
 }
 
 fn compile(clang: &str, include: &str, sources: &Path, name: &str, out: &Path) {

@@ -291,6 +291,24 @@ nothing is detached meanwhile. Killed at any instant, it leaves the old limits o
     Set(LimitSetArgs),
     /// Remove one limit, or all and every trace of them
     Remove(LimitRemoveArgs),
+    /// Say what this kernel offers for limits, and what a lack costs
+    #[command(after_help = "Exit codes: 0 limits can work, 2 they cannot.")]
+    Doctor(JsonArgs),
+    /// Answer Prometheus, put limits back on cgroups that are made anew, run the kick
+    #[command(after_help = "\
+Example: millpond limit serve --metrics 127.0.0.1:9184
+
+Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), and runs the kick where a file
+has kick = \"20ms\".")]
+    Serve(LimitServeArgs),
+}
+
+/// What `limit serve` takes.
+#[derive(Args, Debug)]
+pub struct LimitServeArgs {
+    /// Where Prometheus asks, at /metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<std::net::SocketAddr>,
 }
 
 /// What `limit apply` takes.

@@ -6,7 +6,7 @@ use crate::say;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
-use millpond_linux::limit::{Error, show};
+use millpond_linux::limit::{Error, doctor, serve, show};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +21,21 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
             let mut session = open(bpffs)?;
             let sources = session.set(&what.name, &what.keys)?;
             done(&session.install(sources, true)?);
+            Ok(())
+        }
+        LimitAction::Doctor(how) => {
+            let findings = doctor::examine(bpffs);
+            match how.json {
+                true => say(&serde_json::to_string(&findings).map_err(|e| Failure::Usage(e.to_string()))?),
+                false => say(&doctor::table(&findings)),
+            }
+            match doctor::is_able(&findings) {
+                true => Ok(()),
+                false => Err(Failure::Usage("limits cannot work on this host".into())),
+            }
+        }
+        LimitAction::Serve(how) => {
+            serve::serve(bpffs, how.metrics, &|text| eprintln!("{text}"))?;
             Ok(())
         }
         LimitAction::Remove(what) => match &what.name {
@@ -75,6 +90,7 @@ fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
 fn done(done: &Done) {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     say(&format!("{} in force, {} with programs", plural(done.limits, "limit"), plural(done.cgroups, "cgroup")));
+    done.notes.iter().for_each(|note| eprintln!("note: {note}"));
     for (limit, reason) in &done.waiting {
         eprintln!("note: limit \"{limit}\" waits for its cgroup: {reason}");
     }

@@ -10,19 +10,16 @@
 use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{Config, Limit};
+use super::congestion;
 use super::layout::{Attachment, Head, LAYOUT};
+use super::object;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
 use super::store::{self, MAPS, Source, Store};
 use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::{Link, Object, ObjectBuilder};
+use libbpf_rs::{Link, Object};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-
-/// The programs, compiled; aligned as an ELF file wants it.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
-static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/limit.bpf.o")));
 
 /// The installed limits, while nobody else changes them.
 pub struct Session {
@@ -45,6 +42,8 @@ pub struct Done {
     pub cgroups: usize,
     /// Limits whose cgroups are not there, and why.
     pub waiting: Vec<(String, String)>,
+    /// What was asked for beside the limits and could not be had.
+    pub notes: Vec<String>,
 }
 
 impl Session {
@@ -150,19 +149,22 @@ impl Session {
         let object = load(&store::folder(&self.bpffs))?;
         let store = Store::adopt(store::folder(&self.bpffs))?;
         let mut head = store.head()?;
-        let bank = if head.layout == LAYOUT { 1 - (head.bank & 1) } else { 0 };
+        // New maps are all zero, so bank 0 is in force in them, with nothing in it.
+        let bank = 1 - (head.bank & 1);
         attach(&store, &object, &plan, bank)?;
         write(&store, &plan, &sources, bank)?;
         head.flags[bank as usize] = plan.flags;
-        if head.layout == LAYOUT {
-            store.put_head(head)?;
-        }
+        store.put_head(head)?;
         store.put_head(Head { layout: LAYOUT, bank, ..head })?;
         detach(&store, &plan)?;
+        // What is only wanted beside the limits must not keep them from holding.
+        let wanted = sources.iter().any(|s| s.config.host.dctcp);
+        let notes = congestion::register(store.folder(), wanted).err().map(|e| e.to_string()).into_iter().collect();
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),
             cgroups: plan.hooks.len(),
             waiting: plan.waiting,
+            notes,
         };
         self.store = Some(store);
         self.sources = sources;
@@ -188,14 +190,12 @@ pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
 
 /// Loads the programs over the pinned maps; makes and pins the maps that are not there.
 fn load(folder: &Path) -> Result<Object, Error> {
-    let fail =
-        |what: &str, e: &libbpf_rs::Error| Error::kernel(what, "CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN)", e);
+    let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, object::LOADING, e);
     for part in ["maps", "links"] {
         let part = folder.join(part);
         fs::create_dir_all(&part).map_err(|e| Error::file(&part, e))?;
     }
-    quiet();
-    let mut open = ObjectBuilder::default().open_memory(&PROGRAMS.0).map_err(|e| fail("the eBPF programs", &e))?;
+    let mut open = object::open(object::LIMIT, "the eBPF programs")?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if MAPS.contains(&name.as_str()) {
@@ -203,11 +203,6 @@ fn load(folder: &Path) -> Result<Object, Error> {
         }
     }
     open.load().map_err(|e| fail("loading the eBPF programs", &e))
-}
-
-/// libbpf's own words go nowhere: what matters of them comes back as an error.
-pub(super) fn quiet() {
-    libbpf_rs::set_print(None);
 }
 
 /// Gives every cgroup of the plan its programs, the present ones.

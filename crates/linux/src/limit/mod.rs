@@ -9,6 +9,9 @@
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |
 //! | `show` | what is installed, and its statistics |
+//! | `congestion` | millpond's own DCTCP |
+//! | `kick` | restarts limited connections that would wait for a timer |
+//! | `serve` | metrics, the kick, and limits on cgroups that were made anew |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
 //! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers Conference 2018). The programs are
@@ -20,9 +23,14 @@
 pub mod apply;
 pub mod cgroup;
 pub mod config;
+pub mod congestion;
+pub mod doctor;
 mod error;
+pub mod kick;
 pub mod layout;
+mod object;
 pub mod plan;
+pub mod serve;
 pub mod show;
 pub mod store;
 
