@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
-#   scripts/setup.sh            Rust (the version in rust-toolchain.toml) and a C compiler
+#   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
@@ -126,6 +126,11 @@ for option in "$@"; do
 done
 
 have cc || install_packages "a C compiler" gcc libc6-dev || exit 1
+# The eBPF programs of `millpond limit`, and what libbpf is built with.
+have clang || install_packages "clang, for eBPF" clang || exit 1
+if ! have pkg-config || ! pkg-config --exists libelf zlib; then
+    install_packages "what libbpf needs" make pkg-config libelf-dev zlib1g-dev || exit 1
+fi
 need_rust
 if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"

@@ -9,6 +9,9 @@ pub enum Failure {
     /// The scenario, an override or a variant is wrong.
     #[error("the scenario has errors")]
     Scenario(#[from] Errors),
+    /// A limit of a cgroup.
+    #[error("{0}")]
+    Limit(#[from] millpond_linux::limit::Error),
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
@@ -34,7 +37,8 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Usage(_) => 2,
-            Failure::Results(_) | Failure::Audit(_) | Failure::Runs(_) => 1,
+            Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
+            Failure::Limit(_) | Failure::Results(_) | Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }

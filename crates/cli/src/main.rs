@@ -7,6 +7,7 @@ mod export;
 mod failure;
 mod grid;
 mod inform;
+mod limit;
 mod report;
 mod reproduce;
 mod run;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
+        Command::Limit(args) => limit::limit(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),
         Command::Explain(args) => inform::explain(args),
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
 /// Says on stderr what went wrong, with the place in the scenario where there is one.
 fn explain(failure: &Failure) {
     match failure {
-        Failure::Scenario(errors) => {
+        Failure::Scenario(errors) | Failure::Limit(millpond_linux::limit::Error::Config(errors)) => {
             for error in &errors.errors {
                 eprintln!("{:?}", miette::Report::new(error.clone()));
             }

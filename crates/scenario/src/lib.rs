@@ -32,5 +32,6 @@ pub use assemble::HEADER_BYTES;
 pub use capture::{CaptureParams, FailureParams};
 pub use error::{Errors, Problem, ScenarioError, nearest};
 pub use plan::Plan;
+pub use read::document;
 pub use scenario::Scenario;
 pub use topology::path::{ideal_exchange, ideal_fct};

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a key that no declaration reads is reported, with the nearest name there is; nothing is silently ignored.
 
+pub mod document;
 mod lists;
 
 use crate::capture::FailureParams;

@@ -40,13 +40,13 @@ crate::params! {
         /// What the traffic is held to.
         pub rate: Rate = Rate(1_000_000_000),
         /// What may be saved up while idle and sent at once. Off: 150KB (100 packets; the published program), and less at low
-        /// rates: what 20 ms carry, at least 15KB.
+        /// rates: what 2 ms carry, at least 15KB.
         pub burst: Option<Bytes> = None,
         /// How far behind its rate the traffic may be before senders are told. Off: 180KB (120 packets; the slides),
-        /// and less at low rates: what 20 ms carry, at least 30KB.
+        /// and less at low rates: what 5 ms carry, at least 15KB.
         pub mark: Option<Bytes> = None,
         /// How far behind it may be before packets are dropped. Off: 900KB (600 packets; the slides), and less at low
-        /// rates: what 100 ms carry, at least 192KB, so that no single super-segment crosses from mark to drop.
+        /// rates: what 20 ms carry, at least 108KB, so that no single super-segment crosses from mark to drop.
         pub drop: Option<Bytes> = None,
         /// The last part of the way to `drop`, kept for packets of at most 120 bytes. Source: 15 packets, the published
         /// program.
@@ -65,7 +65,8 @@ crate::params! {
         /// Whether senders without ECN are told to reduce their windows (the published no_cn turns it off).
         pub cwr: bool = true,
         /// A flow with nothing else in flight is let through up to this many times the drop threshold; 0: never. Source:
-        /// the published program has it without a bound in one variant; unbounded it breaks the limit.
+        /// the published program has it without a bound in one variant; unbounded it breaks the limit. At low rates less: with
+        /// the burst no more than what 30 ms carry (3 % of a second), and no less than `drop`.
         pub bypass: f64 = 2.0,
         /// Never drop, only tell senders.
         pub mark_only: bool = false,
@@ -82,11 +83,13 @@ impl LimitParams {
         let auto = |given: Option<Bytes>, packets: u64, ms: u64, least: u64| {
             given.map_or((packets * PACKET).min(carries(ms).max(least)), Bytes::get)
         };
-        let burst = auto(self.burst, 100, 20, 10 * PACKET);
-        let mark = auto(self.mark, 120, 20, 20 * PACKET);
-        let drop = auto(self.drop, 600, 100, 128 * PACKET).max(1);
+        let burst = auto(self.burst, 100, 2, 10 * PACKET);
+        let mark = auto(self.mark, 120, 5, 10 * PACKET);
+        let drop = auto(self.drop, 600, 20, 72 * PACKET).max(1);
         let drop_large = drop.saturating_sub(self.reserve.get()).max(1);
         let bypass = (self.bypass.clamp(0.0, super::FLOOR as f64) * drop as f64) as u64;
+        // What is let through beyond the drop threshold must not break the limit over a second; 0 stays 0.
+        let bypass = bypass.min(carries(30).saturating_sub(burst).max(drop));
         let rate = ((bps as u128) << POINT) / 8_000_000_000;
         let cost = (8_000_000_000u128 << POINT) / bps as u128;
         let timed = self.form != Form::Credit;

@@ -31,7 +31,12 @@ fn constants_of_the_slides() {
 #[test]
 fn low_rates_have_smaller_thresholds() {
     let s = LimitParams { rate: Rate(5_000_000), ..gigabit() }.settings();
-    assert_eq!((s.burst, s.mark, s.drop), (15_000, 30_000, 192_000));
+    assert_eq!((s.burst, s.mark, s.drop, s.bypass), (15_000, 15_000, 108_000, 108_000));
+    // Over any second no more than 3 % beyond the limit, wherever the super-segments allow it.
+    for mbps in [50u64, 100, 250, 500, 1000] {
+        let s = LimitParams { rate: Rate(mbps * 1_000_000), ..gigabit() }.settings();
+        assert!(s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64, "{mbps} Mbps: {s:?}");
+    }
 }
 
 fn verdict(behind: i64, ask: Ask, draw: u32) -> u32 {

@@ -1,0 +1,147 @@
+//! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
+
+use crate::args::{LimitAction, LimitArgs, LimitFileArgs, LimitShowArgs};
+use crate::failure::Failure;
+use crate::say;
+use millpond_linux::limit::apply::{self, Done, Session};
+use millpond_linux::limit::plan::Plan;
+use millpond_linux::limit::store::Source;
+use millpond_linux::limit::{Error, doctor, serve, show};
+use std::path::Path;
+use std::time::Duration;
+
+/// Does what `args` asks for.
+pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
+    let bpffs = args.bpffs.as_path();
+    match &args.action {
+        LimitAction::Apply(file) => apply(bpffs, file, false),
+        LimitAction::Observe(what) => observe(bpffs, &what.what),
+        LimitAction::Show(how) => show_limits(bpffs, how),
+        LimitAction::Set(what) => {
+            let mut session = open(bpffs)?;
+            let sources = session.set(&what.name, &what.keys)?;
+            done(&session.install(sources, true)?);
+            Ok(())
+        }
+        LimitAction::Doctor(how) => {
+            let findings = doctor::examine(bpffs);
+            match how.json {
+                true => say(&serde_json::to_string(&findings).map_err(|e| Failure::Usage(e.to_string()))?),
+                false => say(&doctor::table(&findings)),
+            }
+            match doctor::is_able(&findings) {
+                true => Ok(()),
+                false => Err(Failure::Usage("limits cannot work on this host".into())),
+            }
+        }
+        LimitAction::Serve(how) => {
+            serve::serve(bpffs, how.metrics, &|text| eprintln!("{text}"))?;
+            Ok(())
+        }
+        LimitAction::Remove(what) => match &what.name {
+            None => {
+                let gone = apply::remove_all(bpffs)?;
+                say(if gone { "all limits are removed; nothing of them is left" } else { "no limits are installed" });
+                Ok(())
+            }
+            Some(name) => {
+                let mut session = open(bpffs)?;
+                let sources = session.without(name)?;
+                done(&session.install(sources, true)?);
+                Ok(())
+            }
+        },
+    }
+}
+
+fn open(bpffs: &Path) -> Result<Session, Failure> {
+    let session = Session::open(bpffs)?;
+    session.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    Ok(session)
+}
+
+fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failure> {
+    let mut session = open(bpffs)?;
+    let source = session.read(&args.file, observe)?;
+    let sources = session.with(source);
+    if args.dry_run {
+        let plan = session.plan(&sources)?;
+        say(&planned(&session.sources, &sources, &plan));
+        return Ok(());
+    }
+    done(&session.install(sources, args.wait)?);
+    Ok(())
+}
+
+fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
+    let session = open(bpffs)?;
+    let installed = session.sources.iter().flat_map(|s| &s.config.limits).any(|l| l.name() == what);
+    if !installed && Path::new(what).exists() {
+        drop(session);
+        let file = LimitFileArgs { file: what.into(), dry_run: false, wait: false };
+        return apply(bpffs, &file, true);
+    }
+    let mut session = session;
+    let sources = session.set(what, &[("observe".to_string(), "true".to_string())])?;
+    done(&session.install(sources, true)?);
+    Ok(())
+}
+
+fn done(done: &Done) {
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    say(&format!("{} in force, {} with programs", plural(done.limits, "limit"), plural(done.cgroups, "cgroup")));
+    done.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    for (limit, reason) in &done.waiting {
+        eprintln!("note: limit \"{limit}\" waits for its cgroup: {reason}");
+    }
+}
+
+/// What an apply would change.
+fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
+    let limits = |sources: &[Source]| -> Vec<_> { sources.iter().flat_map(|s| s.config.limits.clone()).collect() };
+    let (old, new) = (limits(old), limits(new));
+    let mut lines = Vec::new();
+    for limit in &new {
+        let rate = limit.queue.rate;
+        match old.iter().find(|l| l.name() == limit.name()) {
+            None => lines.push(format!("+ {} at {rate}", limit.name())),
+            Some(before) if before == limit => lines.push(format!("= {} at {rate}", limit.name())),
+            Some(before) => lines.push(format!("~ {} at {rate} (was {})", limit.name(), before.queue.rate)),
+        }
+    }
+    let gone = old.iter().filter(|l| !new.iter().any(|n| n.name() == l.name()));
+    lines.extend(gone.map(|l| format!("- {}", l.name())));
+    for hook in &plan.hooks {
+        let counts = hook.chain.map(|c| c.count);
+        lines.push(format!("{}: {} egress and {} ingress scopes", hook.cgroup.path.display(), counts[0], counts[1]));
+    }
+    lines.extend(plan.waiting.iter().map(|(limit, reason)| format!("{limit} would wait: {reason}")));
+    lines.join("\n")
+}
+
+fn show_limits(bpffs: &Path, args: &LimitShowArgs) -> Result<(), Failure> {
+    let pause = Duration::from_secs_f64(args.interval.unwrap_or(if args.watch { 1.0 } else { 0.5 }).clamp(0.0, 3600.0));
+    let mut before = match show::read(bpffs, None) {
+        Err(Error::Nothing) if args.json => {
+            say("{\"limits\": []}");
+            return Ok(());
+        }
+        other => other?,
+    };
+    loop {
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        let now = show::read(bpffs, Some(&before))?;
+        match args.json {
+            true => say(&serde_json::to_string(&now).map_err(|e| Failure::Usage(e.to_string()))?),
+            // Home, and clear what is below: the table stays in its place.
+            false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table())),
+            false => say(&now.table()),
+        }
+        if !args.watch {
+            return Ok(());
+        }
+        before = now;
+    }
+}

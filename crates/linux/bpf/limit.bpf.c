@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The programs at a cgroup's two packet hooks: NRM's virtual queues (Brakmo, Starovoitov, Linux Plumbers Conference 2018; limit.h has the decision).
+ * A packet's charges go to every scope of its cgroup; the most congested one decides; a drop refunds all.
+ *
+ * Invariant: whatever is missing or does not add up, the packet passes.
+ */
+#define MILLPOND_NO_CORE
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include "layout.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* For tests only: above 0, packets are charged to the scopes 0 to trial - 1, whatever their cgroup. A constant, so it costs nothing. */
+const volatile __u32 trial = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct limit_head);
+} head SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct limit_scopes);
+} scopes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct limit_queue);
+} queues SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct limit_counts);
+} counts SEC(".maps");
+
+/* One value an attached cgroup, which the kernel hands to the program without a search. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_STORAGE);
+	__type(key, __u64);
+	__type(value, struct limit_attachment);
+} attachments SEC(".maps");
+
+/* Cgroups that programs are attached to, by id, and in which banks (bit 0, bit 1). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u32);
+} attached SEC(".maps");
+
+/* For the command only: which limit a scope belongs to, and what was applied, as text in pieces. By bank << 16 | number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct limit_label);
+} labels SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct limit_text);
+} texts SEC(".maps");
+
+/* What a packet is, as far as it matters here. */
+struct packet {
+	struct limit_ask ask;
+	__u32 segments;
+	/* IP and transport headers. */
+	__u32 headers;
+	__u32 cwnd;
+	__u32 bank;
+	/* Whether several scopes have to be compared. */
+	__u32 several;
+	__u32 retries;
+	__u64 now;
+	/* EDT: when it may leave. */
+	__u64 send;
+};
+
+/* What a scope has to do with it. */
+struct part {
+	__s64 behind;
+	__s64 cost;
+	__s64 congestion;
+	__u32 bytes;
+};
+
+/* What becomes of it. */
+struct fate {
+	__u32 verdict;
+	/* What the program returns. */
+	__u32 returned;
+	/* Whether this scope decided. */
+	__u32 decided;
+	/* Whether a floor let it pass. */
+	__u32 floored;
+};
+
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86DD
+#define IPV6_EXTENSIONS 6
+
+/* The transport header after IPv6 extension headers: its offset, with the protocol in *next. */
+static __always_inline __u32 ipv6_transport(struct __sk_buff *skb, __u8 *next)
+{
+	__u32 at = 40;
+
+	for (int i = 0; i < IPV6_EXTENSIONS; i++) {
+		__u8 part[2];
+
+		/* Hop-by-hop, routing, fragment, destination options, mobility; AH counts in units of four. */
+		if (*next != 0 && *next != 43 && *next != 44 && *next != 60 && *next != 135 && *next != 51)
+			break;
+		if (bpf_skb_load_bytes(skb, at, part, 2))
+			break;
+		if (*next == 44)
+			at += 8;
+		else if (*next == 51)
+			at += (part[1] + 2) * 4;
+		else
+			at += (part[1] + 1) * 8;
+		*next = part[0];
+	}
+	return at;
+}
+
+static __always_inline void read_packet(struct __sk_buff *skb, int direction, struct packet *p)
+{
+	__u8 protocol = 0, first[10] = {};
+	__u32 ip = 20;
+
+	p->ask.bytes = skb->len;
+	p->segments = skb->gso_segs;
+	p->ask.in_flight = ~0u;
+	if (bpf_skb_load_bytes(skb, 0, first, sizeof(first)) == 0) {
+		if (first[0] >> 4 == 4) {
+			ip = (first[0] & 15) * 4;
+			p->ask.ecn = first[1] & 3;
+			protocol = first[9];
+		} else if (first[0] >> 4 == 6) {
+			p->ask.ecn = first[1] >> 4 & 3;
+			protocol = first[6];
+			ip = ipv6_transport(skb, &protocol);
+		}
+	}
+	p->headers = ip;
+	if (protocol == IPPROTO_TCP) {
+		p->ask.tcp = 1;
+		if (p->segments > 1) {
+			__u8 length = 0x50;
+
+			bpf_skb_load_bytes(skb, ip + 12, &length, 1);
+			p->headers = ip + (length >> 4) * 4;
+		}
+		struct bpf_sock *sk = skb->sk;
+		struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
+
+		if (tcp) {
+			/* What the peer has in flight is not known here. */
+			if (direction == LIMIT_EGRESS)
+				p->ask.in_flight = tcp->packets_out;
+			p->ask.rtt = tcp->srtt_us >> 3;
+			p->cwnd = tcp->snd_cwnd;
+		}
+	} else if (protocol == IPPROTO_UDP) {
+		p->headers = ip + 8;
+	}
+}
+
+/* Whether another attached cgroup is closer to the packet's socket: its program charges these scopes as well, and decides. */
+static __always_inline bool nearer(struct __sk_buff *skb, const struct limit_chain *chain, __u32 bank, int direction)
+{
+	for (__u32 down = 1; down <= 16; down++) {
+		__u64 id = bpf_skb_ancestor_cgroup_id(skb, chain->level + down);
+
+		if (id == 0)
+			return false;
+		__u32 *bits = bpf_map_lookup_elem(&attached, &id);
+
+		if (bits && *bits >> (2 * bank + direction) & 1)
+			return true;
+	}
+	return false;
+}
+
+/* How far behind, as the number of binary digits of its microseconds. */
+static __always_inline __u32 backlog_slot(const struct limit_settings *settings, __s64 behind)
+{
+	__u64 us = 0;
+	__u32 slot = 0;
+
+	if (behind <= 0)
+		return 0;
+	us = (__u64)behind;
+	if (settings->form == LIMIT_CREDIT) {
+		if (us > 1ull << 26)
+			us = 1ull << 26;
+		us = us * (settings->cost >> 10) >> (LIMIT_POINT - 10);
+	}
+	us = us / 1000 + 1;
+	if (us >> 16) {
+		us >>= 16;
+		slot += 16;
+	}
+	if (us >> 8) {
+		us >>= 8;
+		slot += 8;
+	}
+	if (us >> 4) {
+		us >>= 4;
+		slot += 4;
+	}
+	if (us >> 2) {
+		us >>= 2;
+		slot += 2;
+	}
+	if (us >> 1)
+		slot += 1;
+	slot += 1;
+	return slot < LIMIT_BACKLOGS ? slot : LIMIT_BACKLOGS - 1;
+}
+
+#define CAS_TRIES 8
+
+static __always_inline struct limit_charge charge_queue(struct limit_queue *queue, const struct limit_settings *settings,
+							__u64 now, __u32 bytes, __u32 *retries)
+{
+	struct limit_charge charge = {};
+
+	if (settings->form == LIMIT_CREDIT) {
+		bpf_spin_lock(&queue->lock);
+		charge = limit_charge_credit(&queue->state, settings, now, bytes);
+		bpf_spin_unlock(&queue->lock);
+		return charge;
+	}
+	for (int i = 0; i < CAS_TRIES; i++) {
+		__u64 last = *(volatile __u64 *)&queue->state.last, empty;
+
+		charge = limit_charge_timed(last, &empty, settings, now, bytes);
+		if (__sync_val_compare_and_swap(&queue->state.last, last, empty) == last)
+			return charge;
+		*retries += 1;
+	}
+	/* Others were faster each time: nothing was taken, so nothing is to be refunded. */
+	charge.cost = 0;
+	return charge;
+}
+
+static __always_inline void refund_queue(struct limit_queue *queue, const struct limit_settings *settings, __s64 cost)
+{
+	if (settings->form == LIMIT_CREDIT) {
+		bpf_spin_lock(&queue->lock);
+		queue->state.credit += cost;
+		bpf_spin_unlock(&queue->lock);
+	} else {
+		__sync_fetch_and_add(&queue->state.last, (__u64)-cost);
+	}
+}
+
+/*
+ * The functions below are global: the verifier takes each by itself. As parts of one program they would be walked once for every scope
+ * and every path before it, which is more than it can do.
+ */
+
+/* Charges the packet to a scope; 0 if there is no such scope. */
+__attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct part *part)
+{
+	if (!p || !part)
+		return 0;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+	struct limit_queue *queue = bpf_map_lookup_elem(&queues, &id);
+
+	if (!banks || !queue)
+		return 0;
+	const struct limit_scope *scope = &banks->bank[p->bank & 1];
+	__u32 bytes = scope->wire ? limit_wire_bytes(p->ask.bytes, p->segments, p->headers, scope->framing) : p->ask.bytes;
+	struct limit_charge charge = charge_queue(queue, &scope->settings, p->now, bytes, &p->retries);
+
+	part->bytes = bytes;
+	part->behind = charge.behind;
+	part->cost = charge.cost;
+	if (charge.send > p->send)
+		p->send = charge.send;
+	/* With one scope there is nothing to compare, and the division is saved. */
+	if (p->several)
+		part->congestion = limit_congestion(&scope->settings, charge.behind);
+	return 1;
+}
+
+/* The verdict of the scope that speaks for the packet. */
+__attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const struct part *part, __u32 *flags)
+{
+	if (!p || !part || !flags)
+		return 0;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+
+	if (!banks)
+		return 0;
+	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
+
+	*flags = settings->flags;
+	return limit_decide(settings, part->behind, &p->ask, part->behind > 0 ? bpf_get_prandom_u32() : 0);
+}
+
+static __always_inline void count_packet(struct limit_counts *c, const struct packet *p, const struct limit_settings *settings,
+					 const struct part *part)
+{
+	__s64 credit = -part->behind;
+
+	if (c->packets == 0) {
+		c->first = p->now;
+		c->credit_min = credit;
+	}
+	c->packets += 1;
+	c->bytes += part->bytes;
+	c->last = p->now;
+	c->credit_sum += credit;
+	if (credit < c->credit_min)
+		c->credit_min = credit;
+	if (p->segments > 1)
+		c->super_segments += 1;
+	if (part->behind > settings->mark)
+		c->behind += 1;
+	if (p->cwnd) {
+		c->cwnd_sum += p->cwnd;
+		c->cwnd_packets += 1;
+	}
+	if (p->ask.rtt) {
+		c->rtt_sum_us += p->ask.rtt;
+		c->rtt_packets += 1;
+	}
+	__u32 slot = backlog_slot(settings, part->behind);
+
+	if (slot < LIMIT_BACKLOGS)
+		c->backlog[slot] += 1;
+}
+
+static __always_inline void count_verdict(struct limit_counts *c, const struct fate *fate, __u32 bytes)
+{
+	c->decided += 1;
+	c->floored += fate->floored;
+	if (fate->verdict & LIMIT_DROP) {
+		c->dropped += 1;
+		c->dropped_bytes += bytes;
+	}
+	if (fate->verdict & LIMIT_CE) {
+		c->marked += 1;
+		c->marked_bytes += bytes;
+	}
+	if (fate->verdict & LIMIT_CWR)
+		c->reduced += 1;
+	if (fate->verdict & LIMIT_BYPASS)
+		c->bypassed += 1;
+	c->returned[fate->returned & 3] += 1;
+}
+
+/* Counts the packet in a scope and, if it is dropped, refunds it. */
+__attribute__((noinline)) int settle_scope(__u32 id, const struct packet *p, const struct part *part, const struct fate *fate)
+{
+	if (!p || !part || !fate)
+		return 0;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+	struct limit_queue *queue = bpf_map_lookup_elem(&queues, &id);
+	struct limit_counts *c = bpf_map_lookup_elem(&counts, &id);
+
+	if (!banks || !queue || !c)
+		return 0;
+	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
+
+	count_packet(c, p, settings, part);
+	if (fate->decided) {
+		count_verdict(c, fate, part->bytes);
+		c->retries += p->retries;
+	}
+	if (fate->verdict & LIMIT_DROP)
+		refund_queue(queue, settings, part->cost);
+	return 1;
+}
+
+/* What a verdict is at the hook. A drop returns 2 where the sender must be told (TCP), and where it must not get EPERM (all but TCP). */
+static __always_inline int returned(int direction, const struct packet *p, __u32 verdict)
+{
+	if (direction == LIMIT_INGRESS)
+		return verdict & LIMIT_DROP ? 0 : 1;
+	if (verdict & LIMIT_DROP)
+		return verdict & LIMIT_CWR || !p->ask.tcp ? 2 : 0;
+	return verdict & LIMIT_CWR ? 3 : 1;
+}
+
+static __always_inline __u32 scope_at(const struct limit_chain *chain, __u32 i)
+{
+	return trial ? i : chain->scopes[i & (LIMIT_CHAIN - 1)];
+}
+
+static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
+{
+	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
+	__u32 zero = 0, count, worst = 0, flags = 0;
+	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
+	struct part parts[LIMIT_CHAIN] = {};
+	struct packet p = {};
+	struct fate fate = {};
+	__s64 most = 0;
+
+	if (!h)
+		return 1;
+	p.bank = *(volatile __u32 *)&h->bank & 1;
+	const struct limit_chain *chain = &attachment->chain[p.bank][direction];
+
+	count = trial ? trial : chain->count;
+	if (count == 0)
+		return 1;
+	if (skb->ifindex == 1 && !(h->flags[p.bank] & LIMIT_LOOPBACK))
+		return 1;
+	if (!trial && chain->flags & LIMIT_NESTED && nearer(skb, chain, p.bank, direction))
+		return 1;
+	read_packet(skb, direction, &p);
+	p.now = bpf_ktime_get_ns();
+	p.several = count > 1;
+
+	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
+		if (i >= count)
+			break;
+		if (!charge_scope(scope_at(chain, i), &p, &parts[i]))
+			return 1;
+		if (i == 0 || parts[i].congestion > most) {
+			most = parts[i].congestion;
+			worst = i;
+		}
+	}
+	worst &= LIMIT_CHAIN - 1;
+	fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
+	/* A chain with a floor leaves the last place to it: the stack has no more room. */
+	struct part *floor = &parts[LIMIT_CHAIN - 1];
+	__u32 floor_id = chain->floor - 1;
+	bool floored = !trial && chain->floor && count < LIMIT_CHAIN && charge_scope(floor_id, &p, floor);
+
+	/* Within its floor a packet passes, whatever the other scopes say. */
+	if (floored && floor->behind <= 0 && fate.verdict & ~(__u32)LIMIT_BEHIND) {
+		fate.verdict = LIMIT_BEHIND;
+		fate.floored = 1;
+	}
+	if (!(flags & LIMIT_OBSERVE) && fate.verdict & LIMIT_CE && !bpf_skb_ecn_set_ce(skb)) {
+		/* It could not be written: a TCP is told in the other way. */
+		fate.verdict &= ~(__u32)LIMIT_CE;
+		if (p.ask.tcp && !(flags & LIMIT_NO_CWR))
+			fate.verdict |= LIMIT_CWR;
+	}
+	fate.returned = flags & LIMIT_OBSERVE ? 1 : returned(direction, &p, fate.verdict);
+	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
+		if (i >= count)
+			break;
+		fate.decided = i == worst;
+		settle_scope(scope_at(chain, i), &p, &parts[i], &fate);
+	}
+	if (floored) {
+		fate.decided = fate.floored;
+		settle_scope(floor_id, &p, floor, &fate);
+	}
+	/* Only a pacing qdisc (fq) heeds it. */
+	if (direction == LIMIT_EGRESS && p.send && !(flags & LIMIT_OBSERVE) && !(fate.verdict & LIMIT_DROP))
+		skb->tstamp = p.send;
+	return fate.returned & (direction == LIMIT_EGRESS ? 3 : 1);
+}
+
+SEC("cgroup_skb/egress")
+int limit_egress(struct __sk_buff *skb)
+{
+	return limit_packet(skb, LIMIT_EGRESS);
+}
+
+SEC("cgroup_skb/ingress")
+int limit_ingress(struct __sk_buff *skb)
+{
+	return limit_packet(skb, LIMIT_INGRESS);
+}

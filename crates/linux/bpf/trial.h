@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* For tests only: one case of the decision, from its input to all that it gives. Compiled for eBPF and natively. */
+#ifndef MILLPOND_TRIAL_H
+#define MILLPOND_TRIAL_H
+
+#include "limit.h"
+
+#define TRIAL_CASES 256
+
+struct trial_case {
+	struct limit_settings settings;
+	struct limit_state state;
+	struct limit_ask ask;
+	__u64 now;
+	__u32 draw;
+	__u32 segments;
+	__u32 headers;
+	__u32 framing;
+	/* What it gives. */
+	struct limit_charge charge;
+	struct limit_state charged;
+	struct limit_state refunded;
+	__s64 congestion;
+	__u32 verdict;
+	__u32 wire;
+};
+
+LIMIT_INLINE void trial_run(struct trial_case *c)
+{
+	struct limit_state state = c->state;
+
+	c->wire = limit_wire_bytes(c->ask.bytes, c->segments, c->headers, c->framing);
+	c->charge = limit_charge(&state, &c->settings, c->now, c->ask.charged);
+	c->charged = state;
+	limit_refund(&state, &c->settings, &c->charge);
+	c->refunded = state;
+	c->congestion = limit_congestion(&c->settings, c->charge.behind);
+	c->verdict = limit_decide(&c->settings, c->charge.behind, &c->ask, c->draw);
+}
+
+#endif

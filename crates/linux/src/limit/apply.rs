@@ -1,0 +1,295 @@
+//! Makes limits take effect, all at once.
+//!
+//! Order is what keeps the invariant. New attachments come first; their programs find no scopes yet, so packets pass. Then
+//! everything is written into the bank that is not in force. Then one word turns the banks over. Attachments that nobody needs any more
+//! go last; their programs find no scopes either. A program that is already attached is replaced in its link, so no packet
+//! goes by in between.
+//!
+//! Invariant: killed at any instant, what is in force is the old or the new, whole.
+
+use super::Error;
+use super::cgroup::Hierarchy;
+use super::config::{Config, Limit};
+use super::congestion;
+use super::layout::{Attachment, Head, LAYOUT};
+use super::object;
+use super::plan::{self, DIRECTIONS, Installed, Plan};
+use super::store::{self, MAPS, Source, Store};
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{Link, Object};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// The installed limits, while nobody else changes them.
+pub struct Session {
+    bpffs: PathBuf,
+    hierarchy: Hierarchy,
+    store: Option<Store>,
+    /// What is installed.
+    pub sources: Vec<Source>,
+    /// What a user should know of what was done.
+    pub notes: Vec<String>,
+    _lock: File,
+}
+
+/// What a change did.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// Limits that are in force.
+    pub limits: usize,
+    /// Cgroups with programs.
+    pub cgroups: usize,
+    /// Limits whose cgroups are not there, and why.
+    pub waiting: Vec<(String, String)>,
+    /// What was asked for beside the limits and could not be had.
+    pub notes: Vec<String>,
+}
+
+impl Session {
+    /// Takes the lock and reads what is installed. Mounts a bpf file system if there is none.
+    pub fn open(bpffs: &Path) -> Result<Session, Error> {
+        let hierarchy = Hierarchy::find()?;
+        let mut notes = Vec::new();
+        if store::mount_bpffs(bpffs)? {
+            notes.push(format!("mounted a bpf file system at {}, where the limits are kept", bpffs.display()));
+        }
+        let _lock = store::lock(bpffs)?;
+        let store = Store::open(bpffs)?;
+        let sources = match &store {
+            Some(store) => store.sources(store.head()?.bank & 1)?,
+            None => Vec::new(),
+        };
+        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, _lock })
+    }
+
+    /// Reads a file against what is installed from others. With `observe`, its limits only count.
+    pub fn read(&self, file: &Path, observe: bool) -> Result<Source, Error> {
+        let text = fs::read_to_string(file).map_err(|e| Error::file(file, e))?;
+        let real = fs::canonicalize(file).map_err(|e| Error::file(file, e))?;
+        let real = real.to_string_lossy().into_owned();
+        let others: Vec<&str> = self.limits().filter(|(s, _)| s.file != real).map(|(_, l)| l.name()).collect();
+        let mut config = Config::parse(&file.to_string_lossy(), &text, &others)?;
+        config.limits.iter_mut().for_each(|l| l.queue.observe |= observe);
+        for limit in &mut config.limits {
+            // A process goes; its cgroup is what is meant.
+            if let Some(pid) = limit.target.pid.take() {
+                let found = self.hierarchy.resolve(&super::config::Target::Pid(pid));
+                let found = found.map_err(|reason| Error::Cgroup { limit: limit.name().into(), reason })?;
+                limit.target.cgroup = Some(found.path.to_string_lossy().into_owned());
+            }
+        }
+        Ok(Source { file: real, config })
+    }
+
+    fn limits(&self) -> impl Iterator<Item = (&Source, &Limit)> {
+        self.sources.iter().flat_map(|s| s.config.limits.iter().map(move |l| (s, l)))
+    }
+
+    /// Puts `source` in the place of what its file said before.
+    pub fn with(&self, source: Source) -> Vec<Source> {
+        let mut sources = self.sources.clone();
+        match sources.iter_mut().find(|s| s.file == source.file) {
+            Some(old) => *old = source,
+            None => sources.push(source),
+        }
+        sources
+    }
+
+    /// Changes keys of an installed limit.
+    pub fn set(&self, name: &str, pairs: &[(String, String)]) -> Result<Vec<Source>, Error> {
+        let mut sources = self.sources.clone();
+        let limit = sources.iter_mut().flat_map(|s| &mut s.config.limits).find(|l| l.name() == name);
+        limit.ok_or_else(|| self.unknown(name))?.set(pairs)?;
+        Ok(sources)
+    }
+
+    /// Without one limit.
+    pub fn without(&self, name: &str) -> Result<Vec<Source>, Error> {
+        if !self.limits().any(|(_, l)| l.name() == name) {
+            return Err(self.unknown(name));
+        }
+        let mut sources = self.sources.clone();
+        sources.iter_mut().for_each(|s| s.config.limits.retain(|l| l.name() != name));
+        sources.retain(|s| !s.config.limits.is_empty() || !s.config.floors.is_empty());
+        Ok(sources)
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let names: Vec<&str> = self.limits().map(|(_, l)| l.name()).collect();
+        match names.is_empty() {
+            true => Error::Nothing,
+            false => Error::Request(format!("there is no limit \"{name}\"; installed: {}", names.join(", "))),
+        }
+    }
+
+    /// What `sources` would make.
+    pub fn plan(&self, sources: &[Source]) -> Result<Plan, Error> {
+        let installed: Installed = match &self.store {
+            Some(store) => {
+                let bank = store.head()?.bank & 1;
+                let scope = |(id, label)| Ok((id, label, store.form(bank, id)?));
+                store.labels(bank)?.into_iter().map(scope).collect::<Result<_, Error>>()?
+            }
+            None => Vec::new(),
+        };
+        plan::plan(sources, &installed, &|target| self.hierarchy.resolve(target))
+    }
+
+    /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their limits wait.
+    pub fn install(&mut self, sources: Vec<Source>, patient: bool) -> Result<Done, Error> {
+        if sources.is_empty() {
+            self.remove_all()?;
+            return Ok(Done::default());
+        }
+        let plan = self.plan(&sources)?;
+        if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
+            return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
+        }
+        let object = load(&store::folder(&self.bpffs))?;
+        let store = Store::adopt(store::folder(&self.bpffs))?;
+        let mut head = store.head()?;
+        // New maps are all zero, so bank 0 is in force in them, with nothing in it.
+        let bank = 1 - (head.bank & 1);
+        attach(&store, &object, &plan, bank)?;
+        write(&store, &plan, &sources, bank)?;
+        head.flags[bank as usize] = plan.flags;
+        store.put_head(head)?;
+        store.put_head(Head { layout: LAYOUT, bank, ..head })?;
+        detach(&store, &plan)?;
+        // What is only wanted beside the limits must not keep them from holding.
+        let wanted = sources.iter().any(|s| s.config.host.dctcp);
+        let notes = congestion::register(store.folder(), wanted).err().map(|e| e.to_string()).into_iter().collect();
+        let done = Done {
+            limits: sources.iter().map(|s| s.config.limits.len()).sum(),
+            cgroups: plan.hooks.len(),
+            waiting: plan.waiting,
+            notes,
+        };
+        self.store = Some(store);
+        self.sources = sources;
+        Ok(done)
+    }
+
+    /// Lifts every limit and removes every trace; false if there was none.
+    pub fn remove_all(&mut self) -> Result<bool, Error> {
+        self.store = None;
+        self.sources.clear();
+        store::remove_all(&self.bpffs)
+    }
+}
+
+/// Lifts every limit and removes every trace, of whatever version; false if there was none.
+pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
+    if !store::is_bpffs(bpffs) {
+        return Ok(false);
+    }
+    let _lock = store::lock(bpffs)?;
+    store::remove_all(bpffs)
+}
+
+/// Loads the programs over the pinned maps; makes and pins the maps that are not there.
+fn load(folder: &Path) -> Result<Object, Error> {
+    let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, object::LOADING, e);
+    for part in ["maps", "links"] {
+        let part = folder.join(part);
+        fs::create_dir_all(&part).map_err(|e| Error::file(&part, e))?;
+    }
+    let mut open = object::open(object::LIMIT, "the eBPF programs")?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if MAPS.contains(&name.as_str()) {
+            map.set_pin_path(store::map_path(folder, &name)).map_err(|e| fail("pinning a map", &e))?;
+        }
+    }
+    open.load().map_err(|e| fail("loading the eBPF programs", &e))
+}
+
+/// Gives every cgroup of the plan its programs, the present ones.
+fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), Error> {
+    for hook in &plan.hooks {
+        let id = hook.cgroup.id;
+        // What an earlier attachment has left: nothing is in force here until the banks turn.
+        let mut attachment = store.attachment(id)?.unwrap_or_default();
+        if !store.links().iter().any(|(cgroup, _)| *cgroup == id) {
+            attachment.chain[1 - bank as usize] = Default::default();
+            store.put_attachment(id, attachment)?;
+        }
+        for direction in (0..2).filter(|&d| hook.chain[d].count > 0) {
+            attach_one(store, object, hook, direction)?;
+        }
+        attachment.chain[bank as usize] = hook.chain;
+        if !store.put_attachment(id, attachment)? {
+            return Err(Error::Cgroup {
+                limit: hook.limit.clone(),
+                reason: format!("{} went away", hook.cgroup.path.display()),
+            });
+        }
+        let directions = (0..2).filter(|&d| hook.chain[d].count > 0).fold(0, |bits, d| bits | 1 << d);
+        store.put_attached(id, bank, directions)?;
+    }
+    Ok(())
+}
+
+fn attach_one(store: &Store, object: &Object, hook: &plan::Hook, direction: usize) -> Result<(), Error> {
+    let path = store::link_path(store.folder(), hook.cgroup.id, direction);
+    let what = || format!("attaching to {}", hook.cgroup.path.display());
+    let fail = |e: libbpf_rs::Error| Error::kernel(what(), "CAP_NET_ADMIN (and CAP_BPF)", &e);
+    let name = format!("limit_{}", DIRECTIONS[direction]);
+    let program = object.progs_mut().find(|p| p.name() == name.as_str());
+    let program = program.ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
+    if path.exists() {
+        let mut link = Link::open(&path).map_err(fail)?;
+        if is_live(&link) {
+            return link.update_prog(&program).map_err(fail);
+        }
+        fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+    }
+    let folder = File::open(&hook.cgroup.path).map_err(|e| Error::file(&hook.cgroup.path, e))?;
+    let mut link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
+    link.pin(&path).map_err(fail)
+}
+
+/// Whether a link's cgroup is still there.
+pub(super) fn is_live(link: &Link) -> bool {
+    link.info().is_ok_and(|info| matches!(info.info, LinkTypeInfo::Cgroup(cgroup) if cgroup.cgroup_id != 0))
+}
+
+/// Writes all but attachments into the bank that is not in force.
+fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<(), Error> {
+    for scope in &plan.scopes {
+        if scope.fresh {
+            store.reset(scope.id)?;
+        }
+        store.put_scope(bank, scope.id, scope.settings)?;
+    }
+    let labels: Vec<_> = plan.scopes.iter().map(|s| (s.id, s.label.clone())).collect();
+    store.put_labels(bank, &labels)?;
+    store.put_sources(bank, sources)?;
+    // Cgroups that the plan leaves out have no scopes in it.
+    for (id, _) in store.links().into_iter().filter(|(id, _)| !plan.hooks.iter().any(|h| h.cgroup.id == *id)) {
+        if let Some(mut attachment) = store.attachment(id)? {
+            attachment.chain[bank as usize] = Default::default();
+            store.put_attachment(id, attachment)?;
+        }
+        store.put_attached(id, bank, 0)?;
+    }
+    Ok(())
+}
+
+/// Takes programs off where the plan has none.
+fn detach(store: &Store, plan: &Plan) -> Result<(), Error> {
+    for (id, direction) in store.links() {
+        let hook = plan.hooks.iter().find(|h| h.cgroup.id == id);
+        if hook.is_some_and(|h| h.chain[direction].count > 0) {
+            continue;
+        }
+        let path = store::link_path(store.folder(), id, direction);
+        fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+        if hook.is_none() {
+            let _ = store.put_attachment(id, Attachment::default());
+            store.forget(id);
+        }
+    }
+    Ok(())
+}

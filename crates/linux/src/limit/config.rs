@@ -1,0 +1,405 @@
+//! The file that a user writes, and its errors.
+//!
+//! ```toml
+//! [[limit]]
+//! name = "batch"
+//! unit = "batch.slice"
+//! rate = "1Gbps"
+//! scopes = ["uplink"]
+//!
+//! [[limit]]            # no cgroup: a scope that others name
+//! name = "uplink"
+//! rate = "8Gbps"
+//!
+//! [[floor]]
+//! unit = "ssh.service"
+//! rate = "10Mbps"
+//! ```
+//!
+//! The keys of the virtual queue are `millpond_core::limit::LimitParams`, as in scenarios.
+//!
+//! Invariant: a configuration that was read has unique names, rates that the integers hold, and scopes that exist and
+//! do not go in circles; what it prints as text is read back as the same.
+
+use super::layout::NAME_MAX;
+use millpond_core::limit::{Direction, LimitParams, RATES};
+use millpond_core::params::Params;
+use millpond_core::{Rate, Time, choice, params};
+use millpond_scenario::Errors;
+use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use std::path::PathBuf;
+
+choice! {
+    /// What an ingress queue does beyond its thresholds.
+    pub enum IngressMode {
+        /// As egress: tell, then drop.
+        Enforce = "enforce",
+        /// Tell and never drop: an incast is left to the buffers of the switches.
+        MarkOnly = "mark-only",
+    }
+}
+
+params! {
+    /// The keys outside of any table.
+    pub struct HostParams {
+        /// Whether traffic over loopback counts.
+        pub loopback: bool = false,
+        /// How often `serve` restarts limited TCP connections that have data to send, nothing in flight, and would wait for a timer
+        /// of 200 ms. 20ms is the slides'. Off: never.
+        pub kick: Option<Time> = None,
+        /// Whether to register millpond's own DCTCP as a congestion control, by the name of mp_dctcp.
+        pub dctcp: bool = false,
+    }
+}
+
+params! {
+    /// The keys of `[[limit]]` that are not its queue's.
+    pub struct TargetParams {
+        /// What it is called; unique on the host.
+        pub name: String = String::new(),
+        /// The cgroup, by its path; relative to where cgroup v2 is mounted.
+        pub cgroup: Option<String> = None,
+        /// The cgroup of this systemd unit (or slice).
+        pub unit: Option<String> = None,
+        /// The cgroup of the container with this id (its first 12 digits are enough).
+        pub container: Option<String> = None,
+        /// The cgroup that this process is in at the time of apply.
+        pub pid: Option<u32> = None,
+        /// egress, ingress or both. Off: egress; for a limit without a cgroup, both.
+        pub direction: Option<Direction> = None,
+        /// enforce, or mark-only: packets that arrive are never dropped.
+        pub ingress_mode: IngressMode = IngressMode::Enforce,
+        /// Further limits that its packets are charged to as well.
+        pub scopes: Vec<String> = Vec::new(),
+    }
+}
+
+params! {
+    /// The keys of `[[floor]]`: a cgroup that no limit may hold below a rate.
+    pub struct FloorParams {
+        /// As in `[[limit]]`.
+        pub cgroup: Option<String> = None,
+        /// As in `[[limit]]`.
+        pub unit: Option<String> = None,
+        /// As in `[[limit]]`.
+        pub container: Option<String> = None,
+        /// What it is sure of.
+        pub rate: Rate = Rate(1_000_000),
+    }
+}
+
+/// How a cgroup is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// By its path.
+    Path(PathBuf),
+    /// By a systemd unit.
+    Unit(String),
+    /// By a container's id.
+    Container(String),
+    /// By a process.
+    Pid(u32),
+}
+
+/// One `[[limit]]`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Limit {
+    /// The keys of its target.
+    pub target: TargetParams,
+    /// The keys of its queue.
+    pub queue: LimitParams,
+}
+
+/// One file's limits.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Config {
+    /// The keys outside of any table.
+    pub host: HostParams,
+    /// Its limits.
+    pub limits: Vec<Limit>,
+    /// Its floors.
+    pub floors: Vec<FloorParams>,
+}
+
+fn target(
+    cgroup: &Option<String>,
+    unit: &Option<String>,
+    container: &Option<String>,
+    pid: Option<u32>,
+) -> Option<Target> {
+    let path = cgroup.as_ref().map(|path| Target::Path(path.into()));
+    let unit = unit.clone().map(Target::Unit);
+    path.or(unit).or(container.clone().map(Target::Container)).or(pid.map(Target::Pid))
+}
+
+impl Limit {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.target.name
+    }
+    /// Its cgroup; `None` for a scope that others name.
+    pub fn cgroup(&self) -> Option<Target> {
+        let t = &self.target;
+        target(&t.cgroup, &t.unit, &t.container, t.pid)
+    }
+    /// Whether it has a queue for a direction: 0 egress, 1 ingress.
+    pub fn covers(&self, direction: usize) -> bool {
+        match self.target.direction {
+            Some(Direction::Egress) => direction == 0,
+            Some(Direction::Ingress) => direction == 1,
+            Some(Direction::Both) => true,
+            None => direction == 0 || self.cgroup().is_none(),
+        }
+    }
+    /// The queue of a direction.
+    pub fn queue(&self, direction: usize) -> LimitParams {
+        let never = direction == 1 && self.target.ingress_mode == IngressMode::MarkOnly;
+        LimitParams { mark_only: self.queue.mark_only || never, ..self.queue.clone() }
+    }
+    /// Changes keys by name, as `millpond limit set` asks.
+    pub fn set(&mut self, pairs: &[(String, String)]) -> Result<(), Errors> {
+        let mut changed = self.clone();
+        Document::assignments("set", "limit", pairs).read(|r| {
+            for mut item in r.tables("limit") {
+                for key in ["name", "cgroup", "unit", "container", "pid"] {
+                    if item.has(key) {
+                        r.wrong(&item, key, "cannot be changed by set: edit the file and apply it", None);
+                    }
+                }
+                read_limit(r, &mut item, &mut changed);
+            }
+        })?;
+        *self = changed;
+        Ok(())
+    }
+}
+
+impl FloorParams {
+    /// Its cgroup.
+    pub fn target(&self) -> Option<Target> {
+        target(&self.cgroup, &self.unit, &self.container, None)
+    }
+}
+
+fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut Limit) {
+    r.params(item, &mut limit.target);
+    r.params(item, &mut limit.queue);
+    r.finish(item);
+    let rate = limit.queue.rate.bps();
+    if !RATES.contains(&rate) {
+        let help = format!("from {} to {}", Rate(*RATES.start()), Rate(*RATES.end()));
+        r.wrong(item, "rate", format!("{} cannot be held", limit.queue.rate), Some(help));
+    }
+    let s = limit.queue.settings();
+    if s.mark > s.drop_large {
+        r.wrong(
+            item,
+            "mark",
+            "senders would be told only after packets are dropped: mark must be below drop - reserve",
+            None,
+        );
+    }
+    if !(0.0..=4.0).contains(&limit.queue.bypass) {
+        r.wrong(item, "bypass", "from 0 (never) to 4 times the drop threshold", None);
+    }
+}
+
+fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, name: &str) {
+    if !item.has("name") {
+        return r.missing(item, "name");
+    }
+    if name.is_empty() || name.len() > NAME_MAX {
+        r.wrong(item, "name", format!("a name has 1 to {NAME_MAX} bytes"), None);
+    }
+    if name.contains(|c: char| c.is_control() || c == '/' || c == '"' || c == '\\') {
+        r.wrong(item, "name", "a name has no control characters, slashes or quotes", None);
+    }
+}
+
+fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>) {
+    let given: Vec<&str> = ["cgroup", "unit", "container", "pid"].into_iter().filter(|key| item.has(key)).collect();
+    if let [first, second, ..] = given[..] {
+        r.wrong(item, second, format!("a limit has one cgroup, and {first} names it already"), None);
+    }
+}
+
+impl Config {
+    /// Reads a file's text. `others` are the names of limits that are installed from other files, which scopes may name.
+    pub fn parse(name: &str, text: &str, others: &[&str]) -> Result<Config, Errors> {
+        Document::parse(name, text).read(|r| {
+            let mut config = Config::default();
+            r.top(&mut config.host);
+            let mut items = Vec::new();
+            for mut item in r.tables("limit") {
+                let mut limit = Limit::default();
+                read_limit(r, &mut item, &mut limit);
+                read_name(r, &item, limit.name());
+                read_targets(r, &item);
+                if config.limits.iter().any(|l| l.name() == limit.name()) {
+                    r.wrong(&item, "name", format!("there is another limit \"{}\" above", limit.name()), None);
+                }
+                let same = |l: &&Limit| l.cgroup().is_some() && l.cgroup() == limit.cgroup();
+                if let Some(other) = config.limits.iter().find(same) {
+                    let key = ["cgroup", "unit", "container", "pid"].into_iter().find(|key| item.has(key));
+                    let message = format!("limit \"{}\" above has this cgroup already", other.name());
+                    let help = "a cgroup has one limit; give it direction = \"both\", or further scopes";
+                    r.wrong(&item, key.unwrap_or("cgroup"), message, Some(help.into()));
+                }
+                config.limits.push(limit);
+                items.push(item);
+            }
+            check_scopes(r, &items, &config.limits, others);
+            for mut item in r.tables("floor") {
+                let mut floor = FloorParams::default();
+                r.params(&mut item, &mut floor);
+                r.finish(&item);
+                read_targets(r, &item);
+                if floor.target().is_none() {
+                    r.missing(&item, "cgroup");
+                }
+                if !RATES.contains(&floor.rate.bps()) {
+                    r.wrong(&item, "rate", format!("{} cannot be held", floor.rate), None);
+                }
+                config.floors.push(floor);
+            }
+            config
+        })
+    }
+
+    /// As a file that is read back as the same.
+    pub fn to_text(&self) -> String {
+        let mut out = written(&self.host, &HostParams::default());
+        for limit in &self.limits {
+            out += "\n[[limit]]\n";
+            out += &written(&limit.target, &TargetParams::default());
+            out += &written(&limit.queue, &LimitParams::default());
+        }
+        for floor in &self.floors {
+            out += "\n[[floor]]\n";
+            out += &written(floor, &FloorParams::default());
+        }
+        out
+    }
+}
+
+/// The keys that are not as by default; `rate` always.
+fn written(params: &dyn Params, default: &dyn Params) -> String {
+    let line = |(i, key): (usize, &millpond_core::params::Key)| {
+        let value = params.get(i);
+        (value != default.get(i) || key.field == "rate").then(|| format!("{} = {}\n", key.name(), value_text(&value)))
+    };
+    params.keys().iter().enumerate().filter_map(line).collect()
+}
+
+/// Scopes exist and do not go in circles.
+fn check_scopes<'a>(r: &mut DocumentReader<'a>, items: &[Item<'a>], limits: &[Limit], others: &[&str]) {
+    let names: Vec<&str> = limits.iter().map(Limit::name).chain(others.iter().copied()).collect();
+    for (limit, item) in limits.iter().zip(items) {
+        for scope in &limit.target.scopes {
+            if !names.contains(&scope.as_str()) {
+                let known: Vec<&str> = names.iter().copied().filter(|name| *name != limit.name()).collect();
+                r.unknown(item, "scopes", "limit", scope, &known);
+            }
+        }
+        if reaches(limits, limit.name(), &limit.target.scopes, 0) {
+            r.wrong(item, "scopes", format!("\"{}\" would be a scope of itself", limit.name()), None);
+        }
+    }
+}
+
+fn reaches(limits: &[Limit], name: &str, scopes: &[String], depth: usize) -> bool {
+    scopes.iter().any(|scope| {
+        scope == name
+            || depth < limits.len()
+                && limits
+                    .iter()
+                    .find(|l| l.name() == scope)
+                    .is_some_and(|l| reaches(limits, name, &l.target.scopes, depth + 1))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+kick = "20ms"
+[[limit]]
+name = "batch"
+cgroup = "batch"
+rate = "1gbps"
+direction = "both"
+ingress-mode = "mark-only"
+scopes = ["uplink"]
+mark = "60KB"
+[[limit]]
+name = "uplink"
+rate = "8Gbps"
+[[floor]]
+cgroup = "ssh"
+rate = "10Mbps"
+"#;
+
+    #[test]
+    fn reads_and_writes_the_same() {
+        let config = Config::parse("a.toml", GOOD, &[]).unwrap();
+        assert_eq!(config.limits.len(), 2);
+        assert!(config.limits[0].queue(1).mark_only && !config.limits[0].queue(0).mark_only);
+        assert!(config.limits[1].covers(0) && config.limits[1].covers(1));
+        assert_eq!(Config::parse("b.toml", &config.to_text(), &[]).unwrap(), config, "{}", config.to_text());
+    }
+
+    fn errors(text: &str) -> String {
+        Config::parse("a.toml", text, &["far"]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn errors_have_places_and_repairs() {
+        let has = |text: &str, what: &str| {
+            let said = errors(text);
+            assert!(said.contains(what), "{what:?} not in {said}");
+        };
+        has(
+            "[[limit]]\nname = \"a\"\nrate = \"10 furlongs\"\n",
+            "a.toml:3:8: `limit.rate`: \"10 furlongs\": \"furlongs\" is not a unit",
+        );
+        has(
+            "[[limit]]\nname = \"a\"\nrate = \"0Gbps\"\n",
+            "a.toml:3:8: `rate`: 0bps cannot be held (from 8Kbps to 1Tbps)",
+        );
+        has("[[limit]]\nname = \"a\"\nrate = \"5000Tbps\"\n", "a.toml:3:8");
+        has(
+            "[[limit]]\nname = \"a\"\nrat = \"1Gbps\"\n",
+            "a.toml:3:1: unknown key `rat` in [limit] (did you mean `rate`?)",
+        );
+        has("[[limit]]\nrate = \"1Gbps\"\n", "[[limit]] needs `name`");
+        has(
+            "[[limit]]\nname = \"a\"\ncgroup = \"x\"\n[[limit]]\nname = \"b\"\ncgroup = \"x\"\n",
+            "a.toml:6:10: `cgroup`: limit \"a\" above",
+        );
+        has("[[limit]]\nname = \"a\"\n[[limit]]\nname = \"a\"\n", "a.toml:4:8: `name`: there is another");
+        has(
+            "[[limit]]\nname = \"a\"\nscopes = [\"upling\"]\n[[limit]]\nname = \"uplink\"\n",
+            "a.toml:3:10: there is no limit \"upling\" (did you mean `uplink`?)",
+        );
+        has(
+            "[[limit]]\nname = \"a\"\nscopes = [\"b\"]\n[[limit]]\nname = \"b\"\nscopes = [\"a\"]\n",
+            "would be a scope of itself",
+        );
+        has("[[limit]]\nname = \"a\"\nmark = \"2MB\"\n", "a.toml:3:8: `mark`");
+        has("[[limit]]\nname = \"a\"\ncgroup = \"x\"\nunit = \"y\"\n", "a.toml:4:8: `unit`: a limit has one cgroup");
+        has("[[limit]\n", "a.toml:1:");
+        has("[[floor]]\nrate = \"1Mbps\"\n", "[[floor]] needs `cgroup`");
+        assert!(Config::parse("a", "[[limit]]\nname = \"a\"\nscopes = [\"far\"]\n", &["far"]).is_ok());
+    }
+
+    #[test]
+    fn set_changes_keys_by_name() {
+        let mut limit = Config::parse("a.toml", GOOD, &[]).unwrap().limits[0].clone();
+        limit.set(&[("rate".into(), "5Mbps".into())]).unwrap();
+        assert_eq!(limit.queue.rate, Rate(5_000_000));
+        let wrong = limit.set(&[("rate".into(), "5 parsecs".into()), ("name".into(), "x".into())]).unwrap_err();
+        assert!(wrong.to_string().contains("set:2:8"), "{wrong}");
+        assert_eq!(limit.queue.rate, Rate(5_000_000));
+    }
+}

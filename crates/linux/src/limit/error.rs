@@ -1,0 +1,82 @@
+//! What can go wrong between a limit that was asked for and one that holds.
+
+use std::path::{Path, PathBuf};
+
+/// Why a limit was not changed or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is wrong.
+    #[error("the limits have errors")]
+    Config(#[from] millpond_scenario::Errors),
+    /// A file or folder.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The kernel refused for want of a privilege.
+    #[error("{what} needs {capability}: run as root, or give the process that capability")]
+    Privilege {
+        /// What was tried.
+        what: String,
+        /// What it takes.
+        capability: &'static str,
+    },
+    /// The kernel refused.
+    #[error("{what}: {reason}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
+    /// No cgroup v2 is mounted.
+    #[error("no cgroup v2 is mounted (/proc/mounts has none): limits need it; mount -t cgroup2 none /sys/fs/cgroup")]
+    NoCgroups,
+    /// No such cgroup.
+    #[error("limit \"{limit}\": {reason}")]
+    Cgroup {
+        /// Whose.
+        limit: String,
+        /// Why.
+        reason: String,
+    },
+    /// State of another version.
+    #[error(
+        "the limits on this host were installed by a millpond with layout {found} of its maps, this one has {ours}: \
+         change them with that version, or lift them all with `millpond limit remove --all` and apply again"
+    )]
+    Layout {
+        /// What is installed.
+        found: u32,
+        /// What this program reads.
+        ours: u32,
+    },
+    /// Another copy holds the lock.
+    #[error("another millpond is changing the limits, for more than {0} s: try again when it is done")]
+    Busy(u64),
+    /// Nothing is installed.
+    #[error("no limits are installed")]
+    Nothing,
+    /// A request that does not fit what is installed.
+    #[error("{0}")]
+    Request(String),
+}
+
+impl Error {
+    /// A file's error.
+    pub fn file(path: &Path, error: impl std::fmt::Display) -> Error {
+        Error::File { path: path.to_path_buf(), reason: error.to_string() }
+    }
+
+    /// What the kernel said when asked to do `what`; a refused permission names the capability.
+    pub fn kernel(what: impl Into<String>, capability: &'static str, error: &libbpf_rs::Error) -> Error {
+        let what = what.into();
+        match error.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => Error::Privilege { what, capability },
+            _ => Error::Kernel { what, reason: format!("{error:#}") },
+        }
+    }
+}

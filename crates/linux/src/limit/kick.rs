@@ -1,0 +1,78 @@
+//! The kick, from user space: runs the iterator over the TCP sockets of every network namespace in which limited cgroups have
+//! processes. What it does to a socket is in `bpf/kick.bpf.c`.
+//!
+//! Invariant: a namespace that is gone, or may not be entered, is left out, and the others are served.
+
+use super::Error;
+use super::object;
+use super::store;
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The loaded iterator. It enters namespaces: give it a thread of its own.
+pub struct Kick {
+    object: Object,
+    link: Link,
+    /// By inode number.
+    namespaces: BTreeMap<u64, File>,
+}
+
+impl Kick {
+    /// Loads it over the installed limits.
+    pub fn load(bpffs: &Path) -> Result<Kick, Error> {
+        let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: Linux 5.18)";
+        let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
+        let mut open = object::open(object::KICK, what)?;
+        for mut map in open.maps_mut().filter(|m| m.name() == "attached") {
+            map.reuse_pinned_map(store::map_path(&store::folder(bpffs), "attached")).map_err(fail)?;
+        }
+        let object = open.load().map_err(fail)?;
+        let program = object.progs_mut().find(|p| p.name() == "kick");
+        let program = program.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such program".into() })?;
+        let link = program.attach().map_err(fail)?;
+        Ok(Kick { object, link, namespaces: BTreeMap::new() })
+    }
+
+    /// Looks for the namespaces of the processes in these cgroups and below.
+    pub fn find_namespaces(&mut self, cgroups: &[PathBuf]) {
+        let mut found = BTreeMap::new();
+        let mut open: Vec<PathBuf> = cgroups.to_vec();
+        while let Some(folder) = open.pop() {
+            let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            for pid in processes.lines() {
+                let Ok(file) = File::open(format!("/proc/{pid}/ns/net")) else { continue };
+                if let Ok(meta) = file.metadata() {
+                    found.entry(meta.ino()).or_insert(file);
+                }
+            }
+            let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+            open.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        }
+        self.namespaces = found;
+    }
+
+    /// One round over all of them.
+    pub fn run(&mut self) {
+        for namespace in self.namespaces.values() {
+            let network = Some(rustix::thread::LinkNameSpaceType::Network);
+            if rustix::thread::move_into_link_name_space(namespace.as_fd(), network).is_err() {
+                continue;
+            }
+            if let Ok(mut sockets) = Iter::new(&self.link) {
+                let _ = sockets.read_to_end(&mut Vec::new());
+            }
+        }
+    }
+
+    /// How many connections were restarted.
+    pub fn kicks(&self) -> u64 {
+        let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
+        let value = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        value.and_then(|v| v.get(..8)?.try_into().ok()).map(u64::from_ne_bytes).unwrap_or_default()
+    }
+}

@@ -1,0 +1,311 @@
+//! What the maps hold: the twin of `bpf/layout.h`, which tells what each part is for.
+//!
+//! Values go through byte strings, field by field, so that nothing depends on how Rust lays out a struct; a test compares the
+//! sizes with those that the compiled programs declare.
+//!
+//! Invariant: whoever changes a layout here changes [`LAYOUT`]; maps of another layout are never written.
+
+use millpond_core::limit::{Counts, Length, LimitParams, Settings};
+
+/// The version of all of it.
+pub const LAYOUT: u32 = 1;
+/// Scopes that a packet can be charged to.
+pub const CHAIN: usize = 8;
+/// Slots of the histogram of backlogs.
+pub const BACKLOGS: usize = 24;
+/// Queues that a host can have: a limit of both directions has two.
+pub const SCOPES: u32 = 512;
+
+/// Bits of [`Head::flags`].
+pub const LOOPBACK: u32 = 1;
+/// Bits of [`Chain::flags`]: other attached cgroups are below this one.
+pub const NESTED: u16 = 1;
+
+/// Writes a value.
+#[derive(Default)]
+struct Out(Vec<u8>);
+
+impl Out {
+    fn u16(&mut self, x: u16) -> &mut Out {
+        self.0.extend(x.to_ne_bytes());
+        self
+    }
+    fn u32(&mut self, x: u32) -> &mut Out {
+        self.0.extend(x.to_ne_bytes());
+        self
+    }
+    fn u64(&mut self, x: u64) -> &mut Out {
+        self.0.extend(x.to_ne_bytes());
+        self
+    }
+    fn i64(&mut self, x: i64) -> &mut Out {
+        self.u64(x as u64)
+    }
+}
+
+/// Reads a value; beyond its end all is zero.
+struct In<'a>(&'a [u8]);
+
+impl In<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let mut part = [0; N];
+        let n = N.min(self.0.len());
+        part[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        part
+    }
+    fn u16(&mut self) -> u16 {
+        u16::from_ne_bytes(self.take())
+    }
+    fn u32(&mut self) -> u32 {
+        u32::from_ne_bytes(self.take())
+    }
+    fn u64(&mut self) -> u64 {
+        u64::from_ne_bytes(self.take())
+    }
+    fn i64(&mut self) -> i64 {
+        self.u64() as i64
+    }
+}
+
+/// The one value that all programs read first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// [`LAYOUT`]; 0: the maps are not finished.
+    pub layout: u32,
+    /// Which bank is in force.
+    pub bank: u32,
+    /// [`LOOPBACK`], by bank.
+    pub flags: [u32; 2],
+}
+
+impl Head {
+    /// As the map holds it.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = Out::default();
+        out.u32(self.layout).u32(self.bank).u32(self.flags[0]).u32(self.flags[1]);
+        out.0
+    }
+    /// From the map.
+    pub fn from_bytes(bytes: &[u8]) -> Head {
+        let mut from = In(bytes);
+        Head { layout: from.u32(), bank: from.u32(), flags: [from.u32(), from.u32()] }
+    }
+}
+
+/// One scope's settings in one bank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Of its queue.
+    pub settings: Settings,
+    /// Whether packets are charged as on the wire.
+    pub wire: bool,
+    /// Bytes below IP.
+    pub framing: u32,
+}
+
+/// Size of a scope in one bank.
+pub const SCOPE_BYTES: usize = 80;
+
+impl Scope {
+    /// From what a user writes.
+    pub fn new(params: &LimitParams) -> Scope {
+        Scope {
+            settings: params.settings(),
+            wire: params.length == Length::Wire,
+            framing: params.framing.get().min(1 << 12) as u32,
+        }
+    }
+    /// As the map holds it.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let (mut out, s) = (Out::default(), self.settings);
+        out.u64(s.rate).u64(s.cost).i64(s.burst).i64(s.mark).i64(s.drop).i64(s.drop_large).i64(s.bypass);
+        out.u32(s.reference_rtt).u32(s.form).u32(s.reaction).u32(s.flags).u32(self.wire as u32).u32(self.framing);
+        out.0
+    }
+}
+
+/// The scopes that packets of a cgroup are charged to, in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// How many of `scopes` there are.
+    pub count: u16,
+    /// [`NESTED`].
+    pub flags: u16,
+    /// The cgroup's depth below the root of the hierarchy.
+    pub level: u32,
+    /// 1 + the scope of the rate below which it is never held; 0: none.
+    pub floor: u16,
+    /// Its own first.
+    pub scopes: [u16; CHAIN],
+}
+
+/// What an attached cgroup's programs find: chains by bank and direction (egress, ingress).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attachment {
+    /// By bank and direction.
+    pub chain: [[Chain; 2]; 2],
+}
+
+impl Attachment {
+    /// As the map holds it.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = Out::default();
+        for chain in self.chain.iter().flatten() {
+            out.u16(chain.count).u16(chain.flags).u32(chain.level).u16(chain.floor).u16(0);
+            chain.scopes.iter().for_each(|&scope| {
+                out.u16(scope);
+            });
+        }
+        out.0
+    }
+    /// From the map.
+    pub fn from_bytes(bytes: &[u8]) -> Attachment {
+        let (mut from, mut attachment) = (In(bytes), Attachment::default());
+        for chain in attachment.chain.iter_mut().flatten() {
+            (chain.count, chain.flags, chain.level, chain.floor) = (from.u16(), from.u16(), from.u32(), from.u16());
+            from.u16();
+            chain.scopes.iter_mut().for_each(|scope| *scope = from.u16());
+        }
+        attachment
+    }
+}
+
+/// A queue's state, behind its lock word.
+pub fn queue_state(bytes: &[u8]) -> millpond_core::limit::State {
+    let mut from = In(bytes);
+    from.u64();
+    millpond_core::limit::State { last: from.u64(), credit: from.i64() }
+}
+
+/// Size of a queue.
+pub const QUEUE_BYTES: usize = 64;
+
+/// What a scope has seen, summed over all CPUs. Names as in reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Statistics {
+    pub counts: Counts,
+    /// Packets that found the queue further behind than `mark`.
+    pub behind: u64,
+    /// Let through by a floor.
+    pub floored: u64,
+    /// Returned 0 to 3: drop, pass, drop with CWR, pass with CWR.
+    pub returned: [u64; 4],
+    pub cwnd_sum: u64,
+    pub cwnd_packets: u64,
+    pub rtt_sum_us: u64,
+    pub rtt_packets: u64,
+    /// Bytes, or nanoseconds in the timed forms.
+    pub credit_sum: i64,
+    pub credit_min: i64,
+    pub super_segments: u64,
+    pub retries: u64,
+    pub kicks: u64,
+    pub told: u64,
+    /// Nanoseconds of the kernel's clock.
+    pub first: u64,
+    pub last: u64,
+    /// Packets that found it not behind, behind by less than 1 us, 2 us, 4 us …
+    pub backlog: [u64; BACKLOGS],
+}
+
+impl Statistics {
+    /// Size on one CPU.
+    pub const BYTES: usize = (27 + BACKLOGS) * 8;
+
+    /// Adds what one CPU has counted.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let mut from = In(bytes);
+        let c = &mut self.counts;
+        let seen = bytes.iter().take(8).any(|&b| b != 0);
+        for count in [
+            &mut c.packets,
+            &mut c.bytes,
+            &mut c.dropped,
+            &mut c.dropped_bytes,
+            &mut c.marked,
+            &mut c.marked_bytes,
+            &mut c.reduced,
+            &mut c.bypassed,
+            &mut c.decided,
+            &mut self.behind,
+            &mut self.floored,
+        ] {
+            *count += from.u64();
+        }
+        self.returned.iter_mut().for_each(|count| *count += from.u64());
+        for count in [&mut self.cwnd_sum, &mut self.cwnd_packets, &mut self.rtt_sum_us, &mut self.rtt_packets] {
+            *count += from.u64();
+        }
+        self.credit_sum += from.i64();
+        let least = from.i64();
+        for count in [&mut self.super_segments, &mut self.retries, &mut self.kicks, &mut self.told] {
+            *count += from.u64();
+        }
+        let (first, last) = (from.u64(), from.u64());
+        if seen {
+            self.credit_min = if self.first == 0 { least } else { self.credit_min.min(least) };
+            self.first = if self.first == 0 { first } else { self.first.min(first) };
+            self.last = self.last.max(last);
+        }
+        self.backlog.iter_mut().for_each(|count| *count += from.u64());
+    }
+}
+
+/// Which limit a scope belongs to, by bank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// The limit's name; empty: free.
+    pub name: String,
+    /// 0 egress, 1 ingress.
+    pub direction: u32,
+    /// The cgroup's id; 0: none.
+    pub cgroup: u64,
+}
+
+/// The longest name of a limit, in bytes.
+pub const NAME_MAX: usize = 63;
+/// Size of a label.
+pub const LABEL_BYTES: usize = NAME_MAX + 1 + 16;
+
+impl Label {
+    /// As the map holds it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Out::default();
+        let mut name = self.name.clone().into_bytes();
+        name.resize(NAME_MAX + 1, 0);
+        out.0 = name;
+        out.u32(self.direction).u32(0).u64(self.cgroup);
+        out.0
+    }
+    /// From the map.
+    pub fn from_bytes(bytes: &[u8]) -> Label {
+        let name = &bytes[..bytes.len().min(NAME_MAX + 1)];
+        let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+        let mut from = In(bytes.get(NAME_MAX + 1..).unwrap_or(&[]));
+        let direction = from.u32();
+        from.u32();
+        Label { name: String::from_utf8_lossy(&name[..end]).into_owned(), direction, cgroup: from.u64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_survive_their_bytes() {
+        let head = Head { layout: 7, bank: 1, flags: [2, 3] };
+        assert_eq!(Head::from_bytes(&head.to_bytes()), head);
+        let mut attachment = Attachment::default();
+        attachment.chain[1][0] =
+            Chain { count: 2, flags: NESTED, level: 3, floor: 9, scopes: [1, 2, 3, 4, 5, 6, 7, 8] };
+        assert_eq!(Attachment::from_bytes(&attachment.to_bytes()), attachment);
+        let label = Label { name: "bätch".into(), direction: 1, cgroup: 42 };
+        assert_eq!(label.to_bytes().len(), LABEL_BYTES);
+        assert_eq!(Label::from_bytes(&label.to_bytes()), label);
+        assert_eq!(Scope::new(&LimitParams::default()).to_bytes().len(), SCOPE_BYTES);
+        assert_eq!(Label::from_bytes(&[]), Label::default());
+    }
+}

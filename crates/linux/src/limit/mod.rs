@@ -1,0 +1,37 @@
+//! `millpond limit`: holds cgroups to their bandwidth without queueing.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `config` | the file that a user writes, and its errors |
+//! | `cgroup` | finds cgroups: by path, unit, container, process |
+//! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
+//! | `store` | the folder under bpffs where all state is pinned, and its lock |
+//! | `plan` | which scopes a packet of which cgroup is charged to |
+//! | `apply` | makes a plan take effect, all at once |
+//! | `show` | what is installed, and its statistics |
+//! | `congestion` | millpond's own DCTCP |
+//! | `kick` | restarts limited connections that would wait for a timer |
+//! | `serve` | metrics, the kick, and limits on cgroups that were made anew |
+//! | `doctor` | what the kernel offers, and what a lack costs |
+//!
+//! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers Conference 2018). The programs are
+//! in `bpf/`, the decision in `millpond_core::limit`.
+//!
+//! Invariant: at any instant the installed limits are those of one finished `apply`, whatever was killed, and when; and
+//! whatever fails, traffic passes.
+
+pub mod apply;
+pub mod cgroup;
+pub mod config;
+pub mod congestion;
+pub mod doctor;
+mod error;
+pub mod kick;
+pub mod layout;
+mod object;
+pub mod plan;
+pub mod serve;
+pub mod show;
+pub mod store;
+
+pub use error::Error;

@@ -1,0 +1,28 @@
+//! The compiled eBPF programs, and what loading them has in common.
+//!
+//! Invariant: libbpf writes nothing to the terminal; what matters of its words comes back as an error.
+
+use super::Error;
+use libbpf_rs::{ObjectBuilder, OpenObject};
+
+/// A compiled file, aligned as ELF wants it.
+#[repr(C, align(8))]
+pub(super) struct Aligned<T: ?Sized>(T);
+
+macro_rules! object {
+    ($name:ident, $file:literal) => {
+        pub(super) static $name: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $file)));
+    };
+}
+object!(LIMIT, "limit.bpf.o");
+object!(KICK, "kick.bpf.o");
+object!(DCTCP, "dctcp.bpf.o");
+
+/// What it takes to load any of them.
+pub(super) const LOADING: &str = "CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN)";
+
+/// Reads one, ready to be changed and loaded.
+pub(super) fn open(object: &'static Aligned<[u8]>, what: &str) -> Result<OpenObject, Error> {
+    libbpf_rs::set_print(None);
+    ObjectBuilder::default().open_memory(&object.0).map_err(|e| Error::kernel(what, LOADING, &e))
+}

@@ -1,0 +1,376 @@
+//! Which scopes a packet of which cgroup is charged to.
+//!
+//! A packet is charged to the limit of the nearest cgroup that has one, to the scopes that this limit names and those that they name,
+//! and then to the limits of the cgroups above it, with their scopes. The program of the nearest cgroup does all of it; those of the
+//! others leave its packets alone.
+//!
+//! Invariant: a scope keeps its number, and with it its queue and statistics, as long as its limit keeps its name and
+//! its queue's form; a number that the bank in force uses is given to no other.
+
+use super::Error;
+use super::cgroup::{Cgroup, is_within};
+use super::config::{FloorParams, Limit, Target};
+use super::layout::{self, CHAIN, Chain, Label, NESTED, SCOPES};
+use super::store::Source;
+use millpond_core::limit::LimitParams;
+
+/// Both directions, as links are called.
+pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
+/// How the scope of a floor is labelled.
+const FLOOR: &str = "floor of ";
+
+/// One scope with its number.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// Its number.
+    pub id: u16,
+    /// Whose it is.
+    pub label: Label,
+    /// Its settings.
+    pub settings: layout::Scope,
+    /// Whether its queue starts anew.
+    pub fresh: bool,
+}
+
+/// A cgroup that gets programs.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    /// Which.
+    pub cgroup: Cgroup,
+    /// The limit of it.
+    pub limit: String,
+    /// By direction; a count of 0: no program.
+    pub chain: [Chain; 2],
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Every scope.
+    pub scopes: Vec<Scope>,
+    /// Every cgroup.
+    pub hooks: Vec<Hook>,
+    /// Limits whose cgroups are not there, and why.
+    pub waiting: Vec<(String, String)>,
+    /// [`layout::LOOPBACK`] and others.
+    pub flags: u32,
+}
+
+/// What is installed already: number, label and form of each scope.
+pub type Installed = Vec<(u16, Label, u32)>;
+
+/// Makes the plan. `resolve` finds cgroups.
+pub fn plan(
+    sources: &[Source],
+    installed: &Installed,
+    resolve: &dyn Fn(&Target) -> Result<Cgroup, String>,
+) -> Result<Plan, Error> {
+    let limits: Vec<&Limit> = sources.iter().flat_map(|s| &s.config.limits).collect();
+    check_names(sources)?;
+    let mut plan = Plan::default();
+    if sources.iter().any(|s| s.config.host.loopback) {
+        plan.flags |= layout::LOOPBACK;
+    }
+    let mut places: Vec<(&Limit, Cgroup)> = Vec::new();
+    for &limit in &limits {
+        let Some(target) = limit.cgroup() else { continue };
+        match resolve(&target) {
+            Ok(cgroup) => match places.iter().find(|(_, other)| other.id == cgroup.id) {
+                Some((other, _)) => return Err(same_cgroup(sources, limit, other, &cgroup)),
+                None => places.push((limit, cgroup)),
+            },
+            Err(reason) => plan.waiting.push((limit.name().to_string(), reason)),
+        }
+    }
+    let mut numbers = Numbers { installed, taken: Vec::new() };
+    for limit in &limits {
+        let cgroup = places.iter().find(|(l, _)| l.name() == limit.name()).map_or(0, |(_, c)| c.id);
+        for direction in (0..2).filter(|&d| limit.covers(d)) {
+            let label = Label { name: limit.name().to_string(), direction: direction as u32, cgroup };
+            plan.scopes.push(numbers.scope(label, &limit.queue(direction))?);
+        }
+    }
+    hooks(&mut plan, &limits, &places)?;
+    for floor in sources.iter().flat_map(|s| &s.config.floors) {
+        protect(&mut plan, floor, &limits, &places, &mut numbers, resolve)?;
+    }
+    for i in 0..plan.hooks.len() {
+        let outer = plan.hooks[i].cgroup.clone();
+        for direction in 0..2 {
+            let inside =
+                |h: &Hook| h.cgroup.id != outer.id && h.chain[direction].count > 0 && is_within(&h.cgroup, &outer);
+            if plan.hooks.iter().any(inside) {
+                plan.hooks[i].chain[direction].flags |= NESTED;
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn same_cgroup(sources: &[Source], limit: &Limit, other: &Limit, cgroup: &Cgroup) -> Error {
+    let file = |limit: &Limit| {
+        let of = sources.iter().find(|s| s.config.limits.iter().any(|l| l.name() == limit.name()));
+        of.map_or("", |s| s.file.as_str()).to_string()
+    };
+    Error::Request(format!(
+        "limits \"{}\" ({}) and \"{}\" ({}) have the same cgroup, {}: a cgroup has one limit; remove one of them, or make one a scope of the other",
+        other.name(),
+        file(other),
+        limit.name(),
+        file(limit),
+        cgroup.path.display()
+    ))
+}
+
+/// Names are unique over all files, and scopes exist.
+fn check_names(sources: &[Source]) -> Result<(), Error> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for (source, limit) in sources.iter().flat_map(|s| s.config.limits.iter().map(move |l| (s, l))) {
+        if let Some((_, file)) = names.iter().find(|(name, _)| *name == limit.name()) {
+            return Err(Error::Request(format!(
+                "limit \"{}\" of {} is installed from {file} already: give it another name, or remove that one",
+                limit.name(),
+                source.file
+            )));
+        }
+        names.push((limit.name(), &source.file));
+    }
+    for limit in sources.iter().flat_map(|s| &s.config.limits) {
+        if let Some(scope) = limit.target.scopes.iter().find(|scope| !names.iter().any(|(name, _)| name == scope)) {
+            return Err(Error::Request(format!(
+                "limit \"{}\" has the scope \"{scope}\", and there would be no such limit",
+                limit.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Hands out the numbers of scopes.
+struct Numbers<'a> {
+    installed: &'a Installed,
+    taken: Vec<u16>,
+}
+
+impl Numbers<'_> {
+    fn scope(&mut self, label: Label, params: &LimitParams) -> Result<Scope, Error> {
+        let settings = layout::Scope::new(params);
+        let same = |(_, old, form): &&(u16, Label, u32)| {
+            old.name == label.name && old.direction == label.direction && *form == settings.settings.form
+        };
+        let kept = self.installed.iter().find(same).map(|(id, ..)| *id);
+        let free = || {
+            (0..SCOPES as u16).find(|id| !self.taken.contains(id) && !self.installed.iter().any(|(old, ..)| old == id))
+        };
+        let id = kept.or_else(free).ok_or_else(|| {
+            Error::Request(format!(
+                "{SCOPES} queues is all that there is room for (a limit of both directions has two)"
+            ))
+        })?;
+        self.taken.push(id);
+        Ok(Scope { id, label, settings, fresh: kept.is_none() })
+    }
+}
+
+fn number(plan: &Plan, name: &str, direction: usize) -> Option<u16> {
+    plan.scopes.iter().find(|s| s.label.name == name && s.label.direction == direction as u32).map(|s| s.id)
+}
+
+/// Adds a limit's own scope and those that it names, each once.
+fn collect(plan: &Plan, limits: &[&Limit], name: &str, direction: usize, ids: &mut Vec<u16>) {
+    if let Some(id) = number(plan, name, direction) {
+        if ids.contains(&id) {
+            return;
+        }
+        ids.push(id);
+    }
+    let Some(limit) = limits.iter().find(|l| l.name() == name) else { return };
+    for scope in limit.target.scopes.iter().filter(|scope| scope.as_str() != name) {
+        collect(plan, limits, scope, direction, ids);
+    }
+}
+
+/// The chain of a cgroup: of the limits at and above it, the nearest first.
+fn chain(
+    plan: &Plan,
+    limits: &[&Limit],
+    places: &[(&Limit, Cgroup)],
+    cgroup: &Cgroup,
+    direction: usize,
+) -> Result<Chain, Error> {
+    let mut above: Vec<&(&Limit, Cgroup)> = places.iter().filter(|(_, outer)| is_within(cgroup, outer)).collect();
+    above.sort_by_key(|(_, outer)| std::cmp::Reverse(outer.level));
+    let mut ids = Vec::new();
+    // A limit speaks for its scopes in the directions that it covers.
+    for (limit, _) in above.iter().filter(|(limit, _)| limit.covers(direction)) {
+        collect(plan, limits, limit.name(), direction, &mut ids);
+    }
+    if ids.len() > CHAIN {
+        return Err(Error::Request(format!(
+            "packets of {} would be charged to {} scopes; {CHAIN} are possible",
+            cgroup.path.display(),
+            ids.len()
+        )));
+    }
+    let mut chain = Chain { count: ids.len() as u16, level: cgroup.level, ..Chain::default() };
+    chain.scopes[..ids.len()].copy_from_slice(&ids);
+    Ok(chain)
+}
+
+fn hooks(plan: &mut Plan, limits: &[&Limit], places: &[(&Limit, Cgroup)]) -> Result<(), Error> {
+    for (limit, cgroup) in places {
+        let mut chains = [Chain::default(); 2];
+        for direction in (0..2).filter(|&d| limit.covers(d)) {
+            chains[direction] = chain(plan, limits, places, cgroup, direction)?;
+        }
+        plan.hooks.push(Hook { cgroup: cgroup.clone(), limit: limit.name().to_string(), chain: chains });
+    }
+    Ok(())
+}
+
+/// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind, packets pass.
+fn protect(
+    plan: &mut Plan,
+    floor: &FloorParams,
+    limits: &[&Limit],
+    places: &[(&Limit, Cgroup)],
+    numbers: &mut Numbers<'_>,
+    resolve: &dyn Fn(&Target) -> Result<Cgroup, String>,
+) -> Result<(), Error> {
+    let Some(target) = floor.target() else { return Ok(()) };
+    let cgroup = match resolve(&target) {
+        Ok(cgroup) => cgroup,
+        Err(reason) => {
+            plan.waiting.push((format!("{FLOOR}{target:?}"), reason));
+            return Ok(());
+        }
+    };
+    for direction in 0..2 {
+        let mut chain = chain(plan, limits, places, &cgroup, direction)?;
+        if chain.count == 0 {
+            continue;
+        }
+        if chain.count as usize == CHAIN {
+            let message = format!(
+                "{} has a floor and {CHAIN} scopes; with a floor, {} are possible",
+                cgroup.path.display(),
+                CHAIN - 1
+            );
+            return Err(Error::Request(message));
+        }
+        for id in &chain.scopes[..chain.count as usize] {
+            let Some(scope) = plan.scopes.iter().find(|s| s.id == *id) else { continue };
+            let limit = limits.iter().find(|l| l.name() == scope.label.name);
+            if let Some(limit) = limit.filter(|l| l.queue.rate < floor.rate) {
+                return Err(Error::Request(format!(
+                    "limit \"{}\" would hold {} to {}; its floor is {}",
+                    limit.name(),
+                    cgroup.path.display(),
+                    limit.queue.rate,
+                    floor.rate
+                )));
+            }
+        }
+        let name = format!("{FLOOR}{}", cgroup.id);
+        let params = LimitParams { rate: floor.rate, ..LimitParams::default() };
+        let label = Label { name: name.clone(), direction: direction as u32, cgroup: cgroup.id };
+        let scope = numbers.scope(label, &params)?;
+        chain.floor = scope.id + 1;
+        plan.scopes.push(scope);
+        match plan.hooks.iter_mut().find(|h| h.cgroup.id == cgroup.id) {
+            Some(hook) => hook.chain[direction] = chain,
+            None => {
+                let mut chains = [Chain::default(); 2];
+                chains[direction] = chain;
+                plan.hooks.push(Hook { cgroup: cgroup.clone(), limit: name, chain: chains });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Config;
+    use super::*;
+
+    fn source(file: &str, text: &str) -> Source {
+        let names = ["uplink", "slice", "a", "b", "all"];
+        Source { file: file.into(), config: Config::parse(file, text, &names).unwrap() }
+    }
+    /// Cgroups are there by name: "/slice/a".
+    fn resolve(target: &Target) -> Result<Cgroup, String> {
+        let Target::Path(path) = target else { return Err("no".into()) };
+        if path.ends_with("gone") {
+            return Err("gone".into());
+        }
+        let id = path.to_string_lossy().bytes().map(u64::from).sum();
+        Ok(Cgroup { path: path.clone(), id, level: path.components().count() as u32 - 1 })
+    }
+    fn plan_of(sources: &[Source], installed: &Installed) -> Result<Plan, Error> {
+        plan(sources, installed, &resolve)
+    }
+    fn chain_of(plan: &Plan, limit: &str, direction: usize) -> Vec<String> {
+        let hook = plan.hooks.iter().find(|h| h.limit == limit).unwrap();
+        let chain = hook.chain[direction];
+        let name = |id: &u16| plan.scopes.iter().find(|s| s.id == *id).unwrap().label.name.clone();
+        chain.scopes[..chain.count as usize].iter().map(name).collect()
+    }
+
+    const NESTED_LIMITS: &str = "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\nscopes = [\"uplink\"]\n\
+        [[limit]]\nname = \"a\"\ncgroup = \"/slice/a\"\ndirection = \"both\"\n\
+        [[limit]]\nname = \"uplink\"\nrate = \"8Gbps\"\n";
+
+    #[test]
+    fn the_nearest_charges_all_above() {
+        let plan = plan_of(&[source("x", NESTED_LIMITS)], &Vec::new()).unwrap();
+        assert_eq!(chain_of(&plan, "a", 0), ["a", "slice", "uplink"]);
+        assert_eq!(chain_of(&plan, "a", 1), ["a"]);
+        assert_eq!(chain_of(&plan, "slice", 0), ["slice", "uplink"]);
+        let slice = plan.hooks.iter().find(|h| h.limit == "slice").unwrap();
+        assert_eq!((slice.chain[0].flags, slice.chain[1].count), (NESTED, 0));
+    }
+
+    #[test]
+    fn numbers_stay() {
+        let first = plan_of(&[source("x", NESTED_LIMITS)], &Vec::new()).unwrap();
+        let installed: Installed = first.scopes.iter().map(|s| (s.id, s.label.clone(), 0)).collect();
+        let text = NESTED_LIMITS
+            .replace("name = \"slice\"", "name = \"all\"")
+            .replace("direction", "form = \"edt\"\ndirection");
+        let second = plan_of(&[source("x", &text)], &installed).unwrap();
+        let id = |plan: &Plan, name| number(plan, name, 0).unwrap();
+        assert_eq!(id(&first, "uplink"), id(&second, "uplink"));
+        let fresh = |name: &str| second.scopes.iter().filter(|s| s.label.name == name).all(|s| s.fresh);
+        assert!(fresh("all") && fresh("a") && !fresh("uplink"), "another name, another form");
+        assert!(!first.scopes.iter().any(|s| s.id == id(&second, "all") || s.id == id(&second, "a")));
+    }
+
+    #[test]
+    fn conflicts_are_named() {
+        let said = |sources: &[Source]| plan_of(sources, &Vec::new()).unwrap_err().to_string();
+        let one = "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n";
+        let text = said(&[source("1.toml", one), source("2.toml", &one.replace("\"a\"", "\"b\""))]);
+        assert!(text.contains("\"a\" (1.toml) and \"b\" (2.toml) have the same cgroup, /x"), "{text}");
+        assert!(said(&[source("1.toml", one), source("2.toml", one)]).contains("installed from 1.toml already"));
+        let lost = "[[limit]]\nname = \"c\"\ncgroup = \"/y\"\nscopes = [\"all\"]\n";
+        assert!(said(&[source("1.toml", lost)]).contains("no such limit"));
+        let low = format!("{one}rate = \"1Mbps\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n");
+        assert!(said(&[source("1.toml", &low)]).contains("its floor is 5Mbps"));
+    }
+
+    #[test]
+    fn a_floor_has_a_queue_of_its_own() {
+        let text = "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n";
+        let plan = plan_of(&[source("1.toml", text)], &Vec::new()).unwrap();
+        let hook = plan.hooks.iter().find(|h| h.cgroup.path.ends_with("ssh")).unwrap();
+        assert_eq!((hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count), (1, true, 0));
+        assert_eq!(plan.hooks[0].chain[0].flags, NESTED);
+    }
+
+    #[test]
+    fn what_is_not_there_waits() {
+        let plan = plan_of(&[source("x", "[[limit]]\nname = \"a\"\ncgroup = \"/gone\"\n")], &Vec::new()).unwrap();
+        assert_eq!((plan.hooks.len(), plan.scopes.len(), plan.waiting.len()), (0, 1, 1));
+    }
+}

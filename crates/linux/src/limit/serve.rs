@@ -1,0 +1,142 @@
+//! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits back on cgroups that were made anew, and runs the
+//! kick where a file asks for it.
+//!
+//! Invariant: limits hold without it; its end, however it comes, changes none.
+
+use super::Error;
+use super::apply::Session;
+use super::cgroup::Hierarchy;
+use super::kick::Kick;
+use super::show;
+use super::store::{self, Store};
+use libbpf_rs::Link;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often cgroups are looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Serves until it is killed. `say` is told what happens.
+pub fn serve(bpffs: &Path, metrics: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
+    store::mount_bpffs(bpffs)?;
+    let kicks = Arc::new(AtomicU64::new(0));
+    if let Some(address) = metrics {
+        let server = tiny_http::Server::http(address)
+            .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
+        let (bpffs, kicks) = (bpffs.to_path_buf(), kicks.clone());
+        std::thread::spawn(move || answer(&server, &bpffs, &kicks));
+        say(&format!("metrics at http://{address}/metrics"));
+    }
+    let kicked = bpffs.to_path_buf();
+    std::thread::spawn(move || kick(&kicked, &kicks));
+    let mut waiting = Vec::new();
+    loop {
+        std::thread::sleep(PERIOD);
+        match restore(bpffs) {
+            Ok(None) => {}
+            Ok(Some(now)) => {
+                if now != waiting {
+                    let still =
+                        if now.is_empty() { "all are in force".into() } else { format!("waiting: {}", now.join(", ")) };
+                    say(&format!("limits applied again; {still}"));
+                }
+                waiting = now;
+            }
+            Err(error) => say(&format!("limits could not be applied again: {error}")),
+        }
+    }
+}
+
+/// Applies again if a cgroup came back, or went; who still waits.
+fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
+    let Some(store) = Store::open(bpffs)? else { return Ok(None) };
+    let hierarchy = Hierarchy::find()?;
+    let bank = store.head()?.bank & 1;
+    let labels = store.labels(bank)?;
+    let live = |cgroup: u64| {
+        let of = store.links().into_iter().filter(|(id, _)| *id == cgroup);
+        let mut links = of.map(|(id, d)| Link::open(store::link_path(store.folder(), id, d))).peekable();
+        links.peek().is_some() && links.all(|link| link.is_ok_and(|link| super::apply::is_live(&link)))
+    };
+    let mut changed = false;
+    for limit in store.sources(bank)?.iter().flat_map(|s| &s.config.limits) {
+        let Some(target) = limit.cgroup() else { continue };
+        let installed = labels.iter().find(|(_, l)| l.name == limit.name()).map_or(0, |(_, l)| l.cgroup);
+        changed |= match installed {
+            0 => hierarchy.resolve(&target).is_ok(),
+            id => !live(id),
+        };
+    }
+    if !changed {
+        return Ok(None);
+    }
+    let mut session = Session::open(bpffs)?;
+    let sources = session.sources.clone();
+    let done = session.install(sources, true)?;
+    Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
+}
+
+fn answer(server: &tiny_http::Server, bpffs: &Path, kicks: &AtomicU64) {
+    for request in server.incoming_requests() {
+        let plain = |text: String, status: u16| tiny_http::Response::from_string(text).with_status_code(status);
+        let response = match request.url() {
+            "/metrics" => match show::read(bpffs, None) {
+                Ok(reading) => plain(metrics(&reading, kicks), 200),
+                Err(Error::Nothing) => plain(metrics(&show::Reading { limits: Vec::new() }, kicks), 200),
+                Err(error) => plain(format!("{error}\n"), 500),
+            },
+            _ => plain("see /metrics\n".into(), 404),
+        };
+        // A client that has gone away is no concern.
+        let _ = request.respond(response);
+    }
+}
+
+fn metrics(reading: &show::Reading, kicks: &AtomicU64) -> String {
+    let name = "millpond_limit_kicks_total";
+    let kicks = kicks.load(Ordering::Relaxed);
+    format!(
+        "{}# HELP {name} Stalled connections restarted.\n# TYPE {name} counter\n{name} {kicks}\n",
+        reading.prometheus()
+    )
+}
+
+/// The paths of limited cgroups, and how often to kick; `None`: nobody asks for it.
+fn kicked(bpffs: &Path) -> Option<(Vec<PathBuf>, Duration)> {
+    let store = Store::open(bpffs).ok()??;
+    let hierarchy = Hierarchy::find().ok()?;
+    let sources = store.sources(store.head().ok()?.bank & 1).ok()?;
+    let every = sources.iter().filter_map(|s| s.config.host.kick).min()?;
+    let every = Duration::from_nanos(every.as_ps() / 1000).clamp(Duration::from_millis(1), Duration::from_secs(10));
+    let targets = sources.iter().flat_map(|s| &s.config.limits).filter_map(|l| l.cgroup());
+    Some((targets.filter_map(|t| hierarchy.resolve(&t).ok()).map(|c| c.path).collect(), every))
+}
+
+fn kick(bpffs: &Path, kicks: &AtomicU64) {
+    let (mut loaded, mut every, mut before): (Option<Kick>, Duration, u64) = (None, PERIOD, 0);
+    let mut looked: Option<Instant> = None;
+    loop {
+        if looked.is_none_or(|at| at.elapsed() >= PERIOD) {
+            looked = Some(Instant::now());
+            match kicked(bpffs) {
+                None => (loaded, every) = (None, PERIOD),
+                Some((cgroups, period)) => {
+                    if loaded.is_none() {
+                        before = kicks.load(Ordering::Relaxed);
+                        loaded = Kick::load(bpffs).map_err(|error| eprintln!("no kick: {error}")).ok();
+                    }
+                    every = if loaded.is_some() { period } else { Duration::from_secs(60) };
+                    loaded.iter_mut().for_each(|kick| kick.find_namespaces(&cgroups));
+                }
+            }
+        }
+        if let Some(kick) = &mut loaded {
+            kick.run();
+            kicks.store(before + kick.kicks(), Ordering::Relaxed);
+        }
+        std::thread::sleep(every);
+    }
+}

@@ -1,0 +1,378 @@
+//! What is installed, and its statistics: as values, as a table, as JSON, as Prometheus text.
+//!
+//! Rates come from two readings, since the maps only count. Counters begin when a limit is first applied and go on through
+//! changes of its settings.
+//!
+//! Invariant: reading changes nothing, and needs no lock.
+
+use super::Error;
+use super::cgroup::Hierarchy;
+use super::config::Limit;
+use super::layout::Statistics;
+use super::plan::DIRECTIONS;
+use super::store::{self, Store};
+use millpond_core::limit::{Form, Settings};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::Path;
+
+/// How a limit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Its cgroup has programs.
+    Active,
+    /// It has no cgroup; others name it.
+    Scope,
+    /// Its cgroup is not there.
+    Waiting,
+    /// Its cgroup was made anew since; apply again, or let `serve` do it.
+    Recreated,
+}
+
+/// One queue of one limit.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct QueueReading {
+    pub name: String,
+    pub file: String,
+    pub direction: &'static str,
+    /// As its user names it.
+    pub cgroup: Option<String>,
+    pub standing: Standing,
+    pub observe: bool,
+    pub limit_bps: u64,
+    /// Between this reading and the one before.
+    pub rate_bps: Option<f64>,
+    pub packets: u64,
+    pub bytes: u64,
+    pub dropped: u64,
+    pub dropped_bytes: u64,
+    pub marked: u64,
+    pub marked_bytes: u64,
+    pub reduced: u64,
+    pub bypassed: u64,
+    pub decided: u64,
+    pub behind: u64,
+    pub floored: u64,
+    /// Returned 0 to 3: drop, pass, drop with CWR, pass with CWR.
+    pub returned: [u64; 4],
+    /// "bytes" or "ns": of the three credits.
+    pub credit_unit: &'static str,
+    /// What it is now; negative: behind.
+    pub credit: i64,
+    pub credit_mean: Option<f64>,
+    pub credit_min: i64,
+    pub rtt_us_mean: Option<f64>,
+    pub cwnd_mean: Option<f64>,
+    pub super_segments: u64,
+    pub cas_retries: u64,
+    pub kicks: u64,
+    pub notifications: u64,
+    /// From its first packet to its last.
+    pub seconds: f64,
+    /// Packets by how far behind they found the queue: not at all, by less than 1 us, 2 us, 4 us …
+    pub backlog_us: Vec<u64>,
+    #[serde(skip)]
+    read_ns: u64,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reading {
+    /// In the order of the files.
+    pub limits: Vec<QueueReading>,
+}
+
+/// Nanoseconds of the clock that the programs read.
+fn now() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+fn standing(store: &Store, hierarchy: &Hierarchy, limit: &Limit, installed: u64) -> Standing {
+    let Some(target) = limit.cgroup() else { return Standing::Scope };
+    let attached = |id: u64| store.links().iter().any(|(cgroup, _)| *cgroup == id);
+    match hierarchy.resolve(&target) {
+        Err(_) => Standing::Waiting,
+        Ok(found) if found.id == installed && attached(installed) => Standing::Active,
+        Ok(_) => Standing::Recreated,
+    }
+}
+
+/// What the queue would let pass now, or how far behind it is.
+fn credit(state: millpond_core::limit::State, settings: &Settings, now: u64) -> i64 {
+    let mut state = state;
+    -millpond_core::limit::charge(&mut state, settings, now, 0).behind
+}
+
+/// Reads everything. Rates are over the time since `before`.
+pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
+    let store = Store::open(bpffs)?.ok_or(Error::Nothing)?;
+    let hierarchy = Hierarchy::find()?;
+    let bank = store.head()?.bank & 1;
+    let labels = store.labels(bank)?;
+    let mut limits = Vec::new();
+    for source in store.sources(bank)? {
+        for limit in &source.config.limits {
+            for direction in (0..2).filter(|&d| limit.covers(d)) {
+                let label = labels.iter().find(|(_, l)| l.name == limit.name() && l.direction == direction as u32);
+                let Some((id, label)) = label else { continue };
+                let standing = standing(&store, &hierarchy, limit, label.cgroup);
+                let seen = store.statistics(*id)?;
+                let settings = limit.queue(direction).settings();
+                let at = now();
+                let credit = credit(store.queue(*id)?, &settings, at);
+                let mut reading = reading(limit, &source.file, direction, standing, &seen, &settings, credit);
+                reading.read_ns = at;
+                let same = |old: &&QueueReading| old.name == reading.name && old.direction == reading.direction;
+                if let Some(old) = before.and_then(|b| b.limits.iter().find(same)) {
+                    let passed = |r: &QueueReading| r.bytes.saturating_sub(r.dropped_bytes);
+                    let bits = passed(&reading).saturating_sub(passed(old)) as f64 * 8.0;
+                    reading.rate_bps = Some(bits * 1e9 / at.saturating_sub(old.read_ns).max(1) as f64);
+                }
+                limits.push(reading);
+            }
+        }
+    }
+    Ok(Reading { limits })
+}
+
+fn reading(
+    limit: &Limit,
+    file: &str,
+    direction: usize,
+    standing: Standing,
+    seen: &Statistics,
+    settings: &Settings,
+    credit: i64,
+) -> QueueReading {
+    let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
+    let (t, c) = (&limit.target, &seen.counts);
+    QueueReading {
+        name: limit.name().into(),
+        file: file.into(),
+        direction: DIRECTIONS[direction],
+        cgroup: t.cgroup.clone().or(t.unit.clone()).or(t.container.clone()),
+        standing,
+        observe: limit.queue.observe,
+        limit_bps: limit.queue.rate.bps(),
+        rate_bps: None,
+        packets: c.packets,
+        bytes: c.bytes,
+        dropped: c.dropped,
+        dropped_bytes: c.dropped_bytes,
+        marked: c.marked,
+        marked_bytes: c.marked_bytes,
+        reduced: c.reduced,
+        bypassed: c.bypassed,
+        decided: c.decided,
+        behind: seen.behind,
+        floored: seen.floored,
+        returned: seen.returned,
+        credit_unit: if settings.form == Form::Credit as u32 { "bytes" } else { "ns" },
+        credit,
+        credit_mean: mean(seen.credit_sum as f64, c.packets),
+        credit_min: seen.credit_min,
+        rtt_us_mean: mean(seen.rtt_sum_us as f64, seen.rtt_packets),
+        cwnd_mean: mean(seen.cwnd_sum as f64, seen.cwnd_packets),
+        super_segments: seen.super_segments,
+        cas_retries: seen.retries,
+        kicks: seen.kicks,
+        notifications: seen.told,
+        seconds: seen.last.saturating_sub(seen.first) as f64 / 1e9,
+        backlog_us: seen.backlog.to_vec(),
+        read_ns: 0,
+    }
+}
+
+/// A rate with three digits: "1.02 Gbps".
+pub fn rate_text(bps: f64) -> String {
+    let units = [(1e12, "Tbps"), (1e9, "Gbps"), (1e6, "Mbps"), (1e3, "Kbps")];
+    match units.iter().find(|(scale, _)| bps >= *scale * 0.9995) {
+        Some((scale, unit)) => {
+            let x = bps / scale;
+            let digits = if x < 10.0 { 2 } else { usize::from(x < 100.0) };
+            format!("{x:.digits$} {unit}")
+        }
+        None => format!("{bps:.0} bps"),
+    }
+}
+
+fn share(part: u64, all: u64) -> String {
+    match (part, all) {
+        (0, _) | (_, 0) => "0".into(),
+        _ => {
+            let percent = part as f64 * 100.0 / all as f64;
+            if percent < 0.1 { "<0.1 %".into() } else { format!("{percent:.1} %") }
+        }
+    }
+}
+
+impl Reading {
+    /// As a table for people.
+    pub fn table(&self) -> String {
+        let head = [
+            "limit",
+            "direction",
+            "is",
+            "limit at",
+            "rate",
+            "packets",
+            "marked",
+            "CWR",
+            "dropped",
+            "bypassed",
+            "credit",
+            "RTT",
+        ];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for q in &self.limits {
+            let standing = match q.standing {
+                Standing::Active if q.observe => "observed",
+                Standing::Active => "active",
+                Standing::Scope => "scope",
+                Standing::Waiting => "waiting",
+                Standing::Recreated => "recreated",
+            };
+            rows.push(vec![
+                q.name.clone(),
+                q.direction.into(),
+                standing.into(),
+                rate_text(q.limit_bps as f64),
+                q.rate_bps.map_or("-".into(), rate_text),
+                q.packets.to_string(),
+                share(q.marked, q.packets),
+                share(q.reduced, q.packets),
+                share(q.dropped, q.packets),
+                share(q.bypassed, q.packets),
+                format!("{} {}", q.credit, q.credit_unit),
+                q.rtt_us_mean.map_or("-".into(), |us| format!("{us:.0} us")),
+            ]);
+        }
+        let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let mut out = String::new();
+        for row in &rows {
+            let cells = row.iter().zip(&widths).enumerate();
+            let cells = cells.map(|(i, (cell, &w))| if i < 3 { format!("{cell:<w$}") } else { format!("{cell:>w$}") });
+            let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        }
+        for q in &self.limits {
+            let said = match q.standing {
+                Standing::Waiting => {
+                    "its cgroup is not there: nothing is limited until it is, and the limits are applied again (serve does it)"
+                }
+                Standing::Recreated => {
+                    "its cgroup was made anew: apply again (serve does it), until then nothing of it is limited"
+                }
+                _ => continue,
+            };
+            let _ = writeln!(out, "{}: {said}", q.name);
+        }
+        out
+    }
+
+    /// As Prometheus reads it.
+    pub fn prometheus(&self) -> String {
+        type Get = fn(&QueueReading) -> f64;
+        let metrics: [(&str, &str, &str, Get); 16] = [
+            ("packets_total", "counter", "Packets offered.", |q| q.packets as f64),
+            ("bytes_total", "counter", "Bytes offered.", |q| q.bytes as f64),
+            ("dropped_packets_total", "counter", "Packets dropped.", |q| q.dropped as f64),
+            ("dropped_bytes_total", "counter", "Bytes dropped.", |q| q.dropped_bytes as f64),
+            ("marked_packets_total", "counter", "Packets given CE.", |q| q.marked as f64),
+            ("marked_bytes_total", "counter", "Bytes given CE.", |q| q.marked_bytes as f64),
+            ("cwr_total", "counter", "Senders told to reduce their windows.", |q| q.reduced as f64),
+            ("bypassed_packets_total", "counter", "Packets let through since their flow had nothing in flight.", |q| {
+                q.bypassed as f64
+            }),
+            ("decided_packets_total", "counter", "Packets that this queue decided on.", |q| q.decided as f64),
+            ("kicks_total", "counter", "Stalled connections restarted.", |q| q.kicks as f64),
+            ("notifications_total", "counter", "Packets whose remote sender was to be told.", |q| {
+                q.notifications as f64
+            }),
+            ("super_segments_total", "counter", "Packets that are cut into several.", |q| q.super_segments as f64),
+            ("credit", "gauge", "Credit now, in bytes (timed forms: nanoseconds).", |q| q.credit as f64),
+            ("limit_bits_per_second", "gauge", "The limit.", |q| q.limit_bps as f64),
+            ("rtt_microseconds", "gauge", "Mean smoothed round-trip time.", |q| q.rtt_us_mean.unwrap_or(f64::NAN)),
+            ("active", "gauge", "1 where the limit is in force.", |q| {
+                f64::from(matches!(q.standing, Standing::Active | Standing::Scope))
+            }),
+        ];
+        let mut out = String::new();
+        for (name, kind, help, get) in metrics {
+            let _ = writeln!(out, "# HELP millpond_limit_{name} {help}\n# TYPE millpond_limit_{name} {kind}");
+            for q in &self.limits {
+                let _ = writeln!(
+                    out,
+                    "millpond_limit_{name}{{limit=\"{}\",direction=\"{}\"}} {}",
+                    q.name,
+                    q.direction,
+                    get(q)
+                );
+            }
+        }
+        self.prometheus_backlog(&mut out);
+        out
+    }
+
+    fn prometheus_backlog(&self, out: &mut String) {
+        let name = "millpond_limit_backlog_seconds";
+        let _ = writeln!(out, "# HELP {name} How far behind packets found the queue.\n# TYPE {name} histogram");
+        for q in &self.limits {
+            let labels = format!("limit=\"{}\",direction=\"{}\"", q.name, q.direction);
+            let (mut sum, last) = (0, q.backlog_us.len().saturating_sub(1));
+            for (slot, count) in q.backlog_us.iter().enumerate() {
+                sum += count;
+                let le = if slot == last {
+                    "+Inf".into()
+                } else {
+                    (((1u64 << slot) - u64::from(slot == 0)) as f64 / 1e6).to_string()
+                };
+                let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{le}\"}} {sum}");
+            }
+            let _ = writeln!(out, "{name}_count{{{labels}}} {sum}");
+        }
+    }
+}
+
+/// Whether anything is installed.
+pub fn is_installed(bpffs: &Path) -> bool {
+    store::map_path(&store::folder(bpffs), "head").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits() {
+        assert_eq!(rate_text(1.0234e9), "1.02 Gbps");
+        assert_eq!(rate_text(999.9e6), "1.00 Gbps");
+        assert_eq!(rate_text(54.26e6), "54.3 Mbps");
+        assert_eq!(rate_text(0.0), "0 bps");
+    }
+
+    #[test]
+    fn a_table_and_prometheus() {
+        let mut limit = Limit::default();
+        limit.target.name = "batch".into();
+        let mut seen = Statistics::default();
+        seen.counts.packets = 1000;
+        seen.counts.marked = 250;
+        seen.backlog[0] = 600;
+        seen.backlog[5] = 400;
+        let settings = limit.queue.settings();
+        let q = reading(&limit, "a.toml", 0, Standing::Scope, &seen, &settings, -5);
+        let all = Reading { limits: vec![q] };
+        let table = all.table();
+        assert!(table.contains("25.0 %") && table.contains("1.00 Gbps") && table.contains("-5 bytes"), "{table}");
+        let text = all.prometheus();
+        assert!(
+            text.contains("millpond_limit_marked_packets_total{limit=\"batch\",direction=\"egress\"} 250"),
+            "{text}"
+        );
+        assert!(text.contains("le=\"+Inf\"} 1000") && text.contains("le=\"0.000032\"} 1000"), "{text}");
+    }
+}

@@ -1,0 +1,384 @@
+//! The folder under bpffs where all state is pinned, its lock, and what its maps hold.
+//!
+//! ```text
+//! <bpffs>/millpond/maps/…                      one pin a map
+//! <bpffs>/millpond/links/<cgroup id>-egress    one pin an attachment
+//! ```
+//!
+//! What is pinned lives as long as its pin: through the exit of this program, its death and its upgrade. The lock is on
+//! the mount's own folder, so that it leaves no file.
+//!
+//! Invariant: maps are written by whoever holds the lock, and only if their layout is ours.
+
+use super::Error;
+use super::config::Config;
+use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Where the kernel's bpf file system belongs.
+pub const BPFFS: &str = "/sys/fs/bpf";
+/// The folder's name.
+pub const FOLDER: &str = "millpond";
+/// The maps that are pinned, as the programs name them.
+pub const MAPS: [&str; 8] = ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts"];
+/// Bytes of text in one value of `texts`.
+const PIECE: usize = 4092;
+/// How long to wait for another copy.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was applied from one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// The file's whole path.
+    pub file: String,
+    /// What it says.
+    pub config: Config,
+}
+
+/// The pinned maps.
+pub struct Store {
+    folder: PathBuf,
+    head: MapHandle,
+    scopes: MapHandle,
+    queues: MapHandle,
+    counts: MapHandle,
+    attachments: MapHandle,
+    attached: MapHandle,
+    labels: MapHandle,
+    texts: MapHandle,
+}
+
+/// Whether a bpf file system is mounted at `path`.
+pub fn is_bpffs(path: &Path) -> bool {
+    const MAGIC: u64 = 0xcafe_4a11;
+    rustix::fs::statfs(path).is_ok_and(|s| s.f_type as u64 == MAGIC)
+}
+
+/// Mounts a bpf file system at `path` if there is none; whether it did.
+pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
+    if is_bpffs(path) {
+        return Ok(false);
+    }
+    let flags =
+        rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV | rustix::mount::MountFlags::NOEXEC;
+    match rustix::mount::mount("bpf", path, "bpf", flags, c"mode=0700") {
+        Ok(()) => Ok(true),
+        Err(e) if e == rustix::io::Errno::PERM => Err(Error::Privilege {
+            what: format!("mounting a bpf file system at {}", path.display()),
+            capability: "CAP_SYS_ADMIN",
+        }),
+        Err(e) => Err(Error::Kernel { what: format!("mount -t bpf bpf {}", path.display()), reason: e.to_string() }),
+    }
+}
+
+/// Waits until no other copy changes anything; the lock is held as long as the value lives.
+pub fn lock(path: &Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(|e| Error::file(path, e))?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(fs::TryLockError::WouldBlock) => return Err(Error::Busy(PATIENCE.as_secs())),
+            Err(fs::TryLockError::Error(e)) => return Err(Error::file(path, e)),
+        }
+    }
+}
+
+/// Our folder below a bpf file system.
+pub fn folder(bpffs: &Path) -> PathBuf {
+    bpffs.join(FOLDER)
+}
+
+/// Where a map is pinned.
+pub fn map_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join("maps").join(name)
+}
+
+/// Where a cgroup's link of a direction is pinned.
+pub fn link_path(folder: &Path, cgroup: u64, direction: usize) -> PathBuf {
+    folder.join("links").join(format!("{cgroup}-{}", super::plan::DIRECTIONS[direction]))
+}
+
+/// A map's key of a bank.
+fn banked(bank: u32, number: u32) -> [u8; 4] {
+    (bank << 16 | number).to_ne_bytes()
+}
+
+fn failed(what: &str, error: libbpf_rs::Error) -> Error {
+    Error::kernel(format!("map {what}"), "CAP_BPF", &error)
+}
+
+impl Store {
+    /// What is installed; `None`: nothing, or what an interrupted first apply has left.
+    pub fn open(bpffs: &Path) -> Result<Option<Store>, Error> {
+        let folder = folder(bpffs);
+        if !map_path(&folder, "head").exists() {
+            // A folder that may not be entered looks like none.
+            if let Err(e) = fs::read_dir(bpffs)
+                && e.kind() == std::io::ErrorKind::PermissionDenied
+            {
+                return Err(Error::Privilege {
+                    what: format!("reading {}", bpffs.display()),
+                    capability: "CAP_DAC_OVERRIDE (root)",
+                });
+            }
+            return Ok(None);
+        }
+        let head = Store::map(&folder, "head")?;
+        let found =
+            Head::from_bytes(&head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?.unwrap_or_default());
+        match found.layout {
+            0 => return Ok(None),
+            LAYOUT => {}
+            found => return Err(Error::Layout { found, ours: LAYOUT }),
+        }
+        Store::adopt(folder).map(Some)
+    }
+
+    /// The maps of a folder that has them all.
+    pub(super) fn adopt(folder: PathBuf) -> Result<Store, Error> {
+        let map = |name| Store::map(&folder, name);
+        Ok(Store {
+            head: map("head")?,
+            scopes: map("scopes")?,
+            queues: map("queues")?,
+            counts: map("counts")?,
+            attachments: map("attachments")?,
+            attached: map("attached")?,
+            labels: map("labels")?,
+            texts: map("texts")?,
+            folder,
+        })
+    }
+
+    fn map(folder: &Path, name: &str) -> Result<MapHandle, Error> {
+        let path = map_path(folder, name);
+        MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), "CAP_BPF", &e))
+    }
+
+    /// Our folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The first value.
+    pub fn head(&self) -> Result<Head, Error> {
+        let bytes = self.head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?;
+        Ok(Head::from_bytes(&bytes.unwrap_or_default()))
+    }
+
+    /// Writes the first value. The kernel copies it word by word, and layout and bank are one word.
+    pub(super) fn put_head(&self, head: Head) -> Result<(), Error> {
+        self.head.update(&[0; 4], &head.to_bytes(), MapFlags::ANY).map_err(|e| failed("head", e))
+    }
+
+    /// Whose scopes are whose, in a bank.
+    pub fn labels(&self, bank: u32) -> Result<Vec<(u16, Label)>, Error> {
+        let mut labels = Vec::new();
+        for key in self.labels.keys() {
+            let number = u32::from_ne_bytes(key.as_slice().try_into().unwrap_or_default());
+            if number >> 16 != bank {
+                continue;
+            }
+            if let Some(bytes) = self.labels.lookup(&key, MapFlags::ANY).map_err(|e| failed("labels", e))? {
+                labels.push((number as u16, Label::from_bytes(&bytes)));
+            }
+        }
+        labels.sort_by_key(|(id, _)| *id);
+        Ok(labels)
+    }
+
+    /// Replaces the labels of a bank.
+    pub(super) fn put_labels(&self, bank: u32, labels: &[(u16, Label)]) -> Result<(), Error> {
+        for (id, _) in self.labels(bank)? {
+            if !labels.iter().any(|(new, _)| *new == id) {
+                self.labels.delete(&banked(bank, id as u32)).map_err(|e| failed("labels", e))?;
+            }
+        }
+        for (id, label) in labels {
+            let key = banked(bank, *id as u32);
+            self.labels.update(&key, &label.to_bytes(), MapFlags::ANY).map_err(|e| failed("labels", e))?;
+        }
+        Ok(())
+    }
+
+    /// What was applied, in a bank.
+    pub fn sources(&self, bank: u32) -> Result<Vec<Source>, Error> {
+        let (mut text, mut length) = (Vec::new(), 0);
+        for number in 0.. {
+            let Some(bytes) =
+                self.texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))?
+            else {
+                break;
+            };
+            length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
+            text.extend_from_slice(&bytes[4..]);
+            if text.len() >= length {
+                break;
+            }
+        }
+        text.truncate(length);
+        let broken =
+            |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list: Vec<(String, String)> = serde_json::from_slice(&text).map_err(|e| broken(&e))?;
+        let names = |skip: usize| -> Vec<String> {
+            // Names only; scopes across files are checked once all are read.
+            let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
+            others
+                .flat_map(|(_, (_, text))| text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')))
+                .map(String::from)
+                .collect()
+        };
+        list.iter()
+            .enumerate()
+            .map(|(i, (file, text))| {
+                let others = names(i);
+                let others: Vec<&str> = others.iter().map(String::as_str).collect();
+                let config = Config::parse(file, text, &others).map_err(|e| broken(&e))?;
+                Ok(Source { file: file.clone(), config })
+            })
+            .collect()
+    }
+
+    /// Replaces what was applied, in a bank.
+    pub(super) fn put_sources(&self, bank: u32, sources: &[Source]) -> Result<(), Error> {
+        let list: Vec<(&str, String)> = sources.iter().map(|s| (s.file.as_str(), s.config.to_text())).collect();
+        let text = serde_json::to_vec(&list).map_err(|e| Error::Request(e.to_string()))?;
+        for (number, part) in text.chunks(PIECE).enumerate() {
+            let mut value = (text.len() as u32).to_ne_bytes().to_vec();
+            value.extend_from_slice(part);
+            value.resize(4 + PIECE, 0);
+            let key = banked(bank, number as u32);
+            self.texts.update(&key, &value, MapFlags::ANY).map_err(|e| failed("texts", e))?;
+        }
+        for number in text.len().div_ceil(PIECE) as u32.. {
+            match self.texts.delete(&banked(bank, number)) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::NotFound => break,
+                Err(e) => return Err(failed("texts", e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a scope's settings into one bank; the other stays as it is.
+    pub(super) fn put_scope(&self, bank: u32, id: u16, scope: layout::Scope) -> Result<(), Error> {
+        let key = (id as u32).to_ne_bytes();
+        let bytes = self.scopes.lookup(&key, MapFlags::ANY).map_err(|e| failed("scopes", e))?;
+        let mut bytes = bytes.unwrap_or_default();
+        bytes.resize(2 * SCOPE_BYTES, 0);
+        let at = bank as usize * SCOPE_BYTES;
+        bytes[at..at + SCOPE_BYTES].copy_from_slice(&scope.to_bytes());
+        self.scopes.update(&key, &bytes, MapFlags::ANY).map_err(|e| failed("scopes", e))
+    }
+
+    /// The form of a scope's queue in a bank.
+    pub(super) fn form(&self, bank: u32, id: u16) -> Result<u32, Error> {
+        let bytes = self.scopes.lookup(&(id as u32).to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("scopes", e))?;
+        let at = bank as usize * SCOPE_BYTES + 60;
+        let bytes = bytes.unwrap_or_default();
+        Ok(bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default())
+    }
+
+    /// Empties a scope's queue and statistics.
+    pub(super) fn reset(&self, id: u16) -> Result<(), Error> {
+        let key = (id as u32).to_ne_bytes();
+        let empty = vec![0; layout::QUEUE_BYTES];
+        self.queues.update(&key, &empty, MapFlags::LOCK).map_err(|e| failed("queues", e))?;
+        let cpus = libbpf_rs::num_possible_cpus().map_err(|e| failed("counts", e))?;
+        let empty = vec![vec![0; self.counts.value_size() as usize]; cpus];
+        self.counts.update_percpu(&key, &empty, MapFlags::ANY).map_err(|e| failed("counts", e))
+    }
+
+    /// A scope's queue.
+    pub fn queue(&self, id: u16) -> Result<millpond_core::limit::State, Error> {
+        let bytes = self.queues.lookup(&(id as u32).to_ne_bytes(), MapFlags::LOCK).map_err(|e| failed("queues", e))?;
+        Ok(layout::queue_state(&bytes.unwrap_or_default()))
+    }
+
+    /// A scope's statistics.
+    pub fn statistics(&self, id: u16) -> Result<Statistics, Error> {
+        let mut sum = Statistics::default();
+        let all =
+            self.counts.lookup_percpu(&(id as u32).to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("counts", e))?;
+        all.iter().flatten().for_each(|bytes| sum.add(bytes));
+        Ok(sum)
+    }
+
+    /// What a cgroup's programs find; `None` if none was ever attached.
+    pub fn attachment(&self, cgroup: u64) -> Result<Option<Attachment>, Error> {
+        match self.attachments.lookup(&cgroup.to_ne_bytes(), MapFlags::ANY) {
+            Ok(bytes) => Ok(bytes.map(|bytes| Attachment::from_bytes(&bytes))),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failed("attachments", e)),
+        }
+    }
+
+    /// Writes what a cgroup's programs find; false if none was ever attached.
+    pub(super) fn put_attachment(&self, cgroup: u64, attachment: Attachment) -> Result<bool, Error> {
+        match self.attachments.update(&cgroup.to_ne_bytes(), &attachment.to_bytes(), MapFlags::EXIST) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(failed("attachments", e)),
+        }
+    }
+
+    /// Says in which banks and directions a cgroup counts as attached: bit 2 × bank + direction.
+    pub(super) fn put_attached(&self, cgroup: u64, bank: u32, directions: u32) -> Result<(), Error> {
+        let key = cgroup.to_ne_bytes();
+        let old = self.attached.lookup(&key, MapFlags::ANY).map_err(|e| failed("attached", e))?;
+        let old = old.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default();
+        let new = old & !(3 << (2 * bank)) | directions << (2 * bank);
+        self.attached.update(&key, &new.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("attached", e))
+    }
+
+    /// Forgets a cgroup that is no longer attached.
+    pub(super) fn forget(&self, cgroup: u64) {
+        let _ = self.attached.delete(&cgroup.to_ne_bytes());
+    }
+
+    /// Cgroups that links are pinned for, with the direction, dead ones as well.
+    pub fn links(&self) -> Vec<(u64, usize)> {
+        links(&self.folder)
+    }
+}
+
+/// Cgroups that links are pinned for, with the direction.
+pub fn links(folder: &Path) -> Vec<(u64, usize)> {
+    let entries = fs::read_dir(folder.join("links")).into_iter().flatten().flatten();
+    let parse = |name: &str| {
+        let (id, direction) = name.split_once('-')?;
+        Some((id.parse().ok()?, super::plan::DIRECTIONS.iter().position(|d| *d == direction)?))
+    };
+    let mut links: Vec<(u64, usize)> = entries.filter_map(|e| parse(e.file_name().to_str()?)).collect();
+    links.sort_unstable();
+    links
+}
+
+/// Removes every pin and folder, links first, whatever version made them; false if there was nothing.
+pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
+    let folder = folder(bpffs);
+    if !folder.exists() {
+        return Ok(false);
+    }
+    for part in ["links", "", "maps"] {
+        let part = folder.join(part);
+        for entry in fs::read_dir(&part).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !path.is_dir() {
+                fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+            }
+        }
+    }
+    fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
+    Ok(true)
+}

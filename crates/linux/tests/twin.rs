@@ -1,0 +1,361 @@
+//! The decision in Rust and in C is one: natively on a million random packets, and in the kernel's own execution on more than
+//! ten thousand; then the decision table through the programs that are attached in earnest.
+//!
+//! What needs the kernel is skipped, with a message, where it may not load programs.
+#![allow(unsafe_code)] // Calls a C function, and looks at values of C as bytes.
+
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use millpond_core::limit::{
+    Ask, Charge, Form, LimitParams, Reaction, Settings, State, charge, congestion, decide, refund, wire_bytes,
+};
+use millpond_core::random::Stream;
+use millpond_core::{Bytes, Rate, Time};
+use millpond_linux::limit::layout::{self, Head, LAYOUT, LOOPBACK, Scope};
+
+const LIMIT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/limit.bpf.o"));
+const TRIAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
+/// As in trial.h.
+const BATCH: usize = 256;
+
+/// struct trial_case.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Case {
+    settings: Settings,
+    state: State,
+    ask: Ask,
+    now: u64,
+    draw: u32,
+    segments: u32,
+    headers: u32,
+    framing: u32,
+    charge: Charge,
+    charged: State,
+    refunded: State,
+    congestion: i64,
+    verdict: u32,
+    wire: u32,
+}
+
+#[link(name = "millpond_native", kind = "static")]
+unsafe extern "C" {
+    fn millpond_trial_run(cases: *mut Case, count: u64);
+}
+
+impl Case {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: it consists of integers without gaps, and is only read.
+        unsafe { std::slice::from_raw_parts((self as *const Case).cast(), size_of::<Case>()) }
+    }
+    fn from_bytes(bytes: &[u8]) -> Case {
+        assert_eq!(bytes.len(), size_of::<Case>());
+        // SAFETY: the length is right, and any bits are such integers.
+        unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+    }
+    /// What the Rust core gives.
+    fn run(mut self) -> Case {
+        let mut state = self.state;
+        self.wire = wire_bytes(self.ask.bytes, self.segments, self.headers, self.framing);
+        self.charge = charge(&mut state, &self.settings, self.now, self.ask.charged);
+        self.charged = state;
+        refund(&mut state, &self.settings, &self.charge);
+        self.refunded = state;
+        self.congestion = congestion(&self.settings, self.charge.behind);
+        self.verdict = decide(&self.settings, self.charge.behind, &self.ask, self.draw).0;
+        self
+    }
+}
+
+fn settings(r: &mut Stream) -> Settings {
+    let pick = |r: &mut Stream, n: u64| r.bits() % n;
+    let some = |r: &mut Stream, most: u64| (r.bits() % 3 == 0).then(|| Bytes(r.bits() % most));
+    let params = LimitParams {
+        rate: Rate(8_000 + (r.bits() >> (24 + pick(r, 40))) % 1_000_000_000_000),
+        burst: some(r, 1 << 20),
+        mark: some(r, 1 << 18),
+        drop: some(r, 1 << 22),
+        reserve: Bytes(pick(r, 50_000)),
+        form: [Form::Credit, Form::LockFree, Form::Edt][pick(r, 3) as usize],
+        reaction: [Reaction::Linear, Reaction::Step, Reaction::RttAware][pick(r, 3) as usize],
+        reference_rtt: Time::from_us(pick(r, 1000)),
+        cwr: pick(r, 4) != 0,
+        bypass: pick(r, 5) as f64,
+        mark_only: pick(r, 5) == 0,
+        observe: pick(r, 9) == 0,
+        ..LimitParams::default()
+    };
+    params.settings()
+}
+
+/// Streams of packets through random queues, with clocks that stand still, leap and go back.
+struct Cases {
+    random: Stream,
+    case: Case,
+    left: u32,
+}
+
+impl Cases {
+    fn new(seed: u64) -> Cases {
+        Cases { random: Stream::new(seed, "twin"), case: Case::default(), left: 0 }
+    }
+    /// The next case, with what the core gives for it.
+    fn next(&mut self) -> (Case, Case) {
+        let r = &mut self.random;
+        if self.left == 0 {
+            self.left = 64;
+            self.case = Case { settings: settings(r), now: r.bits() >> (2 + r.bits() % 40), ..Case::default() };
+        }
+        self.left -= 1;
+        let step = r.bits() >> (20 + r.bits() % 44);
+        let now = self.case.now;
+        self.case.now = if r.bits() % 16 == 0 { now.saturating_sub(step) } else { (now + step).min(1 << 62) };
+        let bytes = if r.bits() % 3 == 0 { r.bits() % 200 } else { r.bits() % 65_536 } as u32;
+        self.case.ask = Ask {
+            bytes,
+            charged: bytes + (r.bits() % 4_000) as u32,
+            in_flight: if r.bits() % 4 == 0 { u32::MAX } else { (r.bits() % 4) as u32 },
+            rtt: (r.bits() % 2_000) as u32,
+            tcp: (r.bits() % 2) as u32,
+            ecn: (r.bits() % 4) as u32,
+        };
+        self.case.draw = r.bits() as u32;
+        self.case.segments = (r.bits() % 60) as u32;
+        self.case.headers = (r.bits() % 100) as u32;
+        self.case.framing = (r.bits() % 50) as u32;
+        let given = self.case;
+        let expected = given.run();
+        let dropped = expected.verdict & 1 == 1;
+        self.case.state = if dropped { expected.refunded } else { expected.charged };
+        (given, expected)
+    }
+}
+
+#[test]
+fn a_million_packets_natively() {
+    let mut cases = Cases::new(1);
+    let (mut verdicts, mut seen) = (std::collections::BTreeSet::new(), 0);
+    while seen < 1_048_576 {
+        let batch: Vec<(Case, Case)> = (0..4096).map(|_| cases.next()).collect();
+        let mut given: Vec<Case> = batch.iter().map(|(given, _)| *given).collect();
+        // SAFETY: as many cases as said, of the layout that trial.h declares.
+        unsafe { millpond_trial_run(given.as_mut_ptr(), given.len() as u64) };
+        for (ours, (input, expected)) in given.iter().zip(&batch) {
+            assert_eq!(ours, expected, "{input:?}");
+            verdicts.insert(expected.verdict);
+        }
+        seen += batch.len();
+    }
+    // Pass, marks, reductions, drops with and without, bypasses, alone and together.
+    assert!(verdicts.len() >= 8, "{verdicts:?}");
+}
+
+/// Loads an object; `None`, with a message, where that is not allowed.
+fn load(object: &[u8], trial: u32, what: &str) -> Option<Object> {
+    libbpf_rs::set_print(None);
+    let mut open = ObjectBuilder::default().open_memory(object).expect("an object of ours");
+    for mut map in open.maps_mut().filter(|m| m.name().to_string_lossy().ends_with(".rodata")) {
+        map.set_initial_value(&trial.to_ne_bytes()).unwrap();
+    }
+    match open.load() {
+        Ok(object) => Some(object),
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none() || !is_root(), "root cannot load programs: {error}");
+            eprintln!("skipped: {what} needs CAP_BPF and CAP_NET_ADMIN ({error})");
+            None
+        }
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
+
+#[test]
+fn twelve_thousand_packets_in_the_kernel() {
+    let Some(object) = load(TRIAL, 0, "running the decision in the kernel") else { return };
+    let map = object.maps().find(|m| m.name() == "cases").unwrap();
+    let program = object.progs_mut().find(|p| p.name() == "run_cases").unwrap();
+    let mut cases = Cases::new(2);
+    for _ in 0..48 {
+        let batch: Vec<(Case, Case)> = (0..BATCH).map(|_| cases.next()).collect();
+        for (i, (given, _)) in batch.iter().enumerate() {
+            map.update(&(i as u32).to_ne_bytes(), given.bytes(), MapFlags::ANY).unwrap();
+        }
+        let ran = program.test_run(ProgramInput::default()).unwrap();
+        assert_eq!(ran.return_value, 0);
+        for (i, (given, expected)) in batch.iter().enumerate() {
+            let bytes = map.lookup(&(i as u32).to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+            assert_eq!(Case::from_bytes(&bytes), *expected, "{given:?}");
+        }
+    }
+}
+
+/// Our programs over queues that are set at will.
+struct Bench {
+    object: Object,
+}
+
+/// What a packet is: an Ethernet frame, as BPF_PROG_TEST_RUN wants it.
+fn frame(v6: bool, protocol: u8, ecn: u8, len: usize) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend(if v6 { [0x86, 0xdd] } else { [8, 0] });
+    let mut ip = vec![0; len];
+    if v6 {
+        (ip[0], ip[1]) = (0x60, ecn << 4);
+        ip[4..6].copy_from_slice(&(len as u16 - 40).to_be_bytes());
+        // Hop-by-hop options of 16 bytes, then destination options of 8, then the transport.
+        (ip[6], ip[40], ip[41], ip[56], ip[57]) = (0, 60, 1, protocol, 0);
+        ip[64 + 12] = 0x50;
+    } else {
+        (ip[0], ip[1], ip[9]) = (0x45, ecn, protocol);
+        ip[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        ip[20 + 12] = 0x50;
+        let sum: u32 = (0..10).map(|i| u32::from(ip[2 * i]) << 8 | u32::from(ip[2 * i + 1])).sum();
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    frame.extend(ip);
+    frame
+}
+
+impl Bench {
+    fn new(scopes: &[LimitParams]) -> Option<Bench> {
+        let object = load(LIMIT, scopes.len() as u32, "the decision table in the kernel")?;
+        let bench = Bench { object };
+        let head = Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK, 0] };
+        bench.put("head", 0, &head.to_bytes());
+        for (i, params) in scopes.iter().enumerate() {
+            let mut both = Scope::new(params).to_bytes();
+            both.extend(both.clone());
+            bench.put("scopes", i as u32, &both);
+        }
+        Some(bench)
+    }
+    fn put(&self, map: &str, key: u32, value: &[u8]) {
+        let map = self.object.maps().find(|m| m.name() == map).unwrap();
+        map.update(&key.to_ne_bytes(), value, MapFlags::ANY).unwrap();
+    }
+    /// Brings a queue to `behind` bytes, as of now.
+    fn behind(&self, scope: u32, behind: i64) {
+        let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now = t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64;
+        let mut queue = vec![0u8; layout::QUEUE_BYTES];
+        queue[8..16].copy_from_slice(&now.to_ne_bytes());
+        queue[16..24].copy_from_slice(&(-behind).to_ne_bytes());
+        self.put("queues", scope, &queue);
+    }
+    fn credit(&self, scope: u32) -> i64 {
+        let map = self.object.maps().find(|m| m.name() == "queues").unwrap();
+        layout::queue_state(&map.lookup(&scope.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap()).credit
+    }
+    /// What the program returns, and the ECN field that the packet leaves with.
+    fn run(&self, direction: &str, frame: &[u8]) -> (u32, u8) {
+        let name = format!("limit_{direction}");
+        let program = self.object.progs_mut().find(|p| p.name() == name.as_str()).unwrap();
+        let mut out = vec![0u8; frame.len() + 64];
+        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..ProgramInput::default() };
+        let ran = program.test_run(input).unwrap();
+        let data = ran.data.unwrap();
+        // What comes out begins with the IP header, or with the frame's.
+        let ip = if data.len() == frame.len() { &data[14..] } else { data };
+        let ecn = if ip[0] >> 4 == 6 { ip[1] >> 4 & 3 } else { ip[1] & 3 };
+        (ran.return_value, ecn)
+    }
+}
+
+/// So slow that no credit comes in between, with the thresholds of the slides.
+fn slow() -> LimitParams {
+    LimitParams {
+        rate: Rate(8_000),
+        burst: Some(Bytes(150_000)),
+        mark: Some(Bytes(180_000)),
+        drop: Some(Bytes(900_000)),
+        length: millpond_core::limit::Length::Ip,
+        ..LimitParams::default()
+    }
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+#[test]
+fn the_decision_table_in_the_kernel() {
+    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let table = |behind: i64, packet: &[u8]| {
+        bench.behind(0, behind);
+        bench.run("egress", packet)
+    };
+    for v6 in [false, true] {
+        let packet = |protocol, ecn| frame(v6, protocol, ecn, 1000);
+        assert_eq!(table(0, &packet(TCP, 0)).0, 1, "not far behind: passes");
+        assert_eq!(table(178_000, &packet(TCP, 2)), (1, 2), "below the mark threshold");
+        assert_eq!(table(200_000, &packet(TCP, 2)), (1, 3), "ECN-capable: CE, and passes");
+        assert_eq!(table(200_000, &packet(TCP, 1)), (1, 3));
+        assert_eq!(table(876_500, &packet(TCP, 0)).0, 3, "at the end of the region: always CWR");
+        assert_eq!(table(880_000, &packet(TCP, 0)).0, 2, "dropped, with CWR");
+        assert_eq!(table(880_000, &packet(TCP, 2)).0, 0, "dropped, and ECN says nothing more");
+        assert_eq!(table(1, &packet(UDP, 0)).0, 2, "UDP is dropped silently: no EPERM");
+        assert_eq!(table(200_000, &packet(UDP, 2)), (1, 3), "ECN-capable UDP is marked");
+        assert_eq!(table(880_000, &frame(v6, TCP, 0, 100)).0, 3, "the reserve is for small packets");
+        assert_eq!(table(905_000, &frame(v6, TCP, 0, 100)).0, 2, "and ends");
+    }
+    // A drop leaves the queue as it was, but for what 1 byte a millisecond brings.
+    bench.behind(0, 890_000);
+    bench.run("egress", &frame(false, TCP, 0, 1000));
+    assert!((-890_000..-889_000).contains(&bench.credit(0)), "{}", bench.credit(0));
+    bench.behind(0, 0);
+    bench.run("egress", &frame(false, TCP, 0, 1000));
+    assert!((-1000..-500).contains(&bench.credit(0)), "{}", bench.credit(0));
+}
+
+#[test]
+fn ingress_returns_what_the_kernel_takes() {
+    let Some(bench) = Bench::new(&[slow()]) else { return };
+    for (behind, protocol, ecn, expected) in [
+        (0, TCP, 0, (1, 0)),
+        (200_000, TCP, 2, (1, 3)),
+        (870_000, TCP, 0, (1, 0)),
+        (880_000, TCP, 0, (0, 0)),
+        (1000, UDP, 0, (0, 0)),
+    ] {
+        bench.behind(0, behind);
+        assert_eq!(bench.run("ingress", &frame(false, protocol, ecn, 1000)), expected, "{behind} {protocol} {ecn}");
+    }
+}
+
+#[test]
+fn observing_and_marking_only_never_drop() {
+    let Some(bench) = Bench::new(&[LimitParams { observe: true, ..slow() }]) else { return };
+    bench.behind(0, 880_000);
+    assert_eq!(bench.run("egress", &frame(false, TCP, 2, 1000)), (1, 2));
+    let bench = Bench::new(&[LimitParams { mark_only: true, ..slow() }]).unwrap();
+    bench.behind(0, 2_000_000);
+    assert_eq!(bench.run("egress", &frame(false, TCP, 2, 1000)), (1, 3));
+    assert_eq!(bench.run("ingress", &frame(false, UDP, 0, 1000)), (1, 0));
+}
+
+/// Red, green and blue: the most congested of several decides, and a drop refunds all.
+#[test]
+fn the_most_congested_scope_decides_in_the_kernel() {
+    let wide = LimitParams { drop: Some(Bytes(3_600_000)), mark: Some(Bytes(720_000)), ..slow() };
+    let Some(bench) = Bench::new(&[slow(), wide, slow()]) else { return };
+    let all = |behind: [i64; 3]| {
+        (0..3).for_each(|i| bench.behind(i as u32, behind[i]));
+        bench.run("egress", &frame(false, TCP, 2, 1000))
+    };
+    assert_eq!(all([0, 500_000, 0]), (1, 2), "more bytes behind, but within its mark");
+    assert_eq!(all([0, 800_000, 150_000]), (1, 3), "the wide one is the most congested, and marks");
+    assert_eq!(all([0, 800_000, 890_000]).0, 0, "the last is, and drops");
+    assert!(bench.credit(0) > -500 && bench.credit(1) > -800_500, "all are refunded");
+}
+
+/// A packet that cannot be parsed passes.
+#[test]
+fn what_cannot_be_parsed_passes() {
+    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let mut packet = frame(true, 0, 0, 100);
+    packet[14 + 6] = 43; // Extension headers without end.
+    packet[14 + 40..].fill(43);
+    bench.behind(0, 0);
+    assert_eq!(bench.run("egress", &packet).0, 1);
+}
