@@ -12,6 +12,7 @@
 //! | [`events`], [`barrier`] | the event queue; the barrier at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
+//! | [`limiter`] | what holds a host to a bandwidth |
 //! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -24,6 +25,7 @@ pub mod fabric;
 pub mod flight;
 pub mod hosts;
 pub mod layout;
+pub mod limiter;
 pub mod mail;
 pub mod nic;
 pub mod partition;
