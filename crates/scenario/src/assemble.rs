@@ -5,6 +5,7 @@ use crate::capture;
 use crate::cdf::{Cdf, SizeSpec};
 use crate::composition;
 use crate::error::{Problem, Report};
+use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
@@ -54,6 +55,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
         report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
     }
+    let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
     let capture = capture::capture(&s, &topology, report);
     if traffic.sources.is_empty() {
@@ -91,6 +93,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         rank: s.rank,
         ordering: s.ordering,
         traffic: Arc::new(traffic),
+        limits,
         failures,
         capture,
         engine: EnginePlan {
@@ -326,6 +329,9 @@ const ROWS_INLINE_MAX: usize = 10_000;
 
 /// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology, base: &Path) {
+    for l in &mut s.limits {
+        l.common.name = Some(limit::name_of(l));
+    }
     for t in &mut s.traffic {
         t.common.name = Some(traffic::name_of(t));
         match &mut t.kind {

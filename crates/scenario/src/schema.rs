@@ -27,7 +27,10 @@ pub fn schema() -> Value {
     let mut failure = object(table("failure"));
     failure["required"] = json!(["link", "at"]);
     root.insert("failure".into(), json!({ "type": "array", "items": failure }));
-    root.insert("traffic".into(), json!({ "type": "array", "items": kinds("traffic", &table("traffic")) }));
+    root.insert("limit".into(), json!({ "type": "array", "items": kinds("limit", &table("limit")) }));
+    let mut traffic = table("traffic");
+    traffic.insert("transport".into(), kinds("transport", &Map::new()));
+    root.insert("traffic".into(), json!({ "type": "array", "items": kinds("traffic", &traffic) }));
     let variant = json!({
         "type": "object",
         "description": "A named change of the scenario: dotted keys and their values.",
@@ -106,6 +109,9 @@ fn property(info: &KeyInfo) -> Value {
         "traffic.sizes" => sizes(),
         "topology.graph" => graph(),
         "traffic.rows" => json!({ "type": "array", "items": { "type": "array", "minItems": 4, "maxItems": 5 } }),
+        "limit.hosts" => json!({ "anyOf": [
+            { "type": "array", "items": { "type": "string" } }, { "type": "string" }, { "type": "integer", "minimum": 0 },
+        ] }),
         "traffic.receiver" => json!({ "anyOf": [{ "const": "random" }, { "type": "integer", "minimum": 0 }] }),
         _ => match info.key.form {
             Form::Bool => json!({ "type": "boolean" }),

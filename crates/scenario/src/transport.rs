@@ -148,6 +148,9 @@ millpond_core::params! {
         /// Whether the receiver reports what it holds out of order, and the sender repairs by it. Source: RFC 2018,
         /// RFC 6675. Without it losses are repaired by RFC 6582.
         pub sack: bool = true,
+        /// How long a sender with nothing in flight waits before it tries again to send what a limit on its own host has refused
+        /// (at least a round trip). Source: Linux's shortest probe timer; NRM's slides shorten it to 20ms.
+        pub probe_timer: Time = Time::from_ms(200),
         /// Whether the window falls back to the initial one after an idle time of one timeout. Source: RFC 5681 §4.1.
         pub restart_after_idle: bool = true,
         /// Segments by which one acknowledgement may grow the window in slow start; 1 after a timeout. Source: RFC 3465

@@ -85,7 +85,6 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[[limit]]\nname = \"x\"", 2, 3, "not built yet");
     fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
     fails("[switch]\npause = { kind = \"pfc\" }", 3, 18, "not built yet");
     fails("[switch]\nadmission = { kind = \"color-aware\" }", 3, 22, "not built yet");

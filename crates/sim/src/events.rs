@@ -43,6 +43,8 @@ pub enum Class {
     Probe = 9,
     /// A server has thought, and answers.
     Answer = 10,
+    /// A segment that a limit has held back is due.
+    Release = 11,
 }
 
 impl Key {
@@ -66,7 +68,8 @@ impl Key {
             7 => Class::ReceiverTimer,
             8 => Class::OrderingTimer,
             9 => Class::Probe,
-            _ => Class::Answer,
+            10 => Class::Answer,
+            _ => Class::Release,
         }
     }
     /// Its source.

@@ -10,6 +10,7 @@
 
 mod answering;
 mod ending;
+mod limiting;
 mod opening;
 mod ordering;
 mod receiving;

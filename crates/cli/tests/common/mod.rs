@@ -257,6 +257,11 @@ pub const SHIPPED: &[Shipped] = &[
         short: &["duration=100ms"],
     },
     Shipped {
+        name: "limit",
+        variants: &["dctcp", "cubic", "mixed", "edt", "htb", "ingress"],
+        short: &["duration=150ms"],
+    },
+    Shipped {
         name: "microburst",
         variants: &["ecmp", "spray", "shared-buffer", "cubic"],
         short: &["duration=10ms", "warm-up=2ms"],

@@ -278,7 +278,7 @@ fn poll(sender: &mut Sender, cfg: &Config) -> Vec<(u64, u64, bool)> {
 
 /// A sender with a first window of `window` segments on its way and more to send.
 fn in_flight(cfg: &Config, window: u64) -> Sender {
-    let mut sender = Sender::established(cfg);
+    let mut sender = Sender::established(0, cfg);
     sender.write(Time::ZERO, 1000 * MSS);
     assert_eq!(poll(&mut sender, cfg), [(0, window, false)]);
     sender

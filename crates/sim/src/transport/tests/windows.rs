@@ -75,7 +75,7 @@ fn silly_window_avoidance_waits_for_room_for_a_segment_and_without_it_any_room_i
             (p.initial_window, p.receive_buffer) = (20, Some(millpond_core::Bytes(10 * MSS + 300)));
             p.silly_window_avoidance = avoid;
         });
-        let mut s = Sender::established(&cfg);
+        let mut s = Sender::established(0, &cfg);
         s.write(Time::ZERO, 1000 * MSS);
         // Acknowledged so far, and what is sent then: room of 800 bytes is none, 1,600 bytes are room for one.
         let expected: [(u64, &[u32]); 3] = match avoid {
