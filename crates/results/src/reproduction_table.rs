@@ -197,7 +197,7 @@ fn call_rows(of: &Experiment) -> Vec<Vec<String>> {
     ]);
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            for (class, calls) in point.calls.iter() {
+            for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
                 rows.push(vec![
                     clean(&scheme.label),
                     digits(point.load),

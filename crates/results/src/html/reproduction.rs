@@ -293,7 +293,7 @@ fn calls_table(page: &mut String, of: &Experiment, names: &[&str]) {
     for scheme in &of.schemes {
         let series = names.iter().position(|name| *name == scheme.label).unwrap_or(0);
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            for (class, calls) in point.calls.iter() {
+            for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
                 rows.push(vec![
                     format!("{}, {}", name_of(series, names), point.load),
                     format!("{} of {}", point.runs, point.planned),
