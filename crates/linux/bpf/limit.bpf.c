@@ -51,7 +51,10 @@ struct {
 	__type(value, struct limit_attachment);
 } attachments SEC(".maps");
 
-/* Cgroups that programs are attached to, by id, and in which banks (bit 0, bit 1). */
+/*
+ * Cgroups that programs are attached to, by id: in which banks and directions (bit 2 * bank + direction), and 1 + its own scope in the
+ * upper half.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
