@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench lint setup setup-test setup-bench
+.PHONY: help demo test test-full bench bench-limit bench-limit-vm lint setup setup-test setup-bench setup-limit
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -10,6 +10,8 @@ help:
 	@echo "make test-full  and those that take minutes"
 	@echo "make lint       formatting, clippy, licences of dependencies"
 	@echo "make bench      speed against ns-3, threads, memory, instructions (tens of minutes)"
+	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
+	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
 
 setup:
 	@scripts/setup.sh
@@ -19,6 +21,9 @@ setup-test:
 
 setup-bench:
 	@scripts/setup.sh --bench
+
+setup-limit:
+	@scripts/setup.sh --limit
 
 demo: setup
 	cargo build --release --locked -p millpond-cli
@@ -43,3 +48,9 @@ lint: setup
 
 bench: setup-bench
 	./benches/run.sh
+
+bench-limit: setup-limit
+	./benches/limit/run.sh live $(ARGS)
+
+bench-limit-vm: setup-limit
+	./benches/limit/run.sh vm $(ARGS)

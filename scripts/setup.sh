@@ -4,6 +4,8 @@
 #   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
+#   scripts/setup.sh --limit    and what the rigs of bandwidth limits need: python3, iproute2, bpftool, QEMU; without QEMU there is no
+#                               virtual time, without bpftool no cost a packet
 # Works as root or with sudo. What the installers print goes to target/setup.log.
 set -euo pipefail
 
@@ -111,13 +113,15 @@ need_rust() {
 
 bench=false
 gate=false
+limit=false
 test=false
 for option in "$@"; do
     case $option in
     --bench) bench=true ;;
     --gate) gate=true ;;
+    --limit) limit=true ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --test, --gate or --bench" ;;
+    *) fail "unknown option $option: --test, --gate, --bench or --limit" ;;
     esac
 done
 
@@ -142,4 +146,14 @@ if $bench; then
     if ! echo '#include "ns3/core-module.h"' | g++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; then
         install_packages "ns-3" libns3-dev || say "without ns-3: its column stays empty"
     fi
+fi
+if $limit; then
+    # ip, tc and bpftool are where a user's PATH does not look.
+    export PATH="$PATH:/usr/sbin:/sbin"
+    have python3 || install_packages "python3" python3 || exit 1
+    if ! have ip || ! have tc; then install_packages "ip and tc" iproute2 || exit 1; fi
+    have nsenter || install_packages "nsenter" util-linux || exit 1
+    have bpftool || install_packages "bpftool" bpftool || say "without bpftool: the cost a packet is not measured"
+    have dash || install_packages "dash" dash || say "without dash: no virtual time"
+    have qemu-system-x86_64 || install_packages "QEMU" qemu-system-x86 || say "without QEMU: no virtual time"
 fi

@@ -1,5 +1,6 @@
 //! The command line: what can be asked, and how `--help` teaches it.
 
+use crate::run::all_cores;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -107,23 +108,52 @@ limited. docs/limit.md has every key.")]
     Reference,
 }
 
+/// What is changed in a scenario.
+#[derive(Args, Debug, Default)]
+pub struct Overrides {
+    /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay = "1us" }'
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+}
+
+/// Which seeds.
+#[derive(Args, Debug, Default)]
+pub struct Seeds {
+    /// Seeds of everything that is run, the last one included [default: the scenario's or the experiment's]
+    #[arg(long = "seeds", value_name = "A..B", value_parser = seeds, allow_negative_numbers = true)]
+    pub range: Option<(u64, u64)>,
+}
+
+/// How much at a time.
+#[derive(Args, Debug, Default)]
+pub struct Threads {
+    /// Threads, or runs at a time; the results are the same for any number [default: all cores]
+    #[arg(long = "threads", value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    pub given: Option<usize>,
+}
+
+impl Threads {
+    /// As many as were asked for, or as there are cores.
+    pub fn count(&self) -> usize {
+        self.given.unwrap_or_else(all_cores)
+    }
+}
+
 /// What `run` takes.
 #[derive(Args, Debug)]
 pub struct RunArgs {
     /// The scenario (TOML), or a results folder's manifest.json to run again
     pub scenario: PathBuf,
-    /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay = "1us" }'
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Run this variant of the scenario
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
     /// The seed of every random stream [default: the scenario's]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Threads; the results are the same for any number [default: all cores]
-    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: Threads,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -133,18 +163,15 @@ pub struct RunArgs {
 pub struct CompareArgs {
     /// The scenario (TOML)
     pub scenario: PathBuf,
-    /// Override a key in every variant
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Vary a key instead of, or on top of, the scenario's variants: transport.kind=newreno,cubic,dctcp
     #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub vary: Vec<(String, String)>,
-    /// Seeds, the last one included [default: the scenario's seed]
-    #[arg(long, value_name = "A..B", value_parser = seeds)]
-    pub seeds: Option<(u64, u64)>,
-    /// Runs at a time [default: all cores]
-    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub seeds: Seeds,
+    #[command(flatten)]
+    pub threads: Threads,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -157,24 +184,21 @@ pub struct SweepArgs {
     /// Values of a key; several --grid make their product: transport.kind=dctcp,cubic
     #[arg(long = "grid", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub grid: Vec<(String, String)>,
-    /// Seeds of each point, the last one included [default: the scenario's seed]
-    #[arg(long, value_name = "A..B", value_parser = seeds)]
-    pub seeds: Option<(u64, u64)>,
+    #[command(flatten)]
+    pub seeds: Seeds,
     /// Sweep the scenario's variants, too, as a key `variant` [default: the scenario as it stands]
     #[arg(long)]
     pub variants: bool,
-    /// Override a key in every run
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Leave out points that are no valid scenario, instead of stopping before the first run
     #[arg(long)]
     pub skip_invalid: bool,
     /// What to keep of each run
     #[arg(long, value_enum, default_value = "summary")]
     pub keep: Keep,
-    /// Runs at a time, each on one thread [default: all cores]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: Threads,
     /// Say what would be run and how long it may take
     #[arg(long)]
     pub dry_run: bool,
@@ -238,12 +262,10 @@ pub struct ReproduceArgs {
     /// Run and show only these: experiments, claims (S1a), groups of claims (S1)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Seeds of every experiment, the last one included [default: each experiment's]
-    #[arg(long, value_name = "A..B", value_parser = seeds)]
-    pub seeds: Option<(u64, u64)>,
-    /// Runs at a time, each on one thread [default: all cores]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub seeds: Seeds,
+    #[command(flatten)]
+    pub threads: Threads,
     /// Say what would be run and how long it may take
     #[arg(long)]
     pub dry_run: bool,
@@ -425,9 +447,8 @@ pub struct ReportArgs {
 pub struct CheckArgs {
     /// The scenario (TOML)
     pub scenario: PathBuf,
-    /// Override a key
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Check this variant only [default: all]
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
@@ -475,6 +496,9 @@ fn threads(text: &str) -> Result<usize, String> {
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
     let help = "write A..B with A ≤ B (both included), for example 1..5";
+    if text == "0" {
+        return Err(format!("no seeds, nothing to run; {help}, or 0..0 for seed 0 alone"));
+    }
     let (a, b) = text.split_once("..").unwrap_or((text, text));
     let b = b.strip_prefix('=').unwrap_or(b);
     match (a.parse::<u64>(), b.parse::<u64>()) {
@@ -500,6 +524,8 @@ mod tests {
         assert_eq!(seeds("1..5"), Ok((1, 5)));
         assert_eq!(seeds("3"), Ok((3, 3)));
         assert!(seeds("5..1").is_err());
+        assert!(seeds("0").unwrap_err().contains("0..0 for seed 0"));
+        assert_eq!(seeds("0..0"), Ok((0, 0)));
         assert!(threads("0").unwrap_err().contains("at least one"));
     }
 }

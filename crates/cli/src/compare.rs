@@ -3,7 +3,7 @@
 use crate::args::CompareArgs;
 use crate::execute::execute;
 use crate::failure::Failure;
-use crate::run::{all_cores, default_out, load};
+use crate::run::{default_out, load};
 use crate::say;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
 use millpond_results::{Folder, Manifest, Status, Summary, compare_table, finish_compare, run_folder};
@@ -31,8 +31,8 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let arms = arms(&scenario, args)?;
     let mut jobs = Vec::new();
     for (index, arm) in arms.iter().enumerate() {
-        let first = scenario.plan(arm.variant.as_deref(), &arm.overrides, args.seeds.map(|s| s.0))?;
-        let seeds = args.seeds.unwrap_or((first.seed, first.seed));
+        let first = scenario.plan(arm.variant.as_deref(), &arm.overrides, args.seeds.range.map(|s| s.0))?;
+        let seeds = args.seeds.range.unwrap_or((first.seed, first.seed));
         for seed in seeds.0..=seeds.1 {
             let plan = if seed == first.seed {
                 first.clone()
@@ -61,7 +61,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let manifest = Manifest {
         name,
         seed: jobs[0].plan.seed,
-        overrides: args.set.iter().chain(&args.vary).map(|(key, value)| format!("{key}={value}")).collect(),
+        overrides: args.overrides.set.iter().chain(&args.vary).map(|(key, value)| format!("{key}={value}")).collect(),
         ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
     };
     let results = finish_compare(&folder, &variants, several, manifest)?;
@@ -84,10 +84,14 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
     let mut arms: Vec<Arm> = scenario
         .variants()
         .into_iter()
-        .map(|name| Arm { name: name.to_string(), variant: Some(name.to_string()), overrides: args.set.clone() })
+        .map(|name| Arm {
+            name: name.to_string(),
+            variant: Some(name.to_string()),
+            overrides: args.overrides.set.clone(),
+        })
         .collect();
     if arms.is_empty() {
-        arms.push(Arm { name: "base".to_string(), variant: None, overrides: args.set.clone() });
+        arms.push(Arm { name: "base".to_string(), variant: None, overrides: args.overrides.set.clone() });
     }
     for (key, values) in &args.vary {
         let values: Vec<&str> = split_values(values);
@@ -100,13 +104,16 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
             let plain = arm.name == "base" && arm.variant.is_none();
             let mut overrides = arm.overrides.clone();
             overrides.push((key.clone(), value.to_string()));
-            let name =
-                if plain && arm.overrides.len() == args.set.len() { label } else { format!("{} {label}", arm.name) };
+            let name = if plain && arm.overrides.len() == args.overrides.set.len() {
+                label
+            } else {
+                format!("{} {label}", arm.name)
+            };
             Arm { name, variant: arm.variant.clone(), overrides }
         };
         arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
     }
-    if arms.len() < 2 && args.seeds.is_none() {
+    if arms.len() < 2 && args.seeds.range.is_none() {
         let hint = "the scenario has no variants; add [[variant]] tables or --vary KEY=A,B";
         return Err(Failure::Usage(hint.to_string()));
     }
@@ -150,7 +157,7 @@ fn run_all(
     folder: &Folder,
     several: bool,
 ) -> Result<Vec<Summary>, Failure> {
-    let cores = args.threads.unwrap_or_else(all_cores);
+    let cores = args.threads.count();
     let workers = cores.min(jobs.len()).max(1);
     let bar = progress_bar(jobs.len() as u64, args.output.quiet);
     bar.set_prefix("compare");

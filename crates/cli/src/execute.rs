@@ -4,13 +4,17 @@ use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
+use millpond_core::registry::Choice;
 use millpond_results::{
-    Amount, Audit, Captures, Error, Folder, Header, Manifest, RunInfo, RunWriter, Status, Summary, Totals, World, jain,
-    peak_rss_bytes,
+    Amount, Audit, Captures, Error, Folder, Header, Limit, Manifest, RunInfo, RunWriter, Status, Summary, Totals,
+    World, jain, peak_rss_bytes,
 };
 use millpond_scenario::plan::Plan;
+use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
+use millpond_sim::limiter::LimitCounts;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -99,8 +103,53 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         out_of_order: outcome.hosts.out_of_order,
         timeouts: outcome.hosts.timeouts,
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
+        calls: calls(plan),
+        limits: limits(plan, outcome, measured),
         warnings: plan.warnings.clone(),
         audit: conserved,
         ..Totals::default()
     }
+}
+
+/// The classes of calls on persistent connections.
+fn calls(plan: &Plan) -> Vec<String> {
+    let sources = plan.traffic.sources.iter().filter(|source| matches!(source.kind, SourceKind::Rpc { .. }));
+    sources.map(|source| plan.traffic.classes[source.class as usize].clone()).collect()
+}
+
+/// What each limit did in each direction.
+fn limits(plan: &Plan, outcome: &Outcome, measured: Time) -> Vec<Limit> {
+    let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
+    let limit = |((index, ingress), c): (&(u16, bool), &LimitCounts)| {
+        let limit = &plan.limits[*index as usize];
+        let egress = u64::from(!ingress);
+        let arriving = u64::from(*ingress);
+        // A scope is on the hosts of those that name it.
+        let names = plan.limits.iter().filter(|other| other.scopes.contains(index));
+        let hosts: BTreeSet<u32> = names.flat_map(|other| other.hosts.iter().copied()).collect();
+        Limit {
+            name: limit.name.clone(),
+            direction: if *ingress { "ingress" } else { "egress" }.to_string(),
+            kind: limit.kind.kind().to_string(),
+            limit_gbps: limit.rate().bps() as f64 / 1e9,
+            hosts: hosts.len() as u32,
+            // Bits a picosecond are Tb/s.
+            rate_gbps: (measured > Time::ZERO).then(|| c.measured_bytes as f64 * 8e3 / measured.as_ps() as f64),
+            packets: c.packets,
+            bytes: c.bytes,
+            decided: c.decided,
+            marked: c.marked,
+            marked_bytes: c.marked_bytes,
+            reduced: c.reduced * egress,
+            local_drops: c.dropped * egress,
+            local_drop_bytes: c.dropped_bytes * egress,
+            dropped: c.dropped * arriving,
+            dropped_bytes: c.dropped_bytes * arriving,
+            bypassed: c.bypassed,
+            credit_mean_bytes: mean(c.credit_sum as f64, c.packets),
+            rtt_mean_us: mean(c.rtt_sum as f64, c.rtts),
+            wait_mean_us: mean(c.waited.as_us_f64(), c.timed),
+        }
+    };
+    outcome.limits.iter().map(limit).collect()
 }

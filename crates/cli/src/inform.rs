@@ -9,6 +9,7 @@ use millpond_scenario::catalogue::PlaceInfo;
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::{catalogue, explain, reference, schema};
+use std::collections::BTreeMap;
 
 /// Checks a scenario, all its variants included.
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {
@@ -19,7 +20,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     };
     let mut plans = Vec::new();
     for variant in variants {
-        plans.push(scenario.plan(variant.as_deref(), &args.set, None)?);
+        plans.push(scenario.plan(variant.as_deref(), &args.overrides.set, None)?);
     }
     if args.resolved {
         say(&plans[0].resolved);
@@ -44,8 +45,9 @@ fn describe(plan: &Plan) -> String {
     let t = &plan.topology;
     let ports = if millpond_sim::build::fast_ports(plan) { "fast" } else { "general" };
     let layout = millpond_sim::layout::Layout::new(t, plan.engine.one_partition);
+    let others: String = others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
     format!(
-        "{} hosts, {} switches, {} links; {} · {} · {} · {}; {} partitions, windows of {}, {ports} ports",
+        "{} hosts, {} switches, {} links; {} · {} · {} · {}{others}; {} partitions, windows of {}, {ports} ports",
         t.hosts,
         t.switches.len(),
         t.links.len(),
@@ -58,6 +60,29 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
+/// Of the places that a scenario seldom chooses at, those where it has, along the packet's path: ("switch.queue", "srpt").
+fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
+    fn of<C: Choice>(choice: &C) -> Option<(&'static str, &'static str)> {
+        (choice.kind() != C::place().default).then(|| (C::place().path, choice.kind()))
+    }
+    let s = &plan.switch;
+    let all = [
+        of(&plan.rank),
+        of(&plan.ordering),
+        of(&s.admission),
+        of(&s.queue),
+        of(&s.deflection),
+        of(&s.occupancy),
+        of(&s.pause),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// A place without its table.
+fn last(place: &str) -> &str {
+    place.rsplit('.').next().unwrap_or(place)
+}
+
 fn as_json(plan: &Plan) -> serde_json::Value {
     serde_json::json!({
         "name": plan.name,
@@ -66,8 +91,20 @@ fn as_json(plan: &Plan) -> serde_json::Value {
         "switches": plan.topology.switches.len(),
         "links": plan.topology.links.len(),
         "horizon_us": plan.horizon.as_us_f64(),
+        "mechanisms": mechanisms(plan),
         "warnings": plan.warnings,
     })
+}
+
+/// What `describe` names, by place.
+fn mechanisms(plan: &Plan) -> BTreeMap<&'static str, &'static str> {
+    let always = [
+        ("transport", plan.transport_kind.kind()),
+        ("switch.path", plan.switch.path.kind()),
+        ("switch.buffer", plan.switch.buffer.kind()),
+        ("switch.marking", plan.switch.marking.kind()),
+    ];
+    always.into_iter().chain(others(plan)).collect()
 }
 
 /// Lists what there is.

@@ -49,10 +49,10 @@ pub fn all_cores() -> usize {
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (scenario, _) = load(&args.scenario)?;
-    let mut plan = scenario.plan(args.variant.as_deref(), &args.set, args.seed)?;
+    let mut plan = scenario.plan(args.variant.as_deref(), &args.overrides.set, args.seed)?;
     let (variant, mut overrides) = origin(&args.scenario)?;
     plan.variant = plan.variant.or(variant);
-    overrides.extend(args.set.iter().cloned());
+    overrides.extend(args.overrides.set.iter().cloned());
     let quiet = args.output.quiet;
     if !quiet {
         for warning in &plan.warnings {
@@ -63,7 +63,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     catch_interrupts();
     let bar = progress_bar(STEPS, quiet);
     bar.set_prefix(plan.name.clone());
-    let threads = args.threads.unwrap_or_else(all_cores);
+    let threads = args.threads.count();
     let done = execute(&plan, threads, folder.path(), Some(&folder), Some(&bar), &overrides);
     bar.finish_and_clear();
     let summary = done?;

@@ -4,7 +4,7 @@ use crate::args::SweepArgs;
 use crate::compare::split_values;
 use crate::failure::Failure;
 use crate::grid::{Design, Request, VARIANT, design};
-use crate::run::{all_cores, default_out, load};
+use crate::run::{default_out, load};
 use crate::runs::{Estimate, Running, estimate, run_all, span, values_text};
 use crate::say;
 use crate::watch::catch_interrupts;
@@ -16,9 +16,9 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let (scenario, text) = load(&args.scenario)?;
     let request = Request {
         grid: grid_of(args)?,
-        seeds: args.seeds,
+        seeds: args.seeds.range,
         variants: if args.variants { scenario.variants().into_iter().map(String::from).collect() } else { Vec::new() },
-        set: args.set.clone(),
+        set: args.overrides.set.clone(),
         skip_invalid: args.skip_invalid,
         estimate: args.dry_run,
     };
@@ -45,12 +45,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
     };
     catch_interrupts();
-    let running = Running {
-        label: "sweep",
-        threads: args.threads.unwrap_or_else(all_cores),
-        quiet: args.output.quiet,
-        keep: args.keep.into(),
-    };
+    let running =
+        Running { label: "sweep", threads: args.threads.count(), quiet: args.output.quiet, keep: args.keep.into() };
     let failures = run_all(&running, &scenario, &design, &folder)?;
     let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
     if args.output.json {
@@ -93,7 +89,7 @@ fn grid_of(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
 fn dry_run(args: &SweepArgs, design: &Design, out: &Path) -> Result<(), Failure> {
     let sweep = &design.sweep;
     let resumes = Sweep::read(out).is_ok_and(|old| sweep.change_from(&old).is_none());
-    let cores = args.threads.unwrap_or_else(all_cores);
+    let cores = args.threads.count();
     let Estimate { left, cores, seconds, basis } = estimate(design, resumes.then_some(out), cores);
     if args.output.json {
         let value = serde_json::json!({

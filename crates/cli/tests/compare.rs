@@ -1,13 +1,13 @@
 //! `millpond compare` with seeds, and what other programs take in: CSV, completions, manual pages.
 
-mod small;
+mod common;
 
-use small::{Dir, files};
+use common::{Dir, find};
 use std::fs;
 
 #[test]
 fn differences_have_intervals_and_what_is_beyond_the_noise_is_marked() {
-    let dir = Dir::new("compare");
+    let dir = Dir::small("compare");
     let ran = dir.run(&["compare", "small.toml", "--seeds", "1..6", "--out", "x"]).ends(0);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
     // Without marks at switches, marks are gone for certain.
@@ -29,7 +29,7 @@ fn differences_have_intervals_and_what_is_beyond_the_noise_is_marked() {
 
 #[test]
 fn one_seed_has_no_interval_and_few_are_told_apart() {
-    let dir = Dir::new("few");
+    let dir = Dir::small("few");
     let one = dir.run(&["compare", "small.toml", "--out", "x"]).ends(0);
     assert!(
         one.out.contains("one seed: nothing tells a difference from noise") && !one.out.contains('*'),
@@ -44,7 +44,7 @@ fn one_seed_has_no_interval_and_few_are_told_apart() {
 
 #[test]
 fn tables_become_csv() {
-    let dir = Dir::new("csv");
+    let dir = Dir::small("csv");
     dir.run(&["run", "small.toml", "--out", "x", "-q"]).ends(0);
     let ran = dir.run(&["export", "x", "--csv", "flows.csv"]).ends(0);
     assert!(ran.out.is_empty() && ran.err.contains("rows of flows"), "{}", ran.err);
@@ -59,13 +59,13 @@ fn tables_become_csv() {
     assert!(dir.run(&["export", "x", "--table", "queries"]).ends(0).out.starts_with("query,class,client,"));
     let none = dir.run(&["export", "x", "--table", "sweep", "--csv", "s.csv"]).ends(1);
     assert!(none.err.contains("no table \"sweep\": it has flows, queries"), "{}", none.err);
-    assert!(files(&dir.0, "s.csv").is_empty() && files(&dir.0, "s.csv.partial").is_empty());
+    assert!(find(dir.path(), "s.csv").is_empty() && find(dir.path(), "s.csv.partial").is_empty());
     dir.run(&["export", "nowhere"]).ends(1);
 }
 
 #[test]
 fn shells_and_man_get_their_files() {
-    let dir = Dir::new("man");
+    let dir = Dir::small("man");
     for shell in ["bash", "zsh", "fish"] {
         let text = dir.run(&["completions", shell]).ends(0).out;
         assert!(text.contains("sweep") && text.contains("skip-invalid"), "{shell}");

@@ -62,6 +62,20 @@ fn table(title: &str, s: &Value) -> String {
         drops.iter().filter(|(_, n)| n.as_u64() != Some(0)).map(|(reason, n)| format!("{reason} {n}")).collect();
     let _ = writeln!(out, "drops        {}", if line.is_empty() { "none".to_string() } else { line.join(", ") });
     let _ = writeln!(out, "timeouts     {}", count(&s["timeouts"]));
+    for limit in s["limits"].as_array().into_iter().flatten() {
+        let keys = ["packets", "marked", "reduced", "local_drops", "dropped", "bypassed"];
+        let line: Vec<String> = keys.iter().map(|key| format!("{key} {}", count(&limit[*key]))).collect();
+        let name = format!("{} {} {}", limit["name"], limit["kind"], limit["direction"]).replace('"', "");
+        let _ = writeln!(
+            out,
+            "limit        {name}: {} Gb/s, credit {} B, rtt {} us, wait {} us; {}",
+            four(&limit["rate_gbps"]),
+            four(&limit["credit_mean_bytes"]),
+            four(&limit["rtt_mean_us"]),
+            four(&limit["wait_mean_us"]),
+            line.join(", ")
+        );
+    }
     out
 }
 
@@ -109,6 +123,11 @@ fn differing(golden: &str, found: &str) -> Vec<String> {
 }
 
 #[test]
+fn admission() {
+    holds("admission");
+}
+
+#[test]
 fn deflection() {
     holds("deflection");
 }
@@ -131,6 +150,11 @@ fn flows() {
 #[test]
 fn incast() {
     holds("incast");
+}
+
+#[test]
+fn limit() {
+    holds("limit");
 }
 
 #[test]

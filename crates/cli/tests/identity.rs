@@ -109,6 +109,11 @@ fn incast() {
 }
 
 #[test]
+fn limit() {
+    identical(shipped("limit"));
+}
+
+#[test]
 fn microburst() {
     identical(shipped("microburst"));
 }

@@ -96,6 +96,27 @@ fn check_tells_of_every_variant() {
 }
 
 #[test]
+fn check_names_the_mechanisms_that_are_chosen() {
+    let printed =
+        stdout_json(&["check", scenario("deflection").to_str().unwrap(), "--json", "--variant", "canary-stale"]);
+    let expected = serde_json::json!({
+        "transport": "dctcp", "transport.rank": "remaining-bytes", "transport.ordering": "timeout",
+        "switch.buffer": "per-port", "switch.marking": "ecn", "switch.path": "power-of-n", "switch.admission": "aifo",
+        "switch.deflection": "canary", "switch.occupancy": "refreshed",
+    });
+    assert_eq!(printed[0]["mechanisms"], expected);
+    let line = |variant: &str| {
+        let path = scenario("deflection");
+        let words = ["check", path.to_str().unwrap(), "--variant", variant];
+        text(&succeed(&mut millpond(words)).stdout).lines().next().unwrap().to_string()
+    };
+    let has = |variant: &str, what: &str| assert!(line(variant).contains(what), "{what} not in {}", line(variant));
+    has("ecmp", "; dctcp · ecmp · per-port · ecn; ");
+    has("vertigo", " · rank remaining-bytes · ordering timeout · queue srpt · deflection vertigo; ");
+    has("canary-stale", " · admission aifo · deflection canary · occupancy refreshed; ");
+}
+
+#[test]
 fn list_names_the_places_and_their_kinds() {
     let printed = stdout_json(&["list", "--json"]);
     let kinds = |place: &str| -> Vec<&str> {

@@ -1,13 +1,13 @@
 //! `millpond reproduce` as a user meets it: what is told before anything is run. That papers are run, decided and gone on
 //! with is tested on a tiny paper beside the code.
 
-mod small;
+mod common;
 
-use small::Dir;
+use common::Dir;
 
 #[test]
 fn what_there_is_is_listed() {
-    let dir = Dir::new("list");
+    let dir = Dir::small("list");
     let ran = dir.run(&["reproduce"]).ends(0);
     assert!(ran.out.contains("canary") && ran.out.contains("tlt        not built yet"), "{}", ran.out);
     let json: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
@@ -17,7 +17,7 @@ fn what_there_is_is_listed() {
 
 #[test]
 fn a_wrong_name_is_told_with_the_nearest() {
-    let dir = Dir::new("names");
+    let dir = Dir::small("names");
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
     assert!(ran.err.contains("'canary'"), "{}", ran.err);
     let ran = dir.run(&["reproduce", "tlt", "--json"]).ends(2);
@@ -26,13 +26,28 @@ fn a_wrong_name_is_told_with_the_nearest() {
     let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
     assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
     dir.run(&["reproduce", "canary", "--seeds", "3..1"]).ends(2);
-    dir.run(&["reproduce", "canary", "--threads", "0"]).ends(2);
+    let ran = dir.run(&["reproduce", "canary", "--only", "one-gog"]).ends(2);
+    assert!(ran.err.contains("did you mean `one-gig`?"), "{}", ran.err);
+    for (words, says) in [
+        (["canary", "--threads", "0"], "at least one thread"),
+        (["canary", "--threads", "-1"], "a whole number of threads from 1"),
+        (["canary", "--seeds", "0"], "0..0 for seed 0 alone"),
+        (["canary", "--seeds", "-1"], "write A..B"),
+        (["canary", "--only", ""], "--only : canary has no such experiment"),
+    ] {
+        let ran = dir.run(&[&["reproduce"], &words[..]].concat()).ends(2);
+        assert!(ran.err.contains(says), "{words:?}: {}", ran.err);
+    }
+    for option in ["--quick", "--dry-run", "--only=S1", "--seeds=1..2", "--out=x"] {
+        let ran = dir.run(&["reproduce", option]).ends(2);
+        assert!(ran.err.contains("of which paper? There is: canary, all"), "{option}: {}", ran.err);
+    }
     assert!(!dir.at("out").exists());
 }
 
 #[test]
 fn a_dry_run_estimates_and_touches_nothing() {
-    let dir = Dir::new("dry");
+    let dir = Dir::small("dry");
     let ran = dir.run(&["reproduce", "canary", "--quick", "--only", "one-gig", "--seeds", "1..4", "--dry-run"]).ends(0);
     assert!(ran.out.contains("6 schemes × 3 loads × 4 seeds = 72 runs, 72 to do: about"), "{}", ran.out);
     let json = dir.run(&["reproduce", "canary", "--only", "one-gig", "--dry-run", "--json"]).ends(0).out;
@@ -43,7 +58,7 @@ fn a_dry_run_estimates_and_touches_nothing() {
 
 #[test]
 fn a_folder_of_something_else_is_left_alone() {
-    let dir = Dir::new("foreign");
+    let dir = Dir::small("foreign");
     std::fs::create_dir(dir.at("mine")).unwrap();
     std::fs::write(dir.at("mine/thesis.tex"), "").unwrap();
     let ran = dir.run(&["reproduce", "canary", "--quick", "--out", "mine"]).ends(1);
@@ -55,7 +70,7 @@ fn a_folder_of_something_else_is_left_alone() {
 #[test]
 fn interrupted_it_says_how_to_go_on_and_leaves_no_claims() {
     use std::time::{Duration, Instant};
-    let dir = Dir::new("interrupted");
+    let dir = Dir::small("interrupted");
     let args = ["reproduce", "canary", "--only", "headline", "--threads", "1", "--json"];
     let mut child = dir.command(&args).spawn().unwrap();
     let running = dir.at("out/reproduce-canary/headline/.running/1");
@@ -65,7 +80,7 @@ fn interrupted_it_says_how_to_go_on_and_leaves_no_claims() {
         std::thread::sleep(Duration::from_millis(2));
     }
     assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let stopped = small::Ran::from(child.wait_with_output().unwrap()).ends(130);
+    let stopped = common::Ran::from(child.wait_with_output().unwrap()).ends(130);
     assert!(stopped.err.contains("headline: 0 of 18 runs are finished; the same command goes on"), "{}", stopped.err);
     assert!(stopped.out.is_empty() && !dir.at("out/reproduce-canary/claims.json").exists());
 }

@@ -1,8 +1,8 @@
 //! `millpond sweep`: resumed without a lost or repeated run, whatever ended it.
 
-mod small;
+mod common;
 
-use small::{Dir, Ran, files};
+use common::{Dir, Ran, find};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn finished(out: &Path) -> BTreeMap<PathBuf, SystemTime> {
         let at = fs::metadata(&path).unwrap().modified().unwrap();
         (path, at)
     };
-    files(&out.join("runs"), "manifest.json").into_iter().map(written).collect()
+    find(&out.join("runs"), "manifest.json").into_iter().map(written).collect()
 }
 
 fn wait_for(child: &mut Child, out: &Path, runs: usize) {
@@ -50,7 +50,7 @@ fn assert_untouched(before: &BTreeMap<PathBuf, SystemTime>, after: &BTreeMap<Pat
 
 #[test]
 fn killed_and_interrupted_it_goes_on_without_a_lost_or_repeated_run() {
-    let dir = Dir::new("resume");
+    let dir = Dir::small("resume");
     let whole = dir.run(&sweep("whole", &[])).ends(0);
     assert!(whole.out.lines().all(|line| line.chars().count() <= 100), "{}", whole.out);
     let out = dir.at("broken");
@@ -74,7 +74,7 @@ fn killed_and_interrupted_it_goes_on_without_a_lost_or_repeated_run() {
     let after_interrupt = finished(&out);
     assert!((after_kill.len() + 2..12).contains(&after_interrupt.len()));
     assert_untouched(&after_kill, &after_interrupt);
-    assert_eq!(files(&out.join(".running"), "manifest.json"), Vec::<PathBuf>::new());
+    assert_eq!(find(&out.join(".running"), "manifest.json"), Vec::<PathBuf>::new());
 
     let ended = dir.run(&sweep("broken", &[])).ends(0);
     assert!(ended.err.contains(&format!("{} of 12 runs are finished already", after_interrupt.len())), "{}", ended.err);
@@ -92,7 +92,7 @@ fn killed_and_interrupted_it_goes_on_without_a_lost_or_repeated_run() {
 
 #[test]
 fn another_plan_is_refused_and_by_force_takes_over_what_both_share() {
-    let dir = Dir::new("other-plan");
+    let dir = Dir::small("other-plan");
     let seeds = |seeds: &'static str| {
         ["sweep", "small.toml", "--out", "x", "--grid", "traffic.queries.degree=4,8", "--seeds", seeds]
     };
@@ -124,7 +124,7 @@ fn another_plan_is_refused_and_by_force_takes_over_what_both_share() {
 
 #[test]
 fn a_failure_is_named_and_the_rest_goes_on() {
-    let dir = Dir::new("failure");
+    let dir = Dir::small("failure");
     let args = ["sweep", "small.toml", "--out", "x", "--grid", "traffic.queries.degree=4,8", "--seeds", "1..2"];
     dir.run(&args).ends(0);
     // A file where a point's runs should be; another run is gone altogether.
@@ -147,7 +147,7 @@ fn a_failure_is_named_and_the_rest_goes_on() {
 
 #[test]
 fn rows_have_the_grid_and_the_statistics() {
-    let dir = Dir::new("rows");
+    let dir = Dir::small("rows");
     let args = ["--grid", "traffic.queries.degree=4,8", "--grid", "host.mtu=1500,9000", "--seeds", "1..2", "--json"];
     let ran =
         dir.run(&[&["sweep", "small.toml", "--out", "x", "--variants", "--keep=all"], &args[..]].concat()).ends(0);
@@ -170,22 +170,22 @@ fn rows_have_the_grid_and_the_statistics() {
     let at = head.iter().position(|name| *name == "fct_us.mice.p99").unwrap();
     let both: f64 = rows[14..].iter().map(|row| row[at].parse::<f64>().unwrap()).sum();
     assert_eq!(mean["mean"].as_f64(), Some(both / 2.0));
-    assert_eq!(files(&dir.at("x/runs"), "flows.parquet").len(), 16);
+    assert_eq!(find(&dir.at("x/runs"), "flows.parquet").len(), 16);
 }
 
 #[test]
 fn queries_alone_are_kept_where_they_are_asked_for() {
-    let dir = Dir::new("queries");
+    let dir = Dir::small("queries");
     dir.run(&["sweep", "small.toml", "--out", "x", "--seeds", "1..2", "--keep=queries", "-q"]).ends(0);
-    assert_eq!(files(&dir.at("x"), "queries.parquet").len(), 2);
-    assert_eq!(files(&dir.at("x"), "flows.parquet").len() + files(&dir.at("x"), "report.html").len(), 0);
+    assert_eq!(find(&dir.at("x"), "queries.parquet").len(), 2);
+    assert_eq!(find(&dir.at("x"), "flows.parquet").len() + find(&dir.at("x"), "report.html").len(), 0);
     let ran = dir.run(&["report", "x"]).ends(1);
     assert!(ran.err.contains("a sweep has no page"), "{}", ran.err);
 }
 
 #[test]
 fn a_dry_run_touches_nothing_and_wrong_grids_are_told_first() {
-    let dir = Dir::new("dry");
+    let dir = Dir::small("dry");
     let ran = dir.run(&sweep("x", &["--dry-run"])).ends(0);
     assert!(ran.out.contains("6 points × 2 seeds = 12 runs, 12 to do"), "{}", ran.out);
     assert!(ran.out.contains("estimate: about"), "{}", ran.out);

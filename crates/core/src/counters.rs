@@ -50,7 +50,7 @@ impl DropReason {
     ];
 
     /// The name in results.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             DropReason::QueueFull => "queue-full",
             DropReason::SharedBuffer => "shared-buffer",

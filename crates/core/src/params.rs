@@ -58,6 +58,8 @@ pub struct Key {
     pub form: Form,
     /// Whether `"off"` is a value.
     pub optional: bool,
+    /// The least and the largest value, both included, in the smallest unit (picoseconds, bytes, bits a second).
+    pub range: Option<(f64, f64)>,
 }
 
 impl Key {
@@ -69,6 +71,41 @@ impl Key {
     pub fn text(&self) -> String {
         self.doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").trim().to_string()
     }
+    /// The range in words: "1 to 64", "1ps or more".
+    pub fn range_text(&self) -> Option<String> {
+        let (least, most) = self.range?;
+        let text = |x: f64| match self.form {
+            Form::Time => Time::from_ps(x as u64).to_string(),
+            Form::Bytes => Bytes(x as u64).to_string(),
+            _ => x.to_string(),
+        };
+        Some(if most == f64::INFINITY {
+            format!("{} or more", text(least))
+        } else {
+            format!("{} to {}", text(least), text(most))
+        })
+    }
+    /// The value, if it is in the range.
+    fn ranged<F: Field>(&self, field: F) -> Result<F, ValueError> {
+        let value = field.to_value();
+        let amount = match &value {
+            Value::Int(i) => *i as f64,
+            Value::Float(x) => *x,
+            Value::Time(time) => time.as_ps() as f64,
+            Value::Bytes(bytes) => bytes.get() as f64,
+            _ => return Ok(field),
+        };
+        match (self.range, self.range_text()) {
+            (Some((least, most)), Some(text)) if !(least..=most).contains(&amount) => wrong(&text, &value),
+            _ => Ok(field),
+        }
+    }
+}
+
+/// A field's new value, if it is of the field's form and in its key's range.
+#[doc(hidden)]
+pub fn read<F: Field>(key: &Key, value: &Value) -> Result<F, ValueError> {
+    key.ranged(F::from_value(value)?)
 }
 
 /// A value of the wrong form for its key; the message names what would do.
@@ -190,9 +227,10 @@ macro_rules! choice {
 }
 
 /// Declares a parameter struct: `params! { /// doc \n pub struct EcnParams { /// meaning, unit, source \n pub at: At = At::Enqueue, … } }`.
+/// `#[within(1..=64)]` or `#[within(1..)]` after a field's doc comment says which values it takes, in the smallest unit.
 #[macro_export]
 macro_rules! params {
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:literal])* pub $field:ident : $type:ty = $default:expr),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:literal])* $(#[within($($range:tt)+)])? pub $field:ident : $type:ty = $default:expr),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name { $($(#[doc = $doc])* pub $field: $type),* }
@@ -206,6 +244,7 @@ macro_rules! params {
                 doc: &[$($doc),*],
                 form: <$type as $crate::params::Field>::FORM,
                 optional: <$type as $crate::params::Field>::OPTIONAL,
+                range: $crate::params!(@range $($($range)+)?),
             }),*];
         }
         #[allow(unused_variables, unused_mut, unused_assignments)]
@@ -218,11 +257,14 @@ macro_rules! params {
             }
             fn set(&mut self, index: usize, value: &$crate::params::Value) -> Result<(), $crate::params::ValueError> {
                 let mut i = 0;
-                $(if i == index { self.$field = $crate::params::Field::from_value(value)?; return Ok(()); } i += 1;)*
+                $(if i == index { self.$field = $crate::params::read(&Self::KEYS[i], value)?; return Ok(()); } i += 1;)*
                 unreachable!("key {index} of {}", stringify!($name))
             }
         }
     };
+    (@range) => { None };
+    (@range $least:literal ..= $most:literal) => { Some(($least as f64, $most as f64)) };
+    (@range $least:literal ..) => { Some(($least as f64, f64::INFINITY)) };
 }
 
 #[cfg(test)]
@@ -241,7 +283,25 @@ mod tests {
             pub threshold_packets: Option<u32> = Some(65),
             /// Where.
             pub at: At = At::Enqueue,
+            /// A share.
+            #[within(0..=1)]
+            pub share: f64 = 0.5,
+            /// How often.
+            #[within(1..)]
+            pub period: Option<Time> = None,
         }
+    }
+
+    #[test]
+    fn what_is_outside_of_its_range_is_refused() {
+        let mut d = Demo::default();
+        for (share, is_right) in [(0.0, true), (1.0, true), (1.1, false), (-0.1, false), (f64::NAN, false)] {
+            assert_eq!(d.set(2, &Value::Float(share)).is_ok(), is_right, "{share}");
+        }
+        assert_eq!(d.set(2, &Value::Int(7)).unwrap_err().0, "expected 0 to 1, found 7");
+        assert_eq!(d.set(3, &Value::Time(Time::ZERO)).unwrap_err().0, "expected 1ps or more, found 0us");
+        assert!(d.set(3, &Value::Time(Time::from_ps(1))).is_ok() && d.set(3, &Value::Off).is_ok());
+        assert_eq!(Demo::KEYS[0].range_text(), None);
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub use reproduction::{
 pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
-    Amount, Audit, DROP_REASONS, Fct, Flows, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Status, Summary,
-    Totals, World, peak_rss_bytes,
+    Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown,
+    Status, Summary, Totals, World, peak_rss_bytes,
 };
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use millpond_core::Time;
+use millpond_core::counters::DropReason;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,20 +20,15 @@ use crate::error::{At, Result};
 pub const SCHEMA: u32 = 1;
 
 /// Every reason for which a packet may be dropped, in the order of reports.
-pub const DROP_REASONS: [&str; 12] = [
-    "queue-full",
-    "shared-buffer",
-    "early",
-    "color",
-    "no-deflection",
-    "overflow-stale",
-    "evicted",
-    "ttl",
-    "receive-ring",
-    "limit",
-    "link-down",
-    "injected",
-];
+pub const DROP_REASONS: [&str; DropReason::ALL.len()] = {
+    let mut names = [""; DropReason::ALL.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = DropReason::ALL[i].name();
+        i += 1;
+    }
+    names
+};
 
 /// Where a run took place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +75,10 @@ impl<V> Ordered<V> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&V> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
     /// In order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
@@ -219,6 +219,69 @@ pub struct Rtt {
     pub p999: Option<f64>,
 }
 
+/// Latencies of a class of calls on persistent connections, in microseconds. A percentile is `null` where fewer than ten
+/// calls took longer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Calls answered.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// What a limit did in one direction, over all of its hosts and the whole run, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Its name.
+    pub name: String,
+    /// `egress` or `ingress`.
+    pub direction: String,
+    /// Its kind.
+    pub kind: String,
+    /// What each of its hosts is held to, in Gb/s.
+    pub limit_gbps: f64,
+    /// Hosts that have it.
+    pub hosts: u32,
+    /// What passed in the measured time, as it was charged, in Gb/s over all hosts; `null` if there was none.
+    pub rate_gbps: Option<f64>,
+    /// Segments (arriving: packets) that were charged to it.
+    pub packets: u64,
+    /// What they were charged.
+    pub bytes: u64,
+    /// Decisions that were its own.
+    pub decided: u64,
+    /// Given CE.
+    pub marked: u64,
+    /// Bytes of them.
+    pub marked_bytes: u64,
+    /// Senders told to reduce their window.
+    pub reduced: u64,
+    /// Refused before they were sent: no loss, the sender keeps them. (Acknowledgements are gone.)
+    pub local_drops: u64,
+    /// Bytes of them.
+    pub local_drop_bytes: u64,
+    /// Dropped on arrival: losses, which `packets.dropped_by.limit` counts as well.
+    pub dropped: u64,
+    /// Bytes of them.
+    pub dropped_bytes: u64,
+    /// Let through beyond the drop threshold.
+    pub bypassed: u64,
+    /// Mean credit in bytes, after each decision; negative: behind.
+    pub credit_mean_bytes: Option<f64>,
+    /// Mean smoothed round-trip time of the flows at its decisions, in microseconds.
+    pub rtt_mean_us: Option<f64>,
+    /// Mean time that segments waited for their departure (htb, edt), in microseconds.
+    pub wait_mean_us: Option<f64>,
+}
+
 /// What became of the packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packets {
@@ -314,6 +377,10 @@ pub struct Totals {
     pub fairness_jain: Option<f64>,
     /// The counters of each mechanism, by name.
     pub mechanisms: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Classes whose flows are calls on persistent connections.
+    pub calls: Vec<String>,
+    /// What limits did, by limit and direction.
+    pub limits: Vec<Limit>,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// Conservation.
@@ -349,6 +416,9 @@ pub struct Summary {
     pub qct_us: Qct,
     /// Probes.
     pub rtt_us: Rtt,
+    /// Calls on persistent connections, by class; absent where there are none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub latency_us: Ordered<Latency>,
     /// Packets.
     pub packets: Packets,
     /// Retransmission timeouts.
@@ -361,8 +431,27 @@ pub struct Summary {
     pub fairness_jain: Option<f64>,
     /// The counters of each mechanism.
     pub mechanisms: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Limits, by limit and direction; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// Conservation.
     pub audit: Audit,
+}
+
+impl Latency {
+    /// Of calls with these completion times.
+    pub(crate) fn of(fct: &Fct) -> Latency {
+        // A percentile that fewer than ten calls exceed is an anecdote.
+        let known = |value: Option<f64>, one_in: u64| value.filter(|_| fct.count >= 10 * one_in);
+        Latency {
+            count: fct.count,
+            mean: fct.mean,
+            p50: known(fct.p50, 2),
+            p99: known(fct.p99, 100),
+            p999: known(fct.p999, 1000),
+            max: fct.max,
+        }
+    }
 }
 
 impl Summary {
@@ -456,8 +545,15 @@ mod tests {
     }
 
     #[test]
-    fn the_reasons_are_those_of_the_core() {
-        assert_eq!(millpond_core::counters::DropReason::ALL.map(|reason| reason.name()), DROP_REASONS);
+    fn a_percentile_of_calls_needs_ten_that_exceed_it() {
+        let fct = |count| Fct { count, p50: Some(1.0), p99: Some(2.0), p999: Some(3.0), ..Fct::default() };
+        let known = |count| {
+            let latency = Latency::of(&fct(count));
+            [latency.p50, latency.p99, latency.p999].map(|p| p.is_some())
+        };
+        assert_eq!([known(19), known(20)], [[false; 3], [true, false, false]]);
+        assert_eq!([known(999), known(1000)], [[true, false, false], [true, true, false]]);
+        assert_eq!([known(9_999), known(10_000)], [[true, true, false], [true; 3]]);
     }
 
     #[test]

@@ -16,7 +16,9 @@ use crate::html;
 use crate::manifest::{Kind, Manifest};
 use crate::record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use crate::statistics::{Between, Samples};
-use crate::summary::{Fct, Flows, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Status, Summary, Totals, World};
+use crate::summary::{
+    Fct, Flows, Latency, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Status, Summary, Totals, World,
+};
 
 /// Rows of `flows.parquet`.
 pub(crate) const FLOWS: &str = "flows.parquet";
@@ -343,6 +345,8 @@ impl RunWriter {
         let [p50, p99, p999] = quantiles_us(&mut self.rtt, [P50, P99, P999])?;
         let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
         let measured_ps = totals.measured.as_ps() as f64;
+        let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
+        let latency = fct_us.iter().filter(is_call).map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
         Ok(Summary {
             schema: SCHEMA,
             name: header.name.clone(),
@@ -357,6 +361,7 @@ impl RunWriter {
                 // Bits a picosecond are Tb/s.
                 goodput_gbps: (measured_ps > 0.0).then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
             },
+            latency_us: Ordered(latency),
             fct_us: Ordered(fct_us),
             slowdown: Ordered(slowdown),
             qct_us: qct.qct(totals.horizon)?,
@@ -369,6 +374,7 @@ impl RunWriter {
             overlay_pauses: totals.overlay_pauses,
             fairness_jain: totals.fairness_jain.filter(|index| index.is_finite()),
             mechanisms: totals.mechanisms,
+            limits: totals.limits,
             audit: totals.audit,
         })
     }

@@ -1,21 +1,22 @@
-//! From settings to a plan: reads the files that a scenario names, checks what takes several numbers together, and builds
-//! the network and the traffic.
+//! From settings to a plan: reads the files that a scenario names, checks what takes several numbers together (of a switch
+//! in `switch.rs`), and builds the network and the traffic.
 
 use crate::capture;
 use crate::cdf::{Cdf, SizeSpec};
 use crate::composition;
 use crate::error::{Problem, Report};
+use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
 use crate::source::Span;
+use crate::switch;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, FlowTable, check_row};
 use crate::traffic::{self, LoadBase, TrafficParams};
+use crate::transport::TransportKind;
 use millpond_core::Time;
-use millpond_core::registry::Choice;
-use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,8 +29,8 @@ pub const HEADER_BYTES: u32 = 40;
 pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, report: &mut Report) -> Option<Plan> {
     check_run(&s, report);
     check_names(&s, report);
-    check_buffers(&s, report);
-    check_displacement(&s, report);
+    check_transport(&s, report);
+    switch::check(&s, report);
     let host = host(&mut s, report);
     load_topology(&mut s, base, report)?;
     let topology = match Topology::build(&s.topology) {
@@ -54,6 +55,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
         report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
     }
+    let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
     let capture = capture::capture(&s, &topology, report);
     if traffic.sources.is_empty() {
@@ -91,6 +93,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         rank: s.rank,
         ordering: s.ordering,
         traffic: Arc::new(traffic),
+        limits,
         failures,
         capture,
         engine: EnginePlan {
@@ -111,18 +114,6 @@ pub(crate) fn check_folder_name(name: &str) -> Result<(), String> {
     match name.chars().find(|&c| bad(c)) {
         Some(c) => Err(format!("{name:?} cannot name a folder of results because of {c:?}")),
         None => Ok(()),
-    }
-}
-
-/// A deflection that moves packets out of a queue needs a queue that can give them up.
-fn check_displacement(s: &Settings, report: &mut Report) {
-    if s.switch.deflection.kind() == "vertigo" && s.switch.queue.kind() != "srpt" {
-        let problem = Problem::Impossible(format!(
-            "switch.deflection \"vertigo\" takes the least important packets out of a full queue, and \"{}\" gives none up",
-            s.switch.queue.kind()
-        ));
-        let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first come, first served";
-        report.help(s.place("switch.queue"), problem, help);
     }
 }
 
@@ -148,6 +139,21 @@ fn check_run(s: &Settings, report: &mut Report) {
     }
 }
 
+/// Limits of a transport in their order.
+fn check_transport(s: &Settings, report: &mut Report) {
+    let p = &s.transport;
+    if p.min_rto > p.max_rto {
+        let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
+        report.value(s.place("transport.min-rto"), "transport.min-rto", message);
+    }
+    if let TransportKind::Swift(p) = &s.transport_kind
+        && p.swift_window_min > p.swift_window_max
+    {
+        let message = format!("{} is above swift-window-max ({})", p.swift_window_min, p.swift_window_max);
+        report.value(s.place("transport.swift-window-min"), "transport.swift-window-min", message);
+    }
+}
+
 fn check_names(s: &Settings, report: &mut Report) {
     let mut seen = BTreeSet::new();
     for t in &s.traffic {
@@ -163,37 +169,6 @@ fn check_names(s: &Settings, report: &mut Report) {
             let problem = Problem::Impossible(format!("two traffics are called {name:?}"));
             report.help(s.place(&path), problem, "give each its own name");
         }
-    }
-}
-
-/// What a buffer must be able to do.
-fn check_buffers(s: &Settings, report: &mut Report) {
-    let mut check = |buffer: &BufferParams, path: &str| match buffer {
-        BufferParams::Shared(p) => {
-            if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
-                let path = format!("{path}.alpha");
-                report.value(s.place(&path), &path, format!("{} is no share; above 0 is", p.alpha));
-            }
-            if p.size.get() > 1 << 52 {
-                report.value(s.place(&format!("{path}.size")), path, format!("{} is no buffer", p.size));
-            }
-        }
-        BufferParams::PerPort(p) => {
-            let largest = s.host.mtu as u64 + s.host.frame_overhead as u64;
-            if p.size.is_some_and(|size| size.get() < largest) || p.packets == Some(0) {
-                report.warnings.push(format!("{path} is smaller than one packet of {largest} bytes: nothing can wait"));
-            }
-        }
-    };
-    check(&s.switch.buffer, "switch.buffer");
-    match &s.nic.buffer {
-        NicChoice::Own(buffer) => check(buffer, "host.nic.buffer"),
-        NicChoice::Switch if matches!(s.switch.buffer, BufferParams::Shared(_)) => {
-            let message = "\"switch\" is a shared buffer, and a NIC has nobody to share with";
-            let problem = Problem::Value { key: "host.nic.buffer".into(), message: message.into() };
-            report.help(s.place("host.nic.buffer"), problem, "give the NIC a buffer of its own");
-        }
-        _ => {}
     }
 }
 
@@ -354,6 +329,9 @@ const ROWS_INLINE_MAX: usize = 10_000;
 
 /// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology, base: &Path) {
+    for l in &mut s.limits {
+        l.common.name = Some(limit::name_of(l));
+    }
     for t in &mut s.traffic {
         t.common.name = Some(traffic::name_of(t));
         match &mut t.kind {

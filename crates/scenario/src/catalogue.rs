@@ -4,6 +4,7 @@
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::capture::{CaptureParams, FailureParams};
+use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
 use crate::settings::{
@@ -124,6 +125,7 @@ pub fn places() -> Vec<PlaceInfo> {
         place::<OrderingParams>(),
         place::<LoadBalancingParams>(),
         place::<VirtualSwitchParams>(),
+        place::<LimitKind>(),
         place::<TrafficParams>(),
     ]
 }
@@ -160,8 +162,15 @@ pub fn tables() -> Vec<TableInfo> {
             keys: keys("failure", &FailureParams::default()),
         },
         TableInfo {
+            path: "limit",
+            about: "What every [[limit]] has, beside its kind; as many tables as there are limits.",
+            keys: keys("limit", &LimitCommon::default()),
+        },
+        TableInfo {
             path: "traffic",
-            about: "What every [[traffic]] has, beside its kind.",
+            about: "What every [[traffic]] has, beside its kind. `transport` is a table as [transport] has for its kind, such \
+                    as { kind = \"cubic\", cubic-ecn = true }: this traffic's connections use it instead; the common keys of \
+                    [transport] hold for all.",
             keys: keys("traffic", &TrafficCommon::default()),
         },
     ]

@@ -3,7 +3,10 @@
 //! It warns and never forbids: to see the damage is a use of the tool. A need that one mechanism breaks and another
 //! restores is not a warning, nor is one that the mechanism's own parameters have taken away.
 
+use crate::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
 use crate::settings::{NicChoice, Settings};
+use crate::transport::TransportKind;
+use millpond_core::limit::Direction;
 use millpond_core::registry::{About, Choice, PathProperty};
 
 /// A mechanism that a scenario has chosen.
@@ -29,6 +32,24 @@ fn transport(s: &Settings) -> Chosen {
     Chosen { spares: if patient { &[PathProperty::FifoPerFlow] } else { &[] }, ..of(&s.transport_kind) }
 }
 
+/// The same of a traffic's own.
+fn other_transport(s: &Settings, own: &TransportKind) -> Chosen {
+    Chosen { spares: transport(s).spares, ..of(own) }
+}
+
+/// What a limit assumes and takes away depends on which packets it sees.
+fn limit(limit: &LimitSettings) -> Chosen {
+    let chosen = of(&limit.kind);
+    let LimitKind::Nrm(p) = &limit.kind else { return chosen };
+    let about = match (limit.common.direction, limit.common.ingress_mode) {
+        _ if p.mark_only || p.observe => &MARKS,
+        (Direction::Ingress, IngressMode::MarkOnly) => &MARKS,
+        (Direction::Ingress | Direction::Both, IngressMode::Enforce) => &INGRESS,
+        (Direction::Egress, _) | (Direction::Both, IngressMode::MarkOnly) => &EGRESS,
+    };
+    Chosen { about, ..chosen }
+}
+
 /// All mechanisms of a scenario, along the packet's path.
 pub fn chosen(s: &Settings) -> Vec<Chosen> {
     let mut list = vec![
@@ -51,6 +72,8 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     if let NicChoice::Own(marking) = &s.nic.marking {
         list.push(of(marking));
     }
+    list.extend(s.traffic.iter().filter_map(|t| t.transport.as_ref()).map(|own| other_transport(s, own)));
+    list.extend(s.limits.iter().map(limit));
     list
 }
 

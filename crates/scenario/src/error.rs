@@ -172,7 +172,7 @@ impl Report {
 }
 
 /// The candidate that `name` most likely meant, if any is near.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Long input cannot be near anything, and the distance costs its length squared.
     if name.len() > 64 {
         return None;

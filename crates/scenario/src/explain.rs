@@ -3,7 +3,7 @@
 use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::error::nearest;
-use crate::read::form_text;
+use crate::read::key_text;
 use millpond_core::registry::PathProperty;
 use std::fmt::Write;
 
@@ -111,7 +111,7 @@ fn explain_key(out: &mut String, info: &KeyInfo, kinds: &[&str]) {
     let (meaning, source) = info.meaning();
     let off = if info.key.optional { ", or \"off\"" } else { "" };
     let _ = writeln!(out, "{}: {meaning}", info.path);
-    let _ = writeln!(out, "  form:     {}{off}", form_text(info.key.form));
+    let _ = writeln!(out, "  form:     {}{off}", key_text(&info.key));
     let _ = writeln!(out, "  default:  {}", info.default);
     if let Some(source) = source {
         let _ = writeln!(out, "  source:   {source}");

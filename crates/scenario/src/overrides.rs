@@ -56,7 +56,7 @@ pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report
         node.set_layer(layer);
         let change = Override { node, ..change.clone() };
         match change.path.first().map(String::as_str) {
-            Some("traffic") => set_traffic(root, &change, layer, report),
+            Some(list @ ("traffic" | "limit")) => set_named(root, list, &change, layer, report),
             Some("variant") => {
                 let message = "variants are chosen, not overridden";
                 report.value(change.key_span, "variant", message);
@@ -72,7 +72,11 @@ fn keeps(path: &[String], key: &str) -> bool {
         Some("transport") if path.len() == 1 => {
             ["importance", "rank", "ordering"].contains(&key) || TransportParams::KEYS.iter().any(|k| k.name() == key)
         }
-        Some("traffic") if path.len() == 2 => ["name", "start", "stop"].contains(&key),
+        Some("traffic") if path.len() == 2 => ["name", "start", "stop", "transport"].contains(&key),
+        // Both kinds have a rate.
+        Some("limit") if path.len() == 2 => {
+            key == "rate" || crate::limit::LimitCommon::KEYS.iter().any(|k| k.name() == key)
+        }
         _ => false,
     }
 }
@@ -97,15 +101,15 @@ fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer
     }
 }
 
-/// `traffic.NAME.key`: the table of that name (or of that kind, if it has no name).
-fn set_traffic(root: &mut Table, change: &Override, layer: Layer, report: &mut Report) {
+/// `traffic.NAME.key`, `limit.NAME.key`: the table of that name (or of that kind, if it has no name).
+fn set_named(root: &mut Table, list: &str, change: &Override, layer: Layer, report: &mut Report) {
     let [_, name, _, ..] = change.path.as_slice() else {
-        let problem = Problem::Value { key: change.path.join("."), message: "names no key of a traffic".into() };
-        report.help(change.key_span, problem, "write traffic.NAME.KEY");
+        let problem = Problem::Value { key: change.path.join("."), message: format!("names no key of a {list}") };
+        report.help(change.key_span, problem, format!("write {list}.NAME.KEY"));
         return;
     };
     let mut names = Vec::new();
-    if let Some(Datum::Array(items)) = root.get_mut("traffic").map(|e| &mut e.node.datum) {
+    if let Some(Datum::Array(items)) = root.get_mut(list).map(|e| &mut e.node.datum) {
         for item in items {
             let Datum::Table(table) = &mut item.datum else { continue };
             let own = table.text("name").or(table.text("kind")).unwrap_or("").to_string();
@@ -118,7 +122,7 @@ fn set_traffic(root: &mut Table, change: &Override, layer: Layer, report: &mut R
     }
     let help = match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("traffic here: {}", names.join(", ")),
+        None => format!("{list} here: {}", names.join(", ")),
     };
-    report.help(change.key_span, Problem::Unknown { what: "traffic".into(), name: name.clone() }, help);
+    report.help(change.key_span, Problem::Unknown { what: list.into(), name: name.clone() }, help);
 }

@@ -2,6 +2,7 @@
 //!
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
+use crate::limit::LimitPlan;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
@@ -52,6 +53,8 @@ pub struct Plan {
     pub ordering: OrderingParams,
     /// The flows.
     pub traffic: Arc<TrafficPlan>,
+    /// What holds hosts to a bandwidth.
+    pub limits: Vec<LimitPlan>,
     /// What fails, and when.
     pub failures: Vec<FailurePlan>,
     /// What is recorded beside the flows; never changes another result.

@@ -4,14 +4,15 @@
 
 pub mod document;
 mod lists;
+mod tables;
 
-use crate::capture::FailureParams;
 use crate::error::{Problem, Report, suggestion};
-use crate::settings::{NicChoice, NicSettings, PLANNED, PLANNED_TABLES, Settings, TrafficSettings};
+use crate::settings::{NicChoice, NicSettings, PLANNED, Settings, TrafficSettings};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{GROUPS, TopologyParams};
 use crate::traffic::{TrafficCommon, TrafficParams};
+use crate::transport::TransportKind;
 use crate::tree::{Datum, Entry, Node, Table};
 use millpond_core::params::{Form, Key, Params, Value};
 use millpond_core::registry::{Choice, Place};
@@ -21,8 +22,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A key that counts only where another one of its table does not: (place, kind, key, the other).
-pub(crate) const RIVALS: &[(&str, &str, &str, &str)] =
-    &[("switch.marking", "ecn", "threshold-packets", "threshold-bytes")];
+pub(crate) const RIVALS: &[(&str, &str, &str, &str)] = &[
+    ("switch.marking", "ecn", "threshold-packets", "threshold-bytes"),
+    ("traffic", "rpc", "clients", "pairs"),
+    ("traffic", "rpc", "servers", "pairs"),
+];
 
 /// Words for "no value" where a key may have none.
 pub(crate) const OFF_WORDS: &[&str] = &["off", "none", "unlimited"];
@@ -52,12 +56,20 @@ pub(crate) fn form_text(form: Form) -> String {
     }
 }
 
+/// What a key's value looks like, its range included.
+pub(crate) fn key_text(key: &Key) -> String {
+    match key.range_text() {
+        Some(range) => format!("{}, {range}", form_text(key.form)),
+        None => form_text(key.form),
+    }
+}
+
 /// A value of the tree as a value for a key, or what is wrong with it.
 fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
     let bad_unit = |e: millpond_core::units::UnitError| e.to_string();
     Ok(match &node.datum {
         Datum::Bool(b) => Value::Bool(*b),
-        Datum::Int(i) if *i < 0 => return Err(format!("{i} is negative; expected {}", form_text(key.form))),
+        Datum::Int(i) if *i < 0 => return Err(format!("{i} is negative; expected {}", key_text(key))),
         Datum::Int(i) => Value::Int(u64::try_from(*i).map_err(|_| format!("{i} is too large"))?),
         Datum::Float(x) => Value::Float(*x),
         Datum::Text(text) => match key.form {
@@ -76,7 +88,7 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
             Value::List(items.iter().map(text).collect::<Result<_, _>>()?)
         }
         Datum::Array(_) | Datum::Table(_) | Datum::Date => {
-            return Err(format!("expected {}, found {}", form_text(key.form), node.describe()));
+            return Err(format!("expected {}, found {}", key_text(key), node.describe()));
         }
     })
 }
@@ -129,6 +141,7 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     r.params(&mut capture, &mut s.capture, &[]);
     r.finish(capture, None);
     s.failures = r.failures(&mut top);
+    s.limits = r.limits(&mut top);
     s.traffic = r.traffic(&mut top);
     top.take("variant");
     r.finish(top, None);
@@ -195,10 +208,6 @@ impl<'r> Reader<'r> {
         let known: Vec<&str> = section.known.iter().map(String::as_str).collect();
         for entry in section.table.into_iter().flat_map(|t| &t.entries) {
             if known.contains(&entry.key.as_str()) {
-                continue;
-            }
-            if section.path.is_empty() && PLANNED_TABLES.contains(&entry.key.as_str()) {
-                self.report.add(entry.key_span, Problem::NotBuilt(format!("[[{}]]", entry.key)));
                 continue;
             }
             let others = place.map(|(place, _)| kinds_with(place, &entry.key)).unwrap_or_default();
@@ -290,6 +299,9 @@ impl<'r> Reader<'r> {
         let table = section.table?;
         let (a, b) = (table.get(key)?, table.get(other)?);
         if matches!(&b.node.datum, Datum::Text(t) if OFF_WORDS.contains(&t.as_str())) {
+            return None;
+        }
+        if matches!(&b.node.datum, Datum::Array(items) if items.is_empty()) {
             return None;
         }
         match a.layer.cmp(&b.layer) {
@@ -411,34 +423,6 @@ impl<'r> Reader<'r> {
         items.iter().filter_map(|node| self.one_traffic(node)).collect()
     }
 
-    fn failures(&mut self, top: &mut Section<'_>) -> Vec<FailureParams> {
-        let Some(entry) = top.take("failure") else { return Vec::new() };
-        self.places.insert("failure".into(), entry.key_span);
-        let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[failure]] tables, found {}", entry.node.describe());
-            self.report.value(entry.node.span, "failure", message);
-            return Vec::new();
-        };
-        let mut list = Vec::new();
-        for (i, node) in items.iter().enumerate() {
-            let Some(table) = node.as_table() else {
-                self.report.value(node.span, "failure", format!("expected a table, found {}", node.describe()));
-                continue;
-            };
-            let mut section = Section::new(format!("failure.{i}"), Some(table));
-            self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
-            let mut failure = FailureParams::default();
-            self.params(&mut section, &mut failure, &[]);
-            self.finish(section, None);
-            for key in ["link", "at"].into_iter().filter(|key| table.get(key).is_none()) {
-                let problem = Problem::Missing { table: "[[failure]]".into(), key: key.into() };
-                self.report.add(node.span, problem);
-            }
-            list.push(failure);
-        }
-        list
-    }
-
     fn one_traffic(&mut self, node: &Node) -> Option<TrafficSettings> {
         let Some(table) = node.as_table() else {
             self.report.value(node.span, "traffic", format!("expected a table, found {}", node.describe()));
@@ -449,6 +433,10 @@ impl<'r> Reader<'r> {
         self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
         let mut common = TrafficCommon::default();
         self.params(&mut section, &mut common, &[]);
+        let path = section.path_of("transport");
+        let own = table.get("transport").is_some();
+        let transport = self.choice::<TransportKind>(&mut section, "transport", &path);
+        let transport = own.then_some(transport);
         if table.get("kind").is_none() {
             let problem = Problem::Missing { table: "[[traffic]]".into(), key: "kind".into() };
             self.report.add(node.span, problem);
@@ -478,7 +466,7 @@ impl<'r> Reader<'r> {
             _ => self.keys(&mut section, &mut kind, &[]),
         }
         self.finish(section, Some((TrafficParams::place(), kind.kind())));
-        Some(TrafficSettings { common, kind })
+        Some(TrafficSettings { common, kind, transport })
     }
 }
 

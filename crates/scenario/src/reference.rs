@@ -2,7 +2,7 @@
 
 use crate::catalogue::{KeyInfo, PlaceInfo, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
-use crate::read::form_text;
+use crate::read::key_text;
 use std::fmt::Write;
 
 /// The whole reference.
@@ -19,6 +19,7 @@ pub fn reference() -> String {
             "traffic" => "`[[traffic]]`: common keys".to_string(),
             "transport" => "`[transport]`: common keys".to_string(),
             "failure" => "`[[failure]]`".to_string(),
+            "limit" => "`[[limit]]`: common keys".to_string(),
             path => format!("`[{path}]`"),
         };
         let _ = writeln!(out, "\n## {heading}\n\n{}\n", table.about);
@@ -50,7 +51,7 @@ fn key_table(out: &mut String, keys: &[KeyInfo]) {
         let (meaning, source) = info.meaning();
         let off = if info.key.optional { ", or off" } else { "" };
         let source = source.map(|s| format!(" *Source: {s}*")).unwrap_or_default();
-        let form = cell(&form_text(info.key.form));
+        let form = cell(&key_text(&info.key));
         let _ = writeln!(
             out,
             "| `{}` | {form}{off} | `{}` | {}{} |",
@@ -64,7 +65,11 @@ fn key_table(out: &mut String, keys: &[KeyInfo]) {
 
 fn place_section(out: &mut String, info: &PlaceInfo) {
     let place = info.place;
-    let heading = if place.path == "traffic" { "[traffic]" } else { place.path };
+    let heading = match place.path {
+        "traffic" => "[traffic]",
+        "limit" => "[limit]",
+        path => path,
+    };
     let _ = writeln!(out, "\n## `{heading}`: kinds\n\n*{}* Default: `{}`.", place.question, place.default);
     if !info.planned.is_empty() {
         let _ = writeln!(out, "Not built yet: {}.", info.planned.join(", "));

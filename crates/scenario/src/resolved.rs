@@ -1,6 +1,7 @@
 //! The resolved scenario: every key with its value, as TOML that gives the same plan and resolves to the same text.
 
 use crate::cdf::SizeSpec;
+use crate::limit::LimitSettings;
 use crate::read::{RIVALS, grouped};
 use crate::settings::{NicChoice, Settings, TrafficSettings};
 use crate::topology::file::{EdgeList, Graph};
@@ -80,7 +81,7 @@ fn pairs(params: &dyn Params) -> Vec<(String, String)> {
 fn choice_pairs<C: Choice>(choice: &C) -> Vec<(String, String)> {
     let mut list = pairs(choice.params());
     for (place, kind, key, other) in RIVALS {
-        let is_set = list.iter().any(|(k, v)| k == other && v != "\"off\"");
+        let is_set = list.iter().any(|(k, v)| k == other && v != "\"off\"" && v != "[]");
         if *place == C::place().path && *kind == choice.kind() && is_set {
             list.retain(|(k, _)| k != key);
         }
@@ -156,6 +157,9 @@ pub(crate) fn write(s: &Settings) -> String {
         out.push_str("\n[[failure]]\n");
         lines(&mut out, &pairs(f));
     }
+    for l in &s.limits {
+        limit(&mut out, l);
+    }
     for t in &s.traffic {
         traffic(&mut out, t);
     }
@@ -177,6 +181,16 @@ fn graph(list: &EdgeList) -> String {
     out + "] }"
 }
 
+fn limit(out: &mut String, l: &LimitSettings) {
+    out.push_str("\n[[limit]]\n");
+    let common = pairs(&l.common);
+    let (name, rest) = common.split_at(1);
+    lines(out, name);
+    let _ = writeln!(out, "kind = {}", quote(l.kind.kind()));
+    lines(out, rest);
+    lines(out, &choice_pairs(&l.kind));
+}
+
 fn traffic(out: &mut String, t: &TrafficSettings) {
     out.push_str("\n[[traffic]]\n");
     let common = pairs(&t.common);
@@ -184,7 +198,10 @@ fn traffic(out: &mut String, t: &TrafficSettings) {
     lines(out, name);
     let _ = writeln!(out, "kind = {}", quote(t.kind.kind()));
     lines(out, rest);
-    let mut own = pairs(t.kind.params());
+    if let Some(transport) = &t.transport {
+        let _ = writeln!(out, "transport = {}", inline(transport));
+    }
+    let mut own = choice_pairs(&t.kind);
     match &t.kind {
         TrafficParams::Poisson(p) => {
             if let Some(entry) = own.iter_mut().find(|(key, _)| key == "sizes") {

@@ -27,7 +27,10 @@ pub fn schema() -> Value {
     let mut failure = object(table("failure"));
     failure["required"] = json!(["link", "at"]);
     root.insert("failure".into(), json!({ "type": "array", "items": failure }));
-    root.insert("traffic".into(), json!({ "type": "array", "items": kinds("traffic", &table("traffic")) }));
+    root.insert("limit".into(), json!({ "type": "array", "items": kinds("limit", &table("limit")) }));
+    let mut traffic = table("traffic");
+    traffic.insert("transport".into(), kinds("transport", &Map::new()));
+    root.insert("traffic".into(), json!({ "type": "array", "items": kinds("traffic", &traffic) }));
     let variant = json!({
         "type": "object",
         "description": "A named change of the scenario: dotted keys and their values.",
@@ -106,11 +109,14 @@ fn property(info: &KeyInfo) -> Value {
         "traffic.sizes" => sizes(),
         "topology.graph" => graph(),
         "traffic.rows" => json!({ "type": "array", "items": { "type": "array", "minItems": 4, "maxItems": 5 } }),
+        "limit.hosts" => json!({ "anyOf": [
+            { "type": "array", "items": { "type": "string" } }, { "type": "string" }, { "type": "integer", "minimum": 0 },
+        ] }),
         "traffic.receiver" => json!({ "anyOf": [{ "const": "random" }, { "type": "integer", "minimum": 0 }] }),
         _ => match info.key.form {
             Form::Bool => json!({ "type": "boolean" }),
-            Form::Int => json!({ "type": "integer", "minimum": 0 }),
-            Form::Float => json!({ "type": "number", "minimum": 0 }),
+            Form::Int => number("integer", info.key.range),
+            Form::Float => number("number", info.key.range),
             Form::Time => text("([pnuµm]?[sS]|[PNUM][sS])"),
             Form::Rate => text("[KMGTkmgt]?[bB][pP][sS]"),
             Form::Bytes => json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text("([KMGTkmgt][iI]?)?[bB]?")] }),
@@ -129,6 +135,17 @@ fn property(info: &KeyInfo) -> Value {
         Some(text) => json!(text.trim_end_matches('"')),
         None => serde_json::from_str(&info.default).unwrap_or(Value::Null),
     };
+    value
+}
+
+/// A number, from 0 unless its range says otherwise.
+fn number(kind: &str, range: Option<(f64, f64)>) -> Value {
+    let bound = |x: f64| if kind == "integer" { json!(x as u64) } else { json!(x) };
+    let (least, most) = range.unwrap_or((0.0, f64::INFINITY));
+    let mut value = json!({ "type": kind, "minimum": bound(least) });
+    if most.is_finite() {
+        value["maximum"] = bound(most);
+    }
     value
 }
 

@@ -4,6 +4,7 @@
 //! schema and the reference can never disagree about what there is.
 
 use crate::capture::{CaptureParams, FailureParams};
+use crate::limit::LimitSettings;
 use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
@@ -156,9 +157,6 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
 ];
 
-/// Tables that later versions will have.
-pub(crate) const PLANNED_TABLES: &[&str] = &["limit"];
-
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NicChoice<T> {
@@ -215,6 +213,8 @@ pub struct TrafficSettings {
     pub common: TrafficCommon,
     /// The kind with its keys.
     pub kind: TrafficParams,
+    /// Its own transport, where it is not the scenario's.
+    pub transport: Option<TransportKind>,
 }
 
 /// A whole scenario as typed values.
@@ -252,6 +252,8 @@ pub struct Settings {
     pub capture: CaptureParams,
     /// What fails, in order.
     pub failures: Vec<FailureParams>,
+    /// The limits, in order.
+    pub limits: Vec<LimitSettings>,
     /// The traffic, in order.
     pub traffic: Vec<TrafficSettings>,
     /// Where each key stands: "topology.leaves", "traffic.background.load", "failure.0.link".

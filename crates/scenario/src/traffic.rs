@@ -22,6 +22,7 @@ pub use params::{
     ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams, TrafficCommon, TrafficParams,
 };
 
+use crate::transport::TransportKind;
 use arrivals::Generator;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::{FlowId, Time};
@@ -35,6 +36,10 @@ pub struct TrafficPlan {
     pub priorities: Vec<u8>,
     /// By class: how long its servers think before they answer.
     pub thinking: Vec<Thinking>,
+    /// By class: its transport; 0: the scenario's, n: the n-th of `other_transports`.
+    pub transports: Vec<u8>,
+    /// Transports that traffics have for themselves, each once.
+    pub other_transports: Vec<TransportKind>,
     /// What each traffic table has become.
     pub sources: Vec<Source>,
     /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their order.

@@ -103,6 +103,7 @@ millpond_core::params! {
         pub mss: Option<u32> = None,
         /// Window of a new connection, in segments; its cap of 14600 bytes is not applied, as in Linux. Source: RFC
         /// 6928 §2.
+        #[within(1..)]
         pub initial_window: u32 = 10,
         /// Shortest retransmission timeout. Source: RFC 6298 (2.4) says 1s, which no datacenter uses; 10ms is that of
         /// the DCTCP paper (SIGCOMM 2010 §4).
@@ -121,10 +122,12 @@ millpond_core::params! {
         pub fixed_rto: Option<Time> = None,
         /// An acknowledgement for at least every so many full segments; 1 acknowledges every packet at once. Source:
         /// RFC 5681 §4.2 allows 2.
+        #[within(1..)]
         pub delayed_ack: u32 = 1,
         /// A delayed acknowledgement waits no longer than this. Source: RFC 5681 §4.2 allows 500ms; 40ms is Linux's.
         pub delayed_ack_timeout: Time = Time::from_ms(40),
         /// Duplicate acknowledgements that mean loss. Off: only the timer does. Source: RFC 5681 §3.2.
+        #[within(1..)]
         pub dupack_threshold: Option<u32> = Some(3),
         /// Whether a connection opens with SYN and SYN-ACK before its data. Source: RFC 9293 §3.5.
         pub handshake: bool = true,
@@ -145,6 +148,9 @@ millpond_core::params! {
         /// Whether the receiver reports what it holds out of order, and the sender repairs by it. Source: RFC 2018,
         /// RFC 6675. Without it losses are repaired by RFC 6582.
         pub sack: bool = true,
+        /// How long a sender with nothing in flight waits before it tries again to send what a limit on its own host has refused
+        /// (at least a round trip). Source: Linux's shortest probe timer; NRM's slides shorten it to 20ms.
+        pub probe_timer: Time = Time::from_ms(200),
         /// Whether the window falls back to the initial one after an idle time of one timeout. Source: RFC 5681 §4.1.
         pub restart_after_idle: bool = true,
         /// Segments by which one acknowledgement may grow the window in slow start; 1 after a timeout. Source: RFC 3465
@@ -165,8 +171,10 @@ millpond_core::params! {
     /// CUBIC.
     pub struct CubicParams {
         /// C, the aggressiveness, in segments per second cubed. Source: RFC 9438 §5.1.
+        #[within(0..)]
         pub cubic_c: f64 = 0.4,
         /// What remains of the window after loss or a mark. Source: RFC 9438 §4.6.
+        #[within(0..=1)]
         pub cubic_beta: f64 = 0.7,
         /// Whether a flow that lost below its last maximum gives up more, for new flows' sake. Source: RFC 9438 §4.7.
         pub cubic_fast_convergence: bool = true,
@@ -181,8 +189,10 @@ millpond_core::params! {
     /// DCTCP.
     pub struct DctcpParams {
         /// Weight of the newest window in alpha. Source: RFC 8257 §4.2.
+        #[within(0..=1)]
         pub dctcp_g: f64 = 1.0 / 16.0,
         /// Alpha of a new connection. Source: RFC 8257 §3.3.
+        #[within(0..=1)]
         pub dctcp_alpha_initial: f64 = 1.0,
         /// How the receiver echoes marks. Source: RFC 8257 §3.2.
         pub dctcp_echo: DctcpEcho = DctcpEcho::Precise,
@@ -193,6 +203,7 @@ millpond_core::params! {
         pub dctcp_alpha_update: DctcpAlphaUpdate = DctcpAlphaUpdate::Window,
         /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a timeout; its floor is
         /// two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's TCP as the Canary artifact runs it.
+        #[within(0..=1)]
         pub dctcp_loss_reduction: f64 = 0.5,
         /// Whether an acknowledgement with the echo grows the window where it does not cut it. Source: RFC 3168 §6.1.2 says
         /// no; INET's DCTCP, which the artifacts of Vertigo and Canary run, does.
@@ -218,12 +229,15 @@ millpond_core::params! {
         pub swift_fs_min: f64 = 0.1,
         /// Segments a round trip by which the window grows below the target. Source: Swift, SIGCOMM 2020, algorithm 1;
         /// 1 is the Canary artifact's.
+        #[within(0..)]
         pub swift_additive_increase: f64 = 1.0,
         /// How strongly the window follows the excess of the delay over the target. Source: Swift, SIGCOMM 2020,
         /// algorithm 1; 0.8 is the Canary artifact's.
+        #[within(0..)]
         pub swift_beta: f64 = 0.8,
         /// Largest share of the window that one round trip may take; a loss takes just this. Source: Swift, SIGCOMM
         /// 2020, algorithm 1; 0.5 is the Canary artifact's.
+        #[within(0..=1)]
         pub swift_max_decrease: f64 = 0.5,
         /// Largest window, in segments. Source: 43 is the Canary artifact's, some 64KB.
         pub swift_window_max: f64 = 43.0,
@@ -232,6 +246,7 @@ millpond_core::params! {
         pub swift_window_min: f64 = 0.001,
         /// Timeouts in a row that bring the window to its smallest. Source: Swift, SIGCOMM 2020, algorithm 1, which
         /// names no number; 12 is the Canary artifact's.
+        #[within(1..)]
         pub swift_retransmit_reset: u32 = 12,
     }
 }

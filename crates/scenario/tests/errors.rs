@@ -85,7 +85,6 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[[limit]]\nname = \"x\"", 2, 3, "not built yet");
     fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
     fails("[switch]\npause = { kind = \"pfc\" }", 3, 18, "not built yet");
     fails("[switch]\nadmission = { kind = \"color-aware\" }", 3, 22, "not built yet");
@@ -253,4 +252,74 @@ fn warnings_of_what_is_allowed_but_odd() {
     warns("[switch]\nbuffer = { size = 100 }", "smaller than one packet");
     warns("seed = 2", "no traffic");
     warns("[[traffic]]\nkind = \"flows\"\nrows = [[\"1s\", 0, 1, 5]]", "left out");
+}
+
+#[test]
+fn numbers_outside_of_what_their_key_takes() {
+    let part = |part: &str, says: &str| {
+        let bad = part.find('!').unwrap();
+        fails(&format!("[switch]\n{}", part.replace('!', "")), 3, bad + 1, says);
+    };
+    part("deflection = { kind = \"canary\", choices = !0 }", "expected 1 to 64, found 0");
+    part("deflection = { kind = \"canary\", choices = !65 }", "expected 1 to 64, found 65");
+    part("deflection = { kind = \"vertigo\", choices = !0 }", "expected 1 to 64");
+    part("deflection = { kind = \"canary-pisa\", cells = !0 }", "expected 1 or more, found 0");
+    part("deflection = { kind = \"canary-pisa\", cell = !0 }", "expected 1B or more, found 0B");
+    part("path = { kind = \"power-of-n\", choices = !0 }", "expected 1 to 64");
+    part("path = { kind = \"power-of-n\", memory = !2 }", "expected 0 to 1, found 2");
+    part("queue = { kind = \"sp-pifo\", queues = !0 }", "expected 1 to 64");
+    part("occupancy = { kind = \"refreshed\", period = !\"0us\" }", "expected 1ps or more, found 0us");
+    for kind in ["aifo", "probabilistic"] {
+        part(&format!("admission = {{ kind = \"{kind}\", burst-headroom = !7 }}"), "expected 0 to 1, found 7");
+        part(&format!("admission = {{ kind = \"{kind}\", sample-period = !0 }}"), "expected 1 or more, found 0");
+        part(&format!("admission = {{ kind = \"{kind}\", window = !4000 }}"), "expected 1 to 2048, found 4000");
+    }
+    part("admission = { kind = \"distribution\", burst-headroom = !-0.5 }", "expected 0 to 1, found -0.5");
+    for kind in ["red", "wred"] {
+        part(&format!("admission = {{ kind = \"{kind}\", max-probability = !nan }}"), "nan is not a number");
+        part(&format!("admission = {{ kind = \"{kind}\", weight = !2 }}"), "expected 0 to 1");
+        part(&format!("admission = {{ kind = \"{kind}\", packet-rate = !-1 }}"), "negative");
+    }
+    fails("[transport]\ndctcp-g = 7", 3, 11, "expected 0 to 1, found 7");
+    fails("[transport]\nmin-rto = \"2s\"\nmax-rto = \"1s\"", 3, 11, "2s is above max-rto (1s)");
+    let swift = "[transport]\nkind = \"swift\"\nswift-window-min = 50";
+    fails(swift, 4, 20, "50 is above swift-window-max (43)");
+    fails("[transport]\ndelayed-ack = 0", 3, 15, "expected 1 or more, found 0");
+    let e = plan(HEAD, None, &[("switch.path", "{ kind = \"power-of-n\", choices = 0 }")]).unwrap_err().to_string();
+    assert!(e.contains("--set:1:13") && e.contains("switch.path.choices"), "{e}");
+}
+
+#[test]
+fn parts_of_a_switch_that_do_not_go_together() {
+    let red = "[switch]\nadmission = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \"100KB\" }";
+    fails(red, 3, 45, "200KB is above max-threshold (100KB)");
+    fails(
+        "[switch]\nadmission = { kind = \"wred\", important-min-threshold = \"400KB\" }",
+        3,
+        56,
+        "400KB is above important-max-threshold (300KB)",
+    );
+    fails("[switch]\ndeflection = { kind = \"vertigo\" }", 3, 1, "\"fifo\" gives none up");
+    let warns = |table: &str| {
+        let text = format!(
+            "{HEAD}[switch]\n{table}\n[transport]\nrank = {{ kind = \"remaining-bytes\" }}\n\
+             ordering = {{ kind = \"timeout\" }}\n[[traffic]]\nkind = \"stride\"\n"
+        );
+        plan(&text, None, &[]).unwrap().warnings.join("\n")
+    };
+    let packets = "buffer = { packets = 100 }\n";
+    for kind in ["aifo", "distribution", "probabilistic"] {
+        let admission = format!("admission = {{ kind = \"{kind}\" }}");
+        assert!(warns(&format!("{packets}{admission}")).contains("refuses nobody: it goes by the share"), "{kind}");
+        assert_eq!(warns(&admission), "", "{kind}");
+    }
+    assert_eq!(warns(&format!("{packets}admission = {{ kind = \"aifo\", form = \"original\" }}")), "");
+    for kind in ["red", "wred", "probabilistic", "last-packet"] {
+        let shallow = format!("buffer = {{ size = \"50KB\" }}\nadmission = {{ kind = \"{kind}\" }}");
+        assert!(warns(&shallow).contains("threshold is 75KB, and switch.buffer.size 50KB"), "{kind}");
+    }
+    let pisa =
+        |cells| format!("buffer = {{ size = \"100KB\" }}\ndeflection = {{ kind = \"canary-pisa\", cells = {cells} }}");
+    assert_eq!(warns(&pisa(1250)), "");
+    assert!(warns(&pisa(1024)).contains("reckons with 80KiB a port"), "{}", warns(&pisa(1024)));
 }

@@ -20,6 +20,11 @@ impl Tally {
         self.packets += 1;
         self.bytes += size as u64;
     }
+    /// One less: it was taken back before anything saw it.
+    pub fn take_back(&mut self, size: u16) {
+        self.packets -= 1;
+        self.bytes -= size as u64;
+    }
     /// All of another tally.
     pub fn merge(&mut self, other: Tally) {
         self.packets += other.packets;

@@ -6,10 +6,11 @@
 use crate::audit::Audit;
 use crate::events::{Class, EventQueue, Key};
 use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Receiver, Target, Watched};
-use crate::hosts::{Host, Hosts};
+use crate::hosts::{HEADER, Host, Hosts};
 use crate::layout::Layout;
+use crate::limiter::Limiter;
 use crate::mail::Mail;
-use crate::nic::Nic;
+use crate::nic::{Limited, Nic};
 use crate::partition::{Partition, Sampler, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
@@ -109,7 +110,8 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             End::Host(_) => Receiver::Host(number),
             End::Switch { port, .. } => Receiver::Switch(number, port),
         };
-        if plan.failures.iter().any(|f| f.link == id / 2) {
+        let limits = matches!(to, End::Host(host) if Limiter::sees_arrivals(plan, host));
+        if limits || plan.failures.iter().any(|f| f.link == id / 2) {
             fabric.failing.push(receiver);
             receiver = Receiver::Failing(fabric.failing.len() as u32 - 1);
         }
@@ -147,7 +149,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         hosts.push(Host {
             id: index as u32,
             out: fabric.outlinks.len() as u32,
-            nic: nic(plan, topology.links[id as usize / 2].rate),
+            nic: limited(plan, index as u32, nic(plan, topology.links[id as usize / 2].rate)),
         });
         outlink(id, &mut fabric);
     }
@@ -202,7 +204,7 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
 pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
     let occupancy = Occupancy::new(&switch.occupancy);
-    let displaces = Deflection::new(&switch.deflection).displaces();
+    let displaces = Deflection::new(&switch.deflection).nature().displaces;
     let policies = switch.pause.kind() == "none" && !displaces && !occupancy.watches_departures();
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
     let port = port_config(plan, Rate(1)).fits_fast();
@@ -252,6 +254,14 @@ fn nic(plan: &Plan, rate: Rate) -> Nic {
     };
     let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
     Nic::new(config, Memory::new(buffer), fast)
+}
+
+/// A NIC with the limits of its host, if it has any.
+fn limited(plan: &Plan, host: u32, nic: Nic) -> Nic {
+    match Limiter::new(plan, host, HEADER) {
+        Some(limiter) => Nic::Limited(Box::new(Limited { nic, limiter })),
+        None => nic,
+    }
 }
 
 /// A few times the mean gap between events when all links of the partition are busy with full packets.

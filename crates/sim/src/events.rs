@@ -2,7 +2,8 @@
 //!
 //! Near events lie in buckets of a power of two picoseconds (a slab of nodes, a list a bucket, a bit for each bucket
 //! that is not empty); the bucket that is due is sorted and served from its end; what lies beyond the wheel waits in a
-//! sorted set, and what is later still in [`Distant`]; from both a timer that is no longer wanted can be taken back. The structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
+//! sorted set, and what is later still in [`Distant`]; from both a timer that is no longer wanted can be taken back. The
+//! structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
 //!
 //! Invariant: events leave in the order of `(time, key)`, and a key says class, source and sequence, so the order does
 //! not depend on when or by whom an event was inserted.
@@ -42,6 +43,8 @@ pub enum Class {
     Probe = 9,
     /// A server has thought, and answers.
     Answer = 10,
+    /// A segment that a limit has held back is due.
+    Release = 11,
 }
 
 impl Key {
@@ -65,7 +68,8 @@ impl Key {
             7 => Class::ReceiverTimer,
             8 => Class::OrderingTimer,
             9 => Class::Probe,
-            _ => Class::Answer,
+            10 => Class::Answer,
+            _ => Class::Release,
         }
     }
     /// Its source.
@@ -162,6 +166,9 @@ impl EventQueue {
     /// Takes back an event that was pushed and has not been popped, if it is still beyond the wheel. What is nearer stays,
     /// and whoever it is for must not mind.
     pub fn cancel(&mut self, at: Time, key: Key) {
+        if at == Time::MAX || at.as_ps() >> self.shift < self.cursor + BUCKETS as u64 {
+            return;
+        }
         let event = (at, key);
         let was_here = if self.distant.covers(at) { self.distant.remove(&event) } else { self.far.remove(&event) };
         self.len -= usize::from(was_here);
@@ -353,7 +360,8 @@ mod tests {
             let mut now = Time::ZERO;
             for (i, (gap, source, pop)) in steps.into_iter().enumerate() {
                 // Gaps of all sizes: most near, some far beyond the wheel, some distant.
-                let at = now + Time::from_ps([gap * 1_000, gap * 100_000].get(source as usize).copied().unwrap_or(gap >> (source * 2)));
+                let far = [gap * 1_000, gap * 100_000].get(source as usize).copied();
+                let at = now + Time::from_ps(far.unwrap_or(gap >> (source * 2)));
                 let key = Key::new(Class::Arrival, source, i as u32);
                 wheel.push(at, key);
                 model.insert((at, key));

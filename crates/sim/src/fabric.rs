@@ -78,7 +78,8 @@ pub enum Receiver {
     Host(u32),
     /// A switch, and the port there.
     Switch(u32, u16),
-    /// Either of them, at the end of a link that may fail: index in [`Fabric::failing`].
+    /// Either of them, at the end of a link that may fail, or a host that limits what arrives: index in
+    /// [`Fabric::failing`].
     Failing(u32),
 }
 
@@ -120,7 +121,7 @@ pub struct Fabric {
     pub outbox: Vec<Mail>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
-    /// Who receives at the ends of links that may fail.
+    /// Who receives at the ends of links that may fail, and where what arrives is limited.
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
@@ -199,7 +200,11 @@ impl Fabric {
         let link = &mut self.inbound[inbound as usize];
         let (id, next) =
             link.flight.pop(&mut self.chunks).expect("an arrival is scheduled only for a packet in flight");
-        if let Some(arrives) = next {
+        if let Some((arrives, next)) = next {
+            // Fetches the next packet's line while others are served: with many packets under way it is far off, and waiting
+            // for it is what a hop would cost most. A store, for unlike a load it holds nothing up; the field is set
+            // anew on arrival.
+            self.packets[next].ingress = 0;
             self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
         }
         (link.to, id)
@@ -255,6 +260,16 @@ impl Fabric {
             self.sacks.remove(packet.side);
         }
         self.audit.drop(packet.size, reason);
+        self.packets.remove(id);
+    }
+
+    /// Takes back a packet that never left its host.
+    pub fn withdraw(&mut self, id: PacketId) {
+        let packet = self.packets[id];
+        if packet.side != NONE {
+            self.sacks.remove(packet.side);
+        }
+        self.audit.injected.take_back(packet.size);
         self.packets.remove(id);
     }
 

@@ -95,9 +95,9 @@ impl Flight {
         self.tail = chunk;
     }
 
-    /// The first packet arrives: its id, and when the next one does.
+    /// The first packet arrives: its id, and when the next one does, and which it is.
     #[inline]
-    pub fn pop(&mut self, chunks: &mut Chunks) -> Option<(PacketId, Option<Time>)> {
+    pub fn pop(&mut self, chunks: &mut Chunks) -> Option<(PacketId, Option<(Time, PacketId)>)> {
         if self.head == END {
             return None;
         }
@@ -106,7 +106,7 @@ impl Flight {
         self.take += 1;
         if self.take < chunk.len {
             let later = Time::from_ps(chunk.later[self.take as usize] as u64);
-            return Some((id, Some(chunk.first + later)));
+            return Some((id, Some((chunk.first + later, chunk.id[self.take as usize]))));
         }
         let next = chunk.next;
         push_tight(&mut chunks.free, self.head);
@@ -116,7 +116,8 @@ impl Flight {
         }
         self.head = next;
         self.take = 0;
-        Some((id, Some(chunks.chunks[next as usize].first)))
+        let next = &chunks.chunks[next as usize];
+        Some((id, Some((next.first, next.id[0]))))
     }
 
     /// All packets, first to last.
@@ -142,17 +143,22 @@ mod tests {
     proptest! {
         /// Two links in one slab behave as two queues, and the slab ends empty.
         #[test]
-        fn equals_two_queues(gap in prop_oneof![Just(1u64), Just(1_000), Just(3_000_000_000)], steps in prop::collection::vec((any::<bool>(), 0u8..3), 0..500)) {
+        fn equals_two_queues(
+            gap in prop_oneof![Just(1u64), Just(1_000), Just(3_000_000_000)],
+            steps in prop::collection::vec((any::<bool>(), 0u8..3), 0..500),
+        ) {
+            let at = |i: usize| Time::from_ps(i as u64 * gap);
             let mut chunks = Chunks::default();
             let mut flights = [Flight::default(), Flight::default()];
             let mut model = [VecDeque::new(), VecDeque::new()];
             for (i, (which, action)) in steps.iter().enumerate() {
                 let w = *which as usize;
                 if *action > 0 {
-                    flights[w].push(Time::from_ps(i as u64 * gap), i as u32, &mut chunks);
+                    flights[w].push(at(i), i as u32, &mut chunks);
                     model[w].push_back(i);
                 } else {
-                    let expected = model[w].pop_front().map(|id| (id as u32, model[w].front().map(|t| Time::from_ps(*t as u64 * gap))));
+                    let first = model[w].pop_front();
+                    let expected = first.map(|id| (id as u32, model[w].front().map(|next| (at(*next), *next as u32))));
                     prop_assert_eq!(flights[w].pop(&mut chunks), expected);
                 }
                 prop_assert_eq!(flights[w].ids(&chunks), model[w].iter().map(|id| *id as u32).collect::<Vec<_>>());

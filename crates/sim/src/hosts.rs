@@ -10,6 +10,7 @@
 
 mod answering;
 mod ending;
+mod limiting;
 mod opening;
 mod ordering;
 mod receiving;
@@ -97,7 +98,7 @@ pub struct Receiving {
     any: bool,
     /// The accepting end's first sample of the round-trip time.
     handshake: Handshake,
-    /// What restores the order of its packets, if anything does.
+    /// What restores the order of its packets, while that is needed.
     ordering: Option<Box<ordering::Reorder>>,
 }
 

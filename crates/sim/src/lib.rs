@@ -9,9 +9,11 @@
 //! | [`run`] | windows, threads, the serial part at each edge |
 //! | [`layout`] | which node is simulated where |
 //! | [`partition`] | nodes, links and events that run together |
-//! | [`events`], [`barrier`] | the event queue; the barrier at an edge |
+//! | [`events`], `distant` | the event queue: a wheel, a sorted set beyond it, and spans of what is later still |
+//! | [`barrier`] | where threads meet at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
+//! | [`limiter`] | what holds a host to a bandwidth |
 //! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -24,6 +26,7 @@ pub mod fabric;
 pub mod flight;
 pub mod hosts;
 pub mod layout;
+pub mod limiter;
 pub mod mail;
 pub mod nic;
 pub mod partition;

@@ -8,6 +8,7 @@
 
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
+use crate::limiter::Limiter;
 use millpond_core::switch::buffer::Memory;
 use millpond_core::switch::port::{FastPort, GeneralPort, PortConfig, Service};
 use millpond_core::{PacketId, Time};
@@ -19,6 +20,16 @@ pub enum Nic {
     Fast(FastPort),
     /// Anything else.
     General(Box<(GeneralPort, Memory)>),
+    /// Either of them behind the host's limits.
+    Limited(Box<Limited>),
+}
+
+/// A NIC whose host has limits: they are asked first.
+pub struct Limited {
+    /// The NIC; never limited itself.
+    pub nic: Nic,
+    /// The limits.
+    pub limiter: Limiter,
 }
 
 /// What became of a packet that was offered to a NIC.
@@ -27,6 +38,8 @@ pub enum Offered {
     Departs(Time),
     /// It waits; the packet that the NIC has begun to send, if any, and when its last bit leaves.
     Waits(Option<(PacketId, Time)>),
+    /// Nothing yet: the host's limits are to be asked first.
+    Asks,
 }
 
 impl Nic {
@@ -56,6 +69,7 @@ impl Nic {
                     Err(reason) => reason,
                 }
             }
+            Nic::Limited(_) => return Offered::Asks,
         };
         fabric.discard(id, refused);
         Offered::Departs(now)
@@ -70,6 +84,7 @@ impl Nic {
                 let service = port.on_ready(now, &mut fabric.packets, memory);
                 act(out, service, fabric)
             }
+            Nic::Limited(inner) => inner.nic.on_ready(now, out, fabric),
         }
     }
 
@@ -78,6 +93,11 @@ impl Nic {
         match self {
             Nic::Fast(_) => Vec::new(),
             Nic::General(inner) => inner.0.queued(),
+            Nic::Limited(inner) => {
+                let mut all = inner.nic.queued();
+                all.extend(inner.limiter.queued());
+                all
+            }
         }
     }
 
@@ -86,6 +106,15 @@ impl Nic {
         match self {
             Nic::Fast(port) => port.marked,
             Nic::General(inner) => inner.0.marked,
+            Nic::Limited(inner) => inner.nic.marked() + inner.limiter.marked,
+        }
+    }
+
+    /// The host's limits.
+    pub fn limited(&mut self) -> Option<&mut Limited> {
+        match self {
+            Nic::Limited(inner) => Some(inner),
+            _ => None,
         }
     }
 }
@@ -108,12 +137,36 @@ pub struct Share {
     pub wake_at: Time,
     /// The flow waits for room.
     pub wanted: bool,
+    /// What may wait, of a flow whose host has limits: to all others it never has room, and who hands down for it asks
+    /// [`Share::room_at_limit`].
+    behind_limit: Option<u64>,
 }
 
 impl Share {
     /// Nothing waits.
     pub fn new(limit: u64) -> Share {
-        Share { limit, waiting: 0, segments: VecDeque::new(), wake_at: Time::MAX, wanted: false }
+        Share { limit, waiting: 0, segments: VecDeque::new(), wake_at: Time::MAX, wanted: false, behind_limit: None }
+    }
+
+    /// Nothing waits, of a flow whose host has limits.
+    pub fn behind_limit(limit: u64) -> Share {
+        // One byte waits for ever, and none is allowed.
+        Share { waiting: 1, behind_limit: Some(limit), ..Share::new(0) }
+    }
+
+    /// Whether the flow's host has limits.
+    #[inline]
+    pub fn is_behind_limit(&self) -> bool {
+        self.behind_limit.is_some()
+    }
+
+    /// As [`Share::room`], of a flow whose host has limits.
+    pub fn room_at_limit(&mut self, now: Time, whole: u32) -> Option<u32> {
+        let Some(limit) = self.behind_limit else { return self.room(now, whole) };
+        (self.limit, self.waiting) = (limit, self.waiting - 1);
+        let room = self.room(now, whole);
+        (self.limit, self.waiting) = (0, self.waiting + 1);
+        room
     }
 
     /// How much the flow may hand down now, at most `whole`; less than a whole segment only where nothing waits.

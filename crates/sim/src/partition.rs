@@ -162,8 +162,8 @@ impl Partition {
                     // One place that calls the nodes, so that they are compiled into this loop.
                     if let Receiver::Failing(failing) = to {
                         match self.fabric.land_failing(failing, id) {
-                            Some(receiver) => to = receiver,
-                            None => continue,
+                            Some(receiver) if self.hosts.admits(now, receiver, id, &mut self.fabric) => to = receiver,
+                            _ => continue,
                         }
                     }
                     match to {
@@ -220,6 +220,7 @@ impl Partition {
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
             Class::OrderingTimer => self.hosts.on_ordering_timer(now, key.sequence(), &mut self.fabric),
             Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
+            Class::Release => self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric),
             Class::Pause => {
                 if let (Receiver::Switch(switch, port), frame) = self.fabric.land_pause(key.source()) {
                     let node = &mut self.switches[switch as usize];

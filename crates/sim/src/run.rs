@@ -18,6 +18,7 @@ use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
 use crate::hosts::HostCounters;
+use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::shared::Shared;
@@ -96,6 +97,8 @@ pub struct Outcome {
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// The most bytes that ever waited at a switch port.
     pub queue_bytes_max: u64,
+    /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
+    pub limits: BTreeMap<(u16, bool), LimitCounts>,
 }
 
 /// Runs a plan with this many threads (at least one).
@@ -426,12 +429,14 @@ impl<O: Observer> Director<'_, O> {
             deflected: 0,
             pairs: BTreeMap::new(),
             queue_bytes_max: 0,
+            limits: BTreeMap::new(),
         };
         for p in &mut partitions {
             p.hosts.finish(self.edge);
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();
+            p.hosts.count_limits(&mut outcome.limits);
             for node in &p.switches {
                 outcome.marked += node.switch.marked();
                 outcome.deflected += node.switch.deflected;

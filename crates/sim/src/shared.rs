@@ -46,7 +46,12 @@ pub struct Shared {
 impl Shared {
     /// Of a plan.
     pub fn new(plan: &Plan, layout: Layout) -> Shared {
-        let transport = Config::new(&plan.transport, &plan.transport_kind, plan.host.mtu);
+        let mtu = plan.host.mtu;
+        let transport = Config::new(&plan.transport, &plan.transport_kind, mtu).with_others(
+            &plan.transport,
+            &plan.traffic.other_transports,
+            mtu,
+        );
         let mss = transport.mss;
         let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() as u32 / mss).max(1));
         Shared {

@@ -11,7 +11,6 @@ mod tests;
 
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
-use crate::run::all_cores;
 use crate::runs::{Running, estimate, run_all, span};
 use crate::say;
 use crate::watch::catch_interrupts;
@@ -20,6 +19,7 @@ use millpond_results::{
     Claim as Judged, Error, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder, SweepRun, Verdict,
     claims_json, finish_sweep, reproduction_table,
 };
+use millpond_scenario::nearest;
 use std::path::{Path, PathBuf};
 
 /// The papers whose tables are written.
@@ -33,7 +33,10 @@ const MARK: &str = ".millpond-reproduce";
 
 /// Reproduces.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
-    let Some(name) = args.paper.as_deref() else { return list(args) };
+    let Some(name) = args.paper.as_deref() else {
+        check_alone(args)?;
+        return list(args);
+    };
     let papers: Vec<&'static Paper> = BUILT.into_iter().filter(|paper| name == ALL || paper.name == name).collect();
     if papers.is_empty() {
         let built: Vec<&str> = BUILT.iter().map(|paper| paper.name).collect();
@@ -71,6 +74,23 @@ fn out_of(args: &ReproduceArgs, paper: &Paper, of_several: bool) -> PathBuf {
         Some(out) => out.clone(),
         None => Path::new("out").join(format!("reproduce-{}{quick}", paper.name)),
     }
+}
+
+/// Without a paper nothing is run, so nothing can be said of how.
+fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
+    let options = [
+        ("--quick", args.quick),
+        ("--strict", args.strict),
+        ("--only", !args.only.is_empty()),
+        ("--seeds", args.seeds.range.is_some()),
+        ("--threads", args.threads.given.is_some()),
+        ("--dry-run", args.dry_run),
+        ("--out", args.out.is_some()),
+        ("--force", args.force),
+    ];
+    let Some((option, _)) = options.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    let built: Vec<&str> = BUILT.iter().map(|paper| paper.name).collect();
+    Err(Failure::Usage(format!("reproduce {option}: of which paper? There is: {}, {ALL}", built.join(", "))))
 }
 
 /// The papers, without running anything.
@@ -135,11 +155,10 @@ impl Chosen {
             } else if chosen.claims.len() == before {
                 let claims = paper.claims.iter().map(|claim| claim.id);
                 let all: Vec<&str> = paper.experiments.iter().map(|e| e.name).chain(claims).collect();
-                let text = format!(
-                    "--only {word}: {} has no such experiment or claim; there are: {}",
-                    paper.name,
-                    all.join(", ")
-                );
+                let meant = nearest(plain, all.iter().copied());
+                let help =
+                    meant.map_or(format!("there are: {}", all.join(", ")), |best| format!("did you mean `{best}`?"));
+                let text = format!("--only {word}: {} has no such experiment or claim; {help}", paper.name);
                 return Err(Failure::Usage(text));
             }
         }
@@ -209,7 +228,7 @@ impl Job<'_> {
         for experiment in self.paper.experiments {
             let (found, note) = match experiment.runs(self.effort()) {
                 Ok(runs) => {
-                    let prepared = experiment.prepare(runs, self.args.seeds, false)?;
+                    let prepared = experiment.prepare(runs, self.args.seeds.range, false)?;
                     if self.is_chosen(experiment) {
                         let (failed, all) = self.run_one(&prepared)?;
                         ended.failed += failed;
@@ -299,7 +318,7 @@ impl Job<'_> {
         catch_interrupts();
         let running = Running {
             label: experiment.name,
-            threads: self.args.threads.unwrap_or_else(all_cores),
+            threads: self.args.threads.count(),
             quiet: self.args.quiet,
             keep: experiment.keep,
         };
@@ -343,7 +362,7 @@ fn is_of(sweep: &Sweep, out: &Path) -> bool {
 
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
-    let cores = args.threads.unwrap_or_else(all_cores);
+    let cores = args.threads.count();
     let (mut total, mut rows) = (Some(0.0), Vec::new());
     for job in jobs {
         for experiment in job.paper.experiments.iter().filter(|experiment| job.is_chosen(experiment)) {
@@ -356,7 +375,7 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
                     continue;
                 }
             };
-            let prepared = experiment.prepare(runs, args.seeds, true)?;
+            let prepared = experiment.prepare(runs, args.seeds.range, true)?;
             let out = job.folder_of(experiment);
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());

@@ -3,6 +3,7 @@
 use super::claim::{Claim, Measure, Statistic, Value};
 use super::experiment::{Published, Runs};
 use super::*;
+use crate::args::{Seeds, Threads};
 use millpond_results::{Keep, Summary};
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,7 +102,7 @@ impl Drop for Dir {
 }
 
 fn quiet() -> ReproduceArgs {
-    ReproduceArgs { quiet: true, threads: Some(1), ..ReproduceArgs::default() }
+    ReproduceArgs { quiet: true, threads: Threads { given: Some(1) }, ..ReproduceArgs::default() }
 }
 
 fn only(words: &[&str]) -> ReproduceArgs {
@@ -183,7 +184,7 @@ fn runs_are_never_made_again_and_seeds_are_added() {
     assert_eq!(again.len(), 16);
     assert!(kept.iter().all(|(path, at)| again.get(path) == Some(at)));
 
-    let more = ReproduceArgs { seeds: Some((3, 3)), ..only(&["buffers"]) };
+    let more = ReproduceArgs { seeds: Seeds { range: Some((3, 3)) }, ..only(&["buffers"]) };
     run_paper(&PAPER, &more, &out).unwrap();
     let grown = written(&out);
     assert_eq!(grown.len(), 20);
@@ -199,7 +200,7 @@ fn runs_are_never_made_again_and_seeds_are_added() {
 fn seeds_that_only_some_schemes_have_do_not_count() {
     let dir = Dir::new("uneven");
     let out = dir.0.join("x");
-    run_paper(&PAPER, &ReproduceArgs { seeds: Some((1, 3)), ..only(&["buffers"]) }, &out).unwrap();
+    run_paper(&PAPER, &ReproduceArgs { seeds: Seeds { range: Some((1, 3)) }, ..only(&["buffers"]) }, &out).unwrap();
     fs::remove_dir_all(out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-3")).unwrap();
     let ended = run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
     assert_eq!(written(&out).len(), 11);

@@ -6,11 +6,52 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The binary under test.
 pub const MILLPOND: &str = env!("CARGO_BIN_EXE_millpond");
+
+/// Sixteen hosts, half loaded, and queries that are too large for their buffer.
+pub const SMALL: &str = r#"
+name = "small"
+duration = "4ms"
+
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts-per-leaf = 8
+host-link = { rate = "10Gbps", delay = "1us" }
+fabric-link = { rate = "40Gbps", delay = "5us" }
+
+[transport]
+kind = "dctcp"
+min-rto = "1ms"
+
+[[traffic]]
+name = "background"
+kind = "poisson"
+sizes = "cache-follower"
+load = 0.5
+
+[[traffic]]
+name = "queries"
+kind = "incast"
+degree = 12
+response = "40KB"
+rate = 2000
+receiver = "random"
+request = "none"
+
+[[variant]]
+name = "ecmp"
+set = { "switch.path.kind" = "ecmp" }
+
+[[variant]]
+name = "cubic"
+set = { "transport.kind" = "cubic", "switch.marking.kind" = "none" }
+"#;
 
 /// A fresh folder for one test, removed with it.
 pub struct Dir(PathBuf);
@@ -21,6 +62,12 @@ impl Dir {
         let unique = format!("millpond-cli-{}-{}-{name}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Dir(std::env::temp_dir().join(unique));
         fs::create_dir_all(&dir.0).unwrap();
+        dir
+    }
+    /// With `small.toml` in it, which is [`SMALL`].
+    pub fn small(name: &str) -> Dir {
+        let dir = Dir::new(name);
+        dir.write("small.toml", SMALL);
         dir
     }
     pub fn path(&self) -> &Path {
@@ -38,6 +85,16 @@ impl Dir {
     pub fn names(&self) -> Vec<String> {
         names(&self.0)
     }
+    /// The command, in this folder.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = millpond(words);
+        command.current_dir(&self.0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+    /// Runs it to its end.
+    pub fn run(&self, words: &[&str]) -> Ran {
+        Ran::from(self.command(words).output().unwrap())
+    }
 }
 
 impl Drop for Dir {
@@ -51,6 +108,21 @@ pub fn names(dir: &Path) -> Vec<String> {
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// All files of this name below a folder, sorted.
+pub fn find(dir: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(find(&path, name));
+        } else if path.file_name().is_some_and(|n| n == name) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
 }
 
 /// The repository.
@@ -75,6 +147,29 @@ pub fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output.stderr));
     output
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// Checks the exit code.
+    pub fn ends(self, code: i32) -> Ran {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
 }
 
 pub fn text(bytes: &[u8]) -> String {
@@ -118,6 +213,21 @@ impl Shipped {
 /// All shipped scenarios; a test sees to it that none is left out.
 pub const SHIPPED: &[Shipped] = &[
     Shipped {
+        name: "admission",
+        variants: &[
+            "drop-tail",
+            "wred",
+            "probabilistic",
+            "last-packet",
+            "canary-wred",
+            "canary-probabilistic",
+            "canary-last-packet",
+            "canary",
+            "canary-quirks",
+        ],
+        short: &[],
+    },
+    Shipped {
         name: "deflection",
         variants: &[
             "ecmp",
@@ -145,6 +255,11 @@ pub const SHIPPED: &[Shipped] = &[
         name: "incast",
         variants: &["dctcp", "newreno", "short-timeout", "small-window"],
         short: &["duration=100ms"],
+    },
+    Shipped {
+        name: "limit",
+        variants: &["dctcp", "cubic", "mixed", "edt", "htb", "ingress"],
+        short: &["duration=150ms"],
     },
     Shipped {
         name: "microburst",

@@ -101,9 +101,16 @@ pub struct Ordering<T> {
 }
 
 impl<T> Ordering<T> {
-    /// Of a connection of which nothing has arrived; its stream begins at 0.
-    pub fn new(timeout: Time) -> Ordering<T> {
-        Ordering { expected: 0, timeout, held: None }
+    /// Of a connection all of whose bytes before `expected` were delivered, and none behind it: a driver needs a buffer
+    /// only from the first packet that is early to when it [holds nothing](Ordering::is_idle).
+    pub fn new(timeout: Time, expected: u64) -> Ordering<T> {
+        Ordering { expected, timeout, held: None }
+    }
+
+    /// Whether all that was delivered was in order, and nothing waits.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.held.is_none()
     }
 
     /// The bytes `[seq, seq + len)` arrive. Gives `item` back if it is to be delivered now.
@@ -206,7 +213,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Bench {
-            Bench { buffer: Ordering::new(us(100)), out: Vec::new() }
+            Bench { buffer: Ordering::new(us(100), 0), out: Vec::new() }
         }
         fn arrive(&mut self, at: u64, number: u64) {
             assert!(us(at) < self.buffer.deadline(), "the timer comes first");
@@ -289,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_reaches_beyond_the_expected_byte_moves_it() {
-        let mut b: Ordering<&str> = Ordering::new(us(100));
+        let mut b: Ordering<&str> = Ordering::new(us(100), 0);
         assert_eq!(b.arrive(us(0), 0, 10, "a"), Some("a"));
         assert_eq!(b.arrive(us(1), 25, 5, "c"), None);
         assert_eq!(b.arrive(us(2), 5, 20, "b"), Some("b"));
@@ -317,7 +324,7 @@ mod tests {
             timeout in 0u64..200,
         ) {
             let timeout = us(timeout);
-            let mut buffer: Ordering<(usize, Time)> = Ordering::new(timeout);
+            let mut buffer: Ordering<(usize, Time)> = Ordering::new(timeout, 0);
             let mut now = Time::ZERO;
             let mut seen = vec![0; arrivals.len()];
             let mut deadline = Time::ZERO;
@@ -362,7 +369,7 @@ mod tests {
         /// Without a timeout a permutation comes out in order, whatever it was.
         #[test]
         fn without_a_timeout_order_is_restored(order in Just((0u64..100).collect::<Vec<_>>()).prop_shuffle()) {
-            let mut buffer = Ordering::new(Time::MAX);
+            let mut buffer = Ordering::new(Time::MAX, 0);
             let mut out = Vec::new();
             for (at, number) in order.into_iter().enumerate() {
                 let mut next = buffer.arrive(us(at as u64), number * 10, 10, number);

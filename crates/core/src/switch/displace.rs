@@ -54,7 +54,7 @@ impl Switch {
     pub(super) fn mark_deflected<W: Wire>(&self, id: PacketId, wire: &mut W) {
         let packet = &mut wire.packets()[id];
         packet.flags |= flags::DEFLECTED;
-        if self.deflection.marks() {
+        if self.nature.marks {
             set_ce(packet);
         }
     }

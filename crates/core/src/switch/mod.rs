@@ -25,7 +25,7 @@ use crate::random::Stream;
 use crate::units::Time;
 use admission::{Admission, PortFacts};
 use buffer::Memory;
-use deflection::Deflection;
+use deflection::{Deflection, Nature};
 use occupancy::Occupancy;
 use path::{Path, Site};
 use pause::{IngressView, Pause, PauseFrame};
@@ -144,10 +144,8 @@ pub struct Switch {
     /// Ports whose links are known to be down, and room for the candidates that are left without them.
     dead: Vec<u16>,
     alive: Vec<u16>,
-    /// The deflection decides before the queue is asked.
-    diverts: bool,
-    /// A packet that finds a full queue is an arrival there, to the queue's admission.
-    sample_full: bool,
+    /// The deflection's.
+    nature: Nature,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
     /// Packets deflected here.
@@ -163,49 +161,54 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn queue(&mut self, port: u16) -> QueueView {
+    /// The queue of `port` as the switch knows it.
+    #[inline]
+    fn known(&mut self, port: u16) -> QueueView {
+        self.occupancy.refresh(self.now, port, self.ports);
         let live = self.ports.view(self.now, port);
         self.occupancy.known(port, live)
+    }
+    /// Why `port` has no room for a packet of this size, or what `beyond` has against it in the port's admission.
+    #[inline]
+    fn refusal(
+        &self,
+        port: u16,
+        known: &QueueView,
+        size: u64,
+        beyond: impl FnOnce(&Admission) -> Option<DropReason>,
+    ) -> Option<DropReason> {
+        match &*self.ports {
+            Ports::Fast(ports) => {
+                let it = &ports[port as usize];
+                it.lacks_room(known, size).or_else(|| beyond(&it.admission))
+            }
+            Ports::General(ports) => {
+                let it = &ports[port as usize];
+                it.lacks_room(known, size, self.memory).or_else(|| beyond(&it.admission))
+            }
+        }
     }
 }
 
 impl PortView for View<'_> {
     fn bytes(&mut self, port: u16) -> u64 {
-        self.occupancy.refresh(self.now, port, self.ports);
-        self.queue(port).bytes
+        self.known(port).bytes
     }
     fn has_room(&mut self, port: u16, size: u64) -> bool {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
-        match self.ports {
-            Ports::Fast(ports) => ports[port as usize].lacks_room(&known, size).is_none(),
-            Ports::General(ports) => ports[port as usize].lacks_room(&known, size, self.memory).is_none(),
-        }
+        let known = self.known(port);
+        self.refusal(port, &known, size, |_| None).is_none()
     }
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
+        let known = self.known(port);
         self.ports.admission(port).test(self.now, &known, packet).is_some()
     }
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
-        let size = packet.size as u64;
-        let refusal = match self.ports {
-            Ports::Fast(ports) => {
-                let it = &ports[port as usize];
-                it.lacks_room(&known, size).or_else(|| it.admission.test(self.now, &known, packet))
-            }
-            Ports::General(ports) => {
-                let it = &ports[port as usize];
-                it.lacks_room(&known, size, self.memory).or_else(|| it.admission.test(self.now, &known, packet))
-            }
-        };
+        let known = self.known(port);
+        let refusal = self.refusal(port, &known, packet.size as u64, |it| it.test(self.now, &known, packet));
         if refusal.is_none() { Some(known.bytes) } else { None }
     }
     fn note(&mut self, port: u16, packet: &Packet) {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let known = self.queue(port);
+        let known = self.known(port);
         self.ports.admission(port).commit(self.now, &known, packet, false);
     }
 }
@@ -257,8 +260,7 @@ impl Switch {
             path: config.path,
             memory: config.memory,
             ingress_bytes: if config.pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
-            diverts: config.deflection.diverts(),
-            sample_full: config.deflection.samples_when_full(),
+            nature: config.deflection.nature(),
             deflection: config.deflection,
             occupancy,
             pause: config.pause,
@@ -295,7 +297,7 @@ impl Switch {
                 port
             }
         };
-        if self.diverts && self.is_diverted(now, port, id, wire) {
+        if self.nature.diverts && self.is_diverted(now, port, id, wire) {
             return self.refused(now, port, id, DropReason::Early, wire);
         }
         match self.offer(now, port, id, wire) {
@@ -385,7 +387,7 @@ impl Switch {
     #[inline(always)]
     fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
         self.occupancy.refresh(now, port, &mut self.ports);
-        let sample_full = self.sample_full;
+        let sample_full = self.nature.samples_when_full;
         match &mut self.ports {
             Ports::Fast(ports) => {
                 let it = &mut ports[port as usize];
@@ -424,7 +426,7 @@ impl Switch {
     /// The queue refused it: deflect or drop.
     #[inline(never)]
     fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
-        if self.deflection.displaces() {
+        if self.nature.displaces {
             return self.displace(now, port, id, wire);
         }
         let Some(other) = self.elsewhere(now, port, id, wire) else {

@@ -50,6 +50,7 @@ crate::params! {
     /// A copy of each queue's length.
     pub struct RefreshedParams {
         /// From one renewal of a port's copy to the next. Source: the artifact's study has 0.1 to 500us.
+        #[within(1..)]
         pub period: Time = Time::from_us(1),
         /// What writes the length that is copied. Source: "departures" is what Canary's Tofino program does.
         pub written_at: LengthWrittenAt = LengthWrittenAt::Both,

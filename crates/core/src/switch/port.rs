@@ -73,6 +73,33 @@ pub(super) fn set_ce(packet: &mut Packet) -> bool {
     reacts
 }
 
+/// Asks whether a packet may join a queue that is as `live`, or as `known` where that is not the same, and lets the
+/// admission count it; `sample_full`: also where it found no room.
+#[inline(always)]
+fn admit(
+    admission: &mut Admission,
+    now: Time,
+    packet: &Packet,
+    live: QueueView,
+    known: Option<QueueView>,
+    sample_full: bool,
+    lacks_room: impl Fn(&QueueView) -> Option<DropReason>,
+) -> Result<(), DropReason> {
+    let view = known.unwrap_or(live);
+    let full = lacks_room(&view);
+    // Drop-tail has nothing to say, and most ports have it: not even a call.
+    let asks = !matches!(admission, Admission::DropTail(_));
+    let early = || if asks { admission.test(now, &view, packet) } else { None };
+    let refusal = full.or_else(early).or_else(|| {
+        let overflows = known.is_some() && lacks_room(&live).is_some();
+        overflows.then_some(DropReason::OverflowStale)
+    });
+    if asks && (full.is_none() || sample_full) {
+        admission.commit(now, &view, packet, refusal.is_none());
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
 /// A port that is one number: when its link will be free.
 #[derive(Clone, Debug)]
 pub struct FastPort {
@@ -170,18 +197,9 @@ impl FastPort {
         self.settle(now);
         let size = packet.size as u64;
         let live = QueueView { packets: self.packets, bytes: self.bytes };
-        let view = known.unwrap_or(live);
-        let full = self.lacks_room(&view, size);
-        let refusal = full.or_else(|| self.admission.test(now, &view, packet)).or_else(|| {
-            let overflows = known.is_some() && self.lacks_room(&live, size).is_some();
-            overflows.then_some(DropReason::OverflowStale)
-        });
-        if full.is_none() || sample_full {
-            self.admission.commit(now, &view, packet, refusal.is_none());
-        }
-        if let Some(reason) = refusal {
-            return Err(reason);
-        }
+        let capacity = self.capacity;
+        let lacks_room = |view: &QueueView| capacity.lacks_room(view, size);
+        admit(&mut self.admission, now, packet, live, known, sample_full, lacks_room)?;
         if self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
@@ -284,18 +302,9 @@ impl GeneralPort {
         sample_full: bool,
     ) -> Result<(), DropReason> {
         let size = packet.size as u64;
-        let view = known.unwrap_or(self.view());
-        let full = self.lacks_room(&view, size, memory);
-        let refusal = full.or_else(|| self.admission.test(now, &view, packet)).or_else(|| {
-            let overflows = known.is_some() && self.lacks_room(&self.view(), size, memory).is_some();
-            overflows.then_some(DropReason::OverflowStale)
-        });
-        if full.is_none() || sample_full {
-            self.admission.commit(now, &view, packet, refusal.is_none());
-        }
-        if let Some(reason) = refusal {
-            return Err(reason);
-        }
+        let (live, capacity) = (self.view(), self.capacity);
+        let lacks_room = |view: &QueueView| capacity.lacks_room(view, size).or_else(|| memory.test(view.bytes, size));
+        admit(&mut self.admission, now, packet, live, known, sample_full, lacks_room)?;
         self.take(now, id, packet, memory);
         Ok(())
     }

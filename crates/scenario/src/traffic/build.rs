@@ -13,6 +13,7 @@ use crate::cdf::{SizeSpec, Sizes};
 use crate::error::{Problem, Report};
 use crate::settings::{Settings, TrafficSettings};
 use crate::topology::Topology;
+use crate::transport::TransportKind;
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Time};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ struct Builder<'a> {
     priorities: Vec<u8>,
     /// By class.
     thinking: Vec<Thinking>,
+    /// By class.
+    transports: Vec<u8>,
     generators: Vec<Generator>,
     /// Next closed-loop flow id.
     next_id: u64,
@@ -51,6 +54,7 @@ struct Builder<'a> {
 /// Builds the traffic; what is wrong goes to the report.
 pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, report: &mut Report) -> TrafficPlan {
     let classes = settings.traffic.iter().map(name_of).collect();
+    let (transports, other_transports) = transports(settings, report);
     let mut b = Builder {
         settings,
         topology,
@@ -59,6 +63,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         classes,
         priorities: settings.traffic.iter().map(|t| t.common.priority.min(7) as u8).collect(),
         thinking: vec![Thinking::default(); settings.traffic.len()],
+        transports,
         generators: Vec::new(),
         next_id: 0,
         open_ids: Some(0),
@@ -80,12 +85,35 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         classes: b.classes,
         priorities: b.priorities,
         thinking: b.thinking,
+        transports: b.transports,
+        other_transports,
         sources,
         first_open_flow: b.next_id as u32,
         total_flows: total.filter(|_| !rpc),
         is_finite: b.is_finite,
         generators: b.generators,
     }
+}
+
+/// Which transport each traffic has, and those that are not the scenario's, each once.
+fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<TransportKind>) {
+    let mut others: Vec<TransportKind> = Vec::new();
+    let mut number = |own: &Option<TransportKind>| match own {
+        None => 0,
+        Some(kind) if *kind == settings.transport_kind => 0,
+        Some(kind) => {
+            let known = others.iter().position(|other| other == kind).unwrap_or(others.len());
+            if known == others.len() {
+                others.push(kind.clone());
+            }
+            known + 1
+        }
+    };
+    let numbers: Vec<usize> = settings.traffic.iter().map(|t| number(&t.transport)).collect();
+    if others.len() > 255 {
+        report.add(settings.place("traffic"), Problem::Impossible("more than 255 different transports".into()));
+    }
+    (numbers.into_iter().map(|n| n as u8).collect(), others)
 }
 
 impl Builder<'_> {
@@ -339,6 +367,26 @@ impl Builder<'_> {
                 self.wrong(name, key, "must be at least 1".into());
             }
         }
+        self.is_finite &= stop < Time::MAX;
+        let mut listed = Vec::new();
+        for text in &p.pairs {
+            match super::params::pair(text) {
+                Some((a, b)) if a < hosts && b < hosts && a != b => {
+                    listed.extend(std::iter::repeat_n((a, b), p.connections.min(10_000_000) as usize));
+                }
+                _ => {
+                    let last = hosts - 1;
+                    self.wrong(
+                        name,
+                        "pairs",
+                        format!("{text:?} is no pair of hosts such as \"0-1\"; they are 0 to {last}"),
+                    );
+                }
+            }
+        }
+        if !p.pairs.is_empty() {
+            return self.persistent(p, start, stop, listed);
+        }
         let (clients, servers) = (p.clients as u64, p.servers as u64);
         let connections = clients * p.connections as u64;
         if clients + servers > hosts as u64 {
@@ -350,13 +398,16 @@ impl Builder<'_> {
         if clients + servers > hosts as u64 || connections > 10_000_000 || servers == 0 {
             return SourceKind::Open;
         }
-        self.is_finite &= stop < Time::MAX;
         let mut drawn: Vec<u32> = (0..hosts).collect();
         random.shuffle(&mut drawn);
         let (asking, answering) = drawn.split_at(p.clients as usize);
         let pairs =
             (0..connections).map(|i| (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize]));
         let connections: Vec<(u32, u32)> = pairs.collect();
+        self.persistent(p, start, stop, connections)
+    }
+
+    fn persistent(&mut self, p: &RpcParams, start: Time, stop: Time, connections: Vec<(u32, u32)>) -> SourceKind {
         let first_flow = self.next_id as u32;
         self.next_id += 2 * connections.len() as u64;
         let (request, response) = (p.request.get(), p.response.get());
@@ -415,6 +466,7 @@ impl Builder<'_> {
                 self.classes.push(c.clone());
                 self.priorities.push(self.priorities[class as usize]);
                 self.thinking.push(Thinking::default());
+                self.transports.push(self.transports[class as usize]);
             }
             classes.push(number as u16);
         }

@@ -77,10 +77,6 @@ impl Field for ProbePairs {
         }
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
-        let pair = |text: &str| -> Option<(u32, u32)> {
-            let (a, b) = text.split_once('-')?;
-            Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
-        };
         let listed = match value {
             Value::Text(t) if t == "random" => return Ok(ProbePairs::Random),
             Value::Text(t) if t == "inter-leaf" => return Ok(ProbePairs::InterLeaf),
@@ -92,6 +88,12 @@ impl Field for ProbePairs {
         let message = "expected \"random\", \"inter-leaf\", a number of pairs, or pairs of hosts such as [\"0-16\"]";
         listed.map(ProbePairs::Listed).ok_or_else(|| ValueError(message.into()))
     }
+}
+
+/// Two hosts, as in "0-16".
+pub(super) fn pair(text: &str) -> Option<(u32, u32)> {
+    let (a, b) = text.split_once('-')?;
+    Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
 }
 
 params! {
@@ -221,7 +223,10 @@ params! {
         pub request: Bytes = Bytes(100),
         /// Bytes of a response.
         pub response: Bytes = Bytes(10_000),
-        /// Persistent connections of each client, dealt out to the servers in turn; each has one request at a time.
+        /// Clients with their servers, as in ["0-1", "0-2"]; empty means that they are drawn.
+        pub pairs: Vec<String> = Vec::new(),
+        /// Persistent connections of each client (of each pair, where pairs are given), dealt out to the servers in turn; each
+        /// has one request at a time.
         pub connections: u32 = 1,
     }
 }

@@ -174,9 +174,19 @@ impl Hosts {
     /// Makes the sending side of a connection and tells the receiving host of it.
     pub(super) fn open(&mut self, now: Time, mut opening: Opening, handshake: bool, fabric: &mut Fabric) -> u32 {
         let shared = &self.shared;
+        let host = shared.local_host(opening.src);
+        let which = shared.plan.traffic.transports[opening.class as usize];
+        let share = match self.hosts[host as usize].nic {
+            Nic::Limited(_) => Some(Share::behind_limit(shared.nic_limit.unwrap_or(u64::MAX))),
+            _ => shared.nic_limit.map(Share::new),
+        };
         let sending = Sending {
-            sender: if handshake { Sender::new(&shared.transport) } else { Sender::established(&shared.transport) },
-            host: shared.local_host(opening.src),
+            sender: if handshake {
+                Sender::following(which, &shared.transport)
+            } else {
+                Sender::established(which, &shared.transport)
+            },
+            host,
             opening,
             peer: NONE,
             hash: five_tuple_hash(opening.src, opening.dst, opening.flow),
@@ -184,7 +194,7 @@ impl Hosts {
             timer_at: Time::MAX,
             first_sent: None,
             delivered: None,
-            share: shared.nic_limit.map(|limit| Box::new(Share::new(limit))),
+            share: share.map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
         };
         let slot = self.senders.insert(opening.flow, sending);
@@ -230,7 +240,7 @@ impl Hosts {
     /// Makes the receiving side of a connection.
     pub(super) fn accept(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
         let receiving = Receiving {
-            receiver: Receiver::new(),
+            receiver: Receiver::following(self.shared.plan.traffic.transports[opening.class as usize]),
             host: self.shared.local_host(opening.dst),
             opening,
             hash: five_tuple_hash(opening.dst, opening.src, opening.flow),
@@ -246,7 +256,7 @@ impl Hosts {
             hops: 0,
             any: false,
             handshake: Handshake::new(),
-            ordering: self.shared.ordering.map(|timeout| Box::new(ordering::Reorder::new(timeout))),
+            ordering: None,
         };
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {

@@ -3,7 +3,11 @@
 //! What is held there has arrived as far as the network and its audit are concerned. Statistics of order are taken
 //! behind it: they tell what the transport sees.
 //!
-//! Invariant: while a packet is held its timer event is due no later than its deadline.
+//! A connection has a buffer from its first packet that is early to a timer that finds nothing held, so a packet in order
+//! touches none.
+//!
+//! Invariant: while a packet is held its timer event is due no later than its deadline, and a connection without a buffer
+//! has delivered all that has arrived.
 
 use super::*;
 use millpond_core::edge::Ordering;
@@ -16,10 +20,6 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    pub(super) fn new(timeout: Time) -> Reorder {
-        Reorder { buffer: Ordering::new(timeout), timer_at: Time::MAX }
-    }
-
     /// Takes back the timer of a connection that is over.
     pub(super) fn cancel(&self, host: u32, flow: FlowId, fabric: &mut Fabric) {
         fabric.events.cancel(self.timer_at, Key::new(Class::OrderingTimer, host, flow));
@@ -37,13 +37,15 @@ impl Reorder {
 }
 
 impl Hosts {
-    /// Data for a connection that has a buffer: delivers what is due, in order. Apart from the path of those that have
-    /// none, which is the faster for it.
+    /// Data that is early, or for a connection that has a buffer: delivers what is due, in order. Apart from the path of
+    /// those that have none, which is the faster for it.
     #[inline(never)]
     pub(super) fn on_unordered(&mut self, now: Time, slot: u32, packet: &Packet, fabric: &mut Fabric) {
         let it = self.receivers.at(slot);
         let (host, flow) = (it.host, packet.flow);
-        let Some(order) = &mut it.ordering else { return };
+        let timeout = self.shared.ordering.unwrap_or(Time::MAX);
+        let new = || Box::new(Reorder { buffer: Ordering::new(timeout, it.delivered), timer_at: Time::MAX });
+        let order = it.ordering.get_or_insert_with(new);
         let mut next = order.buffer.arrive(now, packet.seq, packet.payload as u32, *packet);
         if next.is_none() {
             return order.arm(host, flow, fabric);
@@ -65,8 +67,11 @@ impl Hosts {
         while let Some(packet) = self.order_of(slot, flow).and_then(|order| order.buffer.expire(now)) {
             self.on_data_in_order(now, host, &packet, fabric);
         }
-        if let Some(order) = self.order_of(slot, flow) {
-            order.arm(host, flow, fabric);
+        let Some(it) = self.receivers.get(slot, flow) else { return };
+        match &mut it.ordering {
+            Some(order) if order.buffer.is_idle() => it.ordering = None,
+            Some(order) => order.arm(host, flow, fabric),
+            None => {}
         }
     }
 

@@ -91,7 +91,7 @@ impl Hosts {
         let Some(it) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        if !ORDERED && it.ordering.is_some() {
+        if !ORDERED && shared.ordering.is_some() && (packet.seq > it.delivered || it.ordering.is_some()) {
             return self.on_unordered(now, slot, packet, fabric);
         }
         if !it.any {
@@ -210,9 +210,13 @@ impl Hosts {
         let it = &mut self.hosts[host as usize];
         fabric.audit.injected.add(packet.size);
         let id = fabric.packets.insert(packet);
-        if let Offered::Waits(Some((id, departs))) = it.nic.offer(now, it.out, id, fabric) {
-            self.begun.push(Departure { out: it.out, id, departs });
-            transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
+        match it.nic.offer(now, it.out, id, fabric) {
+            Offered::Departs(_) | Offered::Waits(None) => {}
+            Offered::Waits(Some((id, departs))) => {
+                self.begun.push(Departure { out: it.out, id, departs });
+                transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
+            }
+            Offered::Asks => self.put_at_limit(now, host, id, fabric),
         }
     }
 }

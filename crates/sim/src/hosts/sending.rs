@@ -16,6 +16,10 @@ impl Hosts {
                 None => shared.segment_max,
                 Some(share) => match share.room(now, shared.segment_max) {
                     Some(room) => room,
+                    None if share.is_behind_limit() => {
+                        self.pump_at_limit(now, slot, fabric);
+                        break;
+                    }
                     None => {
                         wake_when_room(it, shared, fabric);
                         break;
@@ -73,20 +77,10 @@ impl Hosts {
     }
 }
 
-/// Cuts a segment into packets and gives them to the NIC.
-#[inline]
-#[allow(clippy::too_many_arguments)]
-fn hand_down(
-    now: Time,
-    slot: u32,
-    it: &mut Sending,
-    segment: &Outgoing,
-    host: &mut Host,
-    shared: &Shared,
-    fabric: &mut Fabric,
-    begun: &mut Vec<Departure>,
-) {
-    let mut packet = Packet {
+/// The first packet of a segment, without its size.
+#[inline(always)]
+pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Outgoing) -> Packet {
+    let packet = Packet {
         seq: segment.seq,
         ack: slot as u64,
         stamp: now,
@@ -112,33 +106,58 @@ fn hand_down(
     if segment.len > 0 && it.first_sent.is_none() {
         it.first_sent = Some(now);
     }
+    packet
+}
+
+/// Cuts off a segment's next packet, of which `rest` bytes were left; returns how many are left now.
+#[inline(always)]
+pub(super) fn size_packet(now: Time, it: &mut Sending, packet: &mut Packet, rest: u32, shared: &Shared) -> u32 {
+    let payload = rest.min(shared.mss);
+    let rest = rest - payload;
+    packet.payload = payload as u16;
+    packet.size = (payload + shared.header) as u16;
+    if let Some(ranker) = &mut it.ranker
+        && payload > 0
+    {
+        let (again, written, acked) = (packet.has(flags::RETRANSMISSION), it.sender.written(), it.sender.acked());
+        packet.rank = ranker.rank(now, &Outbound { seq: packet.seq, len: payload, again, written, acked });
+    }
+    if rest == 0 {
+        packet.flags |= flags::LAST;
+    }
+    rest
+}
+
+/// Cuts a segment into packets and gives them to the NIC.
+#[inline]
+#[allow(clippy::too_many_arguments)]
+fn hand_down(
+    now: Time,
+    slot: u32,
+    it: &mut Sending,
+    segment: &Outgoing,
+    host: &mut Host,
+    shared: &Shared,
+    fabric: &mut Fabric,
+    begun: &mut Vec<Departure>,
+) {
+    let mut packet = first_packet(now, slot, it, segment);
     let mut rest = segment.len;
     let mut departs = Time::MAX;
     loop {
-        let payload = rest.min(shared.mss);
-        rest -= payload;
-        packet.payload = payload as u16;
-        packet.size = (payload + shared.header) as u16;
-        if let Some(ranker) = &mut it.ranker
-            && payload > 0
-        {
-            let (again, written, acked) = (segment.retransmission, it.sender.written(), it.sender.acked());
-            packet.rank = ranker.rank(now, &Outbound { seq: packet.seq, len: payload, again, written, acked });
-        }
-        if rest == 0 {
-            packet.flags |= flags::LAST;
-        }
+        rest = size_packet(now, it, &mut packet, rest, shared);
         fabric.audit.injected.add(packet.size);
         let id = fabric.packets.insert(packet);
         match host.nic.offer(now, host.out, id, fabric) {
             Offered::Departs(at) => departs = at,
             Offered::Waits(Some((id, departs))) => begun.push(Departure { out: host.out, id, departs }),
-            Offered::Waits(None) => {}
+            // A host with limits does not come here.
+            Offered::Waits(None) | Offered::Asks => {}
         }
         if rest == 0 {
             break;
         }
-        packet.seq += payload as u64;
+        packet.seq += packet.payload as u64;
         // RFC 3168 §6.1.2: CWR on the first packet only, as a NIC that cuts segments sends it.
         packet.flags &= !flags::CWR;
     }
@@ -170,7 +189,7 @@ pub(super) fn transmit_begun(
 }
 
 /// Schedules the flow's next look at its NIC for when its first segment has left, if it has anything to send.
-fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
+pub(super) fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
     let Some(share) = &mut it.share else { return };
     share.wanted = it.sender.would_send(&shared.transport);
     let at = share.first_leaves();

@@ -92,6 +92,12 @@ pub struct Config {
     pub echo: Echo,
     /// The congestion control, with its constants.
     pub control: Control,
+    /// How long a sender with nothing in flight waits to try again what its own host has refused.
+    pub probe_timer: Time,
+    /// Its connections take the uncommon path: Swift's, which may have to wait, and those of `others`.
+    pub apart: bool,
+    /// Further transports of the run, of the same common parameters: those that some traffics have for themselves.
+    pub others: Vec<Config>,
 }
 
 /// How a receiver echoes congestion marks.
@@ -191,6 +197,21 @@ impl Swift {
 }
 
 impl Config {
+    /// The transport of a connection: 0 is this one, n the n-th of the others.
+    #[inline]
+    pub fn of(&self, which: u8) -> &Config {
+        match which {
+            0 => self,
+            n => &self.others[n as usize - 1],
+        }
+    }
+
+    /// With these for the traffics that have their own.
+    pub fn with_others(self, params: &TransportParams, kinds: &[TransportKind], mtu: u32) -> Config {
+        let other = |kind: &TransportKind| Config { apart: true, ..Config::new(params, kind, mtu) };
+        Config { others: kinds.iter().map(other).collect(), ..self }
+    }
+
     /// Resolves a scenario's parameters for packets of `mtu` IP bytes. Fractions are taken into [0, 1].
     pub fn new(params: &TransportParams, kind: &TransportKind, mtu: u32) -> Config {
         let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
@@ -243,6 +264,9 @@ impl Config {
             data_ecn: if ecn { Ecn::Ect } else { Ecn::NotEct },
             retransmission_ecn: if matches!(control, Control::Dctcp { .. }) { Ecn::Ect } else { Ecn::NotEct },
             echo: if ecn { echo } else { Echo::Off },
+            probe_timer: params.probe_timer.max(SHORTEST_RTO),
+            apart: matches!(control, Control::Swift(_)),
+            others: Vec::new(),
             control,
         }
     }

@@ -42,6 +42,8 @@ pub struct Receiver {
     echo: bool,
     /// Whether `held` holds anything.
     holding: bool,
+    /// Which of the run's transports it follows; see [`Config::of`]. They differ here in how marks are echoed.
+    which: u8,
 }
 
 impl Default for Receiver {
@@ -62,7 +64,13 @@ impl Receiver {
             pending: 0,
             echo: false,
             holding: false,
+            which: 0,
         }
+    }
+
+    /// The same of a connection that follows transport `which` of the run.
+    pub fn following(which: u8) -> Receiver {
+        Receiver { which, ..Receiver::new() }
     }
 
     /// Bytes delivered in order.
@@ -151,7 +159,7 @@ impl Receiver {
     /// Looks at a packet's CE and CWR. Returns the ACK of what came before it, if that is echoed differently, and whether
     /// the packet's own ACK must not be held back.
     fn take_mark(&mut self, ce: bool, cwr: bool, cfg: &Config) -> (Option<AckOut>, bool) {
-        match cfg.echo {
+        match cfg.of(self.which).echo {
             Echo::Off => (None, false),
             Echo::Latch => {
                 self.echo = ce || (self.echo && !cwr);

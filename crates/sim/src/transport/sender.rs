@@ -13,6 +13,7 @@
 mod pace;
 mod plan;
 mod recovery;
+mod refusal;
 
 use super::congestion::{Cause, Congestion, Growth, Window};
 use super::rto::Rto;
@@ -104,6 +105,12 @@ pub struct Sender {
     expiries: u8,
     /// SYNs sent.
     syns: u8,
+    /// Which of the run's transports it follows; see [`Config::of`].
+    which: u8,
+    /// How often the probe timer was set since something was refused and nothing in flight; 0: it is not set.
+    probes: u8,
+    /// The probe timer has expired: one segment may be tried.
+    probing: bool,
 }
 
 /// How many bytes of new data to send: whole segments, except at the end of what is written.
@@ -127,6 +134,12 @@ impl Sender {
     /// A new connection with nothing written. If the scenario has handshakes, its first segment is a SYN, once there is
     /// something to send.
     pub fn new(cfg: &Config) -> Sender {
+        Sender::following(0, cfg)
+    }
+
+    /// The same of a connection that follows transport `which` of the run.
+    pub fn following(which: u8, cfg: &Config) -> Sender {
+        let cfg = cfg.of(which);
         let phase = if cfg.handshake { Phase::Closed } else { Sender::calm(cfg) };
         Sender {
             una: 0,
@@ -151,12 +164,15 @@ impl Sender {
             held: false,
             expiries: 0,
             syns: 0,
+            which,
+            probes: 0,
+            probing: false,
         }
     }
 
     /// The sending end of a connection that the other side has opened: no handshake, no round-trip time known yet.
-    pub fn established(cfg: &Config) -> Sender {
-        Sender { phase: Sender::calm(cfg), rto: Rto::for_data(cfg), ..Sender::new(cfg) }
+    pub fn established(which: u8, cfg: &Config) -> Sender {
+        Sender { phase: Sender::calm(cfg.of(which)), rto: Rto::for_data(cfg), ..Sender::following(which, cfg) }
     }
 
     /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the ACK of it.
@@ -225,7 +241,7 @@ impl Sender {
 
     /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
     pub fn would_send(&self, cfg: &Config) -> bool {
-        self.plan(u32::MAX, cfg).is_some()
+        self.plan(u32::MAX, cfg.of(self.which)).is_some()
     }
 
     /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or nothing but the end of
@@ -274,6 +290,7 @@ impl Sender {
 
     #[cold]
     fn poll_else(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        let cfg = cfg.of(self.which);
         if self.phase == Phase::Paced && !self.held && self.nxt == self.una && self.nxt < self.written {
             self.begin_flight(now, cfg);
         }
@@ -338,6 +355,7 @@ impl Sender {
         if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
             return; // a repeated answer
         }
+        let cfg = cfg.of(self.which);
         self.phase = Sender::calm(cfg);
         self.deadline = Time::MAX;
         self.expiries = 0;

@@ -42,10 +42,13 @@ crate::params! {
     pub struct AifoParams {
         /// k: the share of the buffer within which every rank is admitted. Source: 0.1 in the comparison runs of Canary's
         /// successor; as Canary's own test it is 0.9 there.
+        #[within(0..=1)]
         pub burst_headroom: f64 = 0.1,
         /// Ranks that are remembered. Source: 20, AIFO's program and Canary's.
+        #[within(1..=2048)]
         pub window: u32 = 20,
         /// One of so many arrivals is remembered. Source: 15, both artifacts; Canary's own is 20.
+        #[within(1..)]
         pub sample_period: u32 = 15,
         /// Which published form. Source: "canary" is that of Canary's artifact, "original" that of AIFO's simulator.
         pub form: AifoForm = AifoForm::Canary,

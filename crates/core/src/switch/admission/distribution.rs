@@ -37,6 +37,7 @@ crate::params! {
     /// Distribution.
     pub struct DistributionParams {
         /// k: the share of the buffer within which every rank is admitted. Source: 0.9, the CoNEXT 2023 artifact.
+        #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Which mean. Source: "queue" is the artifact's simulator, "ewma" its program for a chip.
         pub mean: DistributionMean = DistributionMean::Queue,

@@ -29,10 +29,13 @@ crate::params! {
         /// The queue from which packets are refused. Source: 75 KB of 300 KB, the CoNEXT 2023 artifact.
         pub min_threshold: Bytes = Bytes(75_000),
         /// k: a rank above all others is refused at most with probability 1 - k. Source: 0.9, the same artifact.
+        #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Ranks that are remembered. Source: 20, the same artifact.
+        #[within(1..=2048)]
         pub window: u32 = 20,
         /// One of so many arrivals is remembered. Source: 20, the same artifact.
+        #[within(1..)]
         pub sample_period: u32 = 20,
     }
 }

@@ -34,11 +34,14 @@ crate::params! {
         /// The average from which every packet is refused. Source: 225 KB of 300 KB, the same artifact.
         pub max_threshold: Bytes = Bytes(225_000),
         /// Probability of refusal just below the maximum, before the spacing. Source: 0.1, the same artifact.
+        #[within(0..=1)]
         pub max_probability: f64 = 0.1,
         /// w: weight of an arrival's queue length in the average. Source: 0.002, the same artifact; the paper simulates with it.
+        #[within(0..=1)]
         pub weight: f64 = 0.002,
         /// Packets per second by which the average falls while the queue is empty, as if so many had come. Source: 150,
         /// the same artifact; a 10 Gb/s link could send some 800,000.
+        #[within(0..)]
         pub packet_rate: f64 = 150.0,
     }
 }

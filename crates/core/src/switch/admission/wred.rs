@@ -29,6 +29,7 @@ crate::params! {
         /// The average from which every packet is refused. Source: as red.
         pub max_threshold: Bytes = Bytes(225_000),
         /// Probability of refusal just below the maximum, before the spacing. Source: as red.
+        #[within(0..=1)]
         pub max_probability: f64 = 0.1,
         /// The largest rank that is important. Source: 40000, the CoNEXT 2023 deflection artifact.
         pub rank_threshold: u32 = 40_000,
@@ -37,10 +38,13 @@ crate::params! {
         /// The maximum for important packets. Source: a choice of this program, the usual buffer: never.
         pub important_max_threshold: Bytes = Bytes(300_000),
         /// The probability for important packets. Source: a choice of this program, the others'.
+        #[within(0..=1)]
         pub important_max_probability: f64 = 0.1,
         /// w: weight of an arrival's queue length in the average. Source: as red.
+        #[within(0..=1)]
         pub weight: f64 = 0.002,
         /// Packets per second by which the average falls while the queue is empty. Source: as red.
+        #[within(0..)]
         pub packet_rate: f64 = 150.0,
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Invariant: without the quirks, a packet is dropped only where none of the ports drawn would take it.
 
-use super::Draw;
+use super::{Deflects, Draw, Nature};
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
@@ -30,6 +30,7 @@ crate::params! {
     pub struct CanaryParams {
         /// Ports that are drawn for a packet that its own port does not take, all different. Source: 2, the authors'
         /// simulations.
+        #[within(1..=64)]
         pub choices: u32 = 2,
         /// Whether deflected packets get CE. Source: an option of the authors' simulator, off.
         pub mark: bool = false,
@@ -50,9 +51,11 @@ impl Canary {
     pub(super) fn new(params: &CanaryParams) -> Canary {
         Canary { choices: params.choices.max(1), mark: params.mark, quirks: params.artifact_quirks }
     }
+}
 
+impl Deflects for Canary {
     #[inline]
-    pub(super) fn choose(
+    fn choose(
         &mut self,
         refused: u16,
         candidates: &[u16],
@@ -81,20 +84,8 @@ impl Canary {
         best.port.map(|(port, _)| port)
     }
 
-    pub(super) fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
-        false
-    }
-    pub(super) fn diverts(&self) -> bool {
-        false
-    }
-    pub(super) fn displaces(&self) -> bool {
-        false
-    }
-    pub(super) fn marks(&self) -> bool {
-        self.mark
-    }
-    pub(super) fn samples_when_full(&self) -> bool {
-        !self.quirks
+    fn nature(&self) -> Nature {
+        Nature { marks: self.mark, samples_when_full: !self.quirks, ..Nature::PLAIN }
     }
 }
 
@@ -139,7 +130,7 @@ mod tests {
         choose(&mut canary(true), &mut ports, &mut random);
         ports.notes.sort();
         assert_eq!(ports.notes, [0, 1]);
-        assert_eq!([canary(false).samples_when_full(), canary(true).samples_when_full()], [true, false]);
+        assert_eq!([false, true].map(|quirks| canary(quirks).nature().samples_when_full), [true, false]);
     }
 
     #[test]

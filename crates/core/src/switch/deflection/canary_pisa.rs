@@ -12,6 +12,7 @@
 //!
 //! Invariant: a pass touches each register once, and fits the stages of a Tofino pipe.
 
+use super::{Deflects, Nature};
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
@@ -30,11 +31,14 @@ crate::params! {
     /// Canary on a chip.
     pub struct CanaryPisaParams {
         /// k: the share of the buffer within which every rank is forwarded. Source: 0.9, as Canary's simulations.
+        #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Bytes of a buffer cell. Source: 80, Tofino.
+        #[within(1..)]
         pub cell: Bytes = Bytes(80),
         /// Cells that a port's queue may hold; times the cell's bytes this should be `switch.buffer.size`. Source: 1024,
         /// the P4 program.
+        #[within(1..)]
         pub cells: u32 = 1024,
     }
 }
@@ -99,8 +103,10 @@ impl CanaryPisa {
             cells: u64::from(params.cells),
         }
     }
+}
 
-    pub(super) fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool {
+impl Deflects for CanaryPisa {
+    fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool {
         self.passes += 1;
         let tail = self.tail.value;
         self.tail.access(self.passes, Some(if tail + 1 == WINDOW as u32 { 0 } else { tail + 1 }));
@@ -114,7 +120,7 @@ impl CanaryPisa {
         length == self.cells || below * self.weight > self.cells - length
     }
 
-    pub(super) fn choose(
+    fn choose(
         &mut self,
         _: u16,
         candidates: &[u16],
@@ -128,17 +134,8 @@ impl CanaryPisa {
         }
     }
 
-    pub(super) fn diverts(&self) -> bool {
-        true
-    }
-    pub(super) fn displaces(&self) -> bool {
-        false
-    }
-    pub(super) fn marks(&self) -> bool {
-        false
-    }
-    pub(super) fn samples_when_full(&self) -> bool {
-        true
+    fn nature(&self) -> Nature {
+        Nature { diverts: true, ..Nature::PLAIN }
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Invariant: with the filter on, a packet is dropped only where every port to a switch is full.
 
-use super::{Draw, only_chooses};
+use super::{Deflects, Draw};
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::About;
@@ -38,7 +38,10 @@ impl Dibs {
     pub(super) fn new(params: &DibsParams) -> Dibs {
         Dibs { filter: params.filter }
     }
-    pub(super) fn choose(
+}
+
+impl Deflects for Dibs {
+    fn choose(
         &mut self,
         _: u16,
         candidates: &[u16],
@@ -55,7 +58,6 @@ impl Dibs {
         }
         None
     }
-    only_chooses!();
 }
 
 #[cfg(test)]

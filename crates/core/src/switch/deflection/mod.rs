@@ -32,16 +32,10 @@ crate::registry! {
     params: DeflectionParams, policy: Deflection {
         /// Another port of `candidates` for a packet that `refused` would not take, or `None` to drop it.
         fn choose(&mut self, refused: u16, candidates: &[u16], packet: &Packet, ports: &mut dyn PortView, random: &mut Stream) -> Option<u16>;
-        /// Whether the packet must go elsewhere before its queue is asked; see `diverts`.
+        /// Whether the packet must go elsewhere before its queue is asked; only where [`Nature::diverts`].
         fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool;
-        /// Whether `divert` may say yes.
-        fn diverts(&self) -> bool;
-        /// Whether a packet may take the place of less important ones in its queue, which go elsewhere instead.
-        fn displaces(&self) -> bool;
-        /// Whether deflected packets get CE.
-        fn marks(&self) -> bool;
-        /// Whether a packet that finds its queue full counts as an arrival in the queue's admission.
-        fn samples_when_full(&self) -> bool;
+        /// What the switch must know of it beside where packets go.
+        fn nature(&self) -> Nature;
     };
     "none" => None { UndeflectedParams, Undeflected; none::ABOUT },
     "dibs" => Dibs { DibsParams, Dibs; dibs::ABOUT },
@@ -67,27 +61,41 @@ const BREAKS: &[PathProperty] = &[
     PathProperty::ControlNeverWaits,
 ];
 
-/// Gives a policy the answers of one that only names a port.
-macro_rules! only_chooses {
-    () => {
-        pub(super) fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
-            false
-        }
-        pub(super) fn diverts(&self) -> bool {
-            false
-        }
-        pub(super) fn displaces(&self) -> bool {
-            false
-        }
-        pub(super) fn marks(&self) -> bool {
-            false
-        }
-        pub(super) fn samples_when_full(&self) -> bool {
-            true
-        }
-    };
+/// What a switch must know of a deflection beside where packets go. It does not change: a switch reads it once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// `divert` may send a packet elsewhere before its queue is asked.
+    pub diverts: bool,
+    /// A packet may take the place of less important ones in its queue, which go elsewhere instead.
+    pub displaces: bool,
+    /// Deflected packets get CE.
+    pub marks: bool,
+    /// A packet that finds its queue full counts as an arrival in the queue's admission.
+    pub samples_when_full: bool,
 }
-use only_chooses;
+
+impl Nature {
+    /// Of one that only names a port for what a queue has refused.
+    pub const PLAIN: Nature = Nature { diverts: false, displaces: false, marks: false, samples_when_full: true };
+}
+
+/// What a deflection answers; most only choose.
+trait Deflects {
+    fn choose(
+        &mut self,
+        refused: u16,
+        candidates: &[u16],
+        packet: &Packet,
+        ports: &mut dyn PortView,
+        random: &mut Stream,
+    ) -> Option<u16>;
+    fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
+        false
+    }
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
+    }
+}
 
 /// Draws indices of `0..n` without replacement, all equally likely, without memory of its own for up to 64 of them.
 #[derive(Clone, Copy, Debug)]

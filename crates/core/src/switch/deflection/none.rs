@@ -1,6 +1,6 @@
 //! No deflection: what a queue refuses is dropped.
 
-use super::only_chooses;
+use super::Deflects;
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::About;
@@ -27,16 +27,11 @@ impl Undeflected {
     pub(super) fn new(_: &UndeflectedParams) -> Undeflected {
         Undeflected
     }
+}
+
+impl Deflects for Undeflected {
     #[inline]
-    pub(super) fn choose(
-        &mut self,
-        _: u16,
-        _: &[u16],
-        _: &Packet,
-        _: &mut dyn PortView,
-        _: &mut Stream,
-    ) -> Option<u16> {
+    fn choose(&mut self, _: u16, _: &[u16], _: &Packet, _: &mut dyn PortView, _: &mut Stream) -> Option<u16> {
         None
     }
-    only_chooses!();
 }

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a packet is dropped only where every port to a switch is full.
 
-use super::only_chooses;
+use super::Deflects;
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::About;
@@ -31,7 +31,10 @@ impl Simple {
     pub(super) fn new(_: &SimpleParams) -> Simple {
         Simple
     }
-    pub(super) fn choose(
+}
+
+impl Deflects for Simple {
+    fn choose(
         &mut self,
         _: u16,
         candidates: &[u16],
@@ -45,7 +48,6 @@ impl Simple {
         let (before, from) = candidates.split_at(random.below(candidates.len() as u64) as usize);
         from.iter().chain(before).copied().find(|port| ports.has_room(*port, packet.size as u64))
     }
-    only_chooses!();
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! Invariant: candidates are drawn without looking at their room.
 
-use super::Draw;
+use super::{Deflects, Draw, Nature};
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
@@ -25,6 +25,7 @@ crate::params! {
     /// Vertigo.
     pub struct VertigoParams {
         /// Ports that are drawn for each packet that must go elsewhere, all different. Source: 2, Vertigo §4.
+        #[within(1..=64)]
         pub choices: u32 = 2,
     }
 }
@@ -39,7 +40,10 @@ impl Vertigo {
     pub(super) fn new(params: &VertigoParams) -> Vertigo {
         Vertigo { choices: params.choices.max(1) }
     }
-    pub(super) fn choose(
+}
+
+impl Deflects for Vertigo {
+    fn choose(
         &mut self,
         _: u16,
         candidates: &[u16],
@@ -55,19 +59,7 @@ impl Vertigo {
         }
         best.port.map(|(port, _)| port)
     }
-    pub(super) fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
-        false
-    }
-    pub(super) fn diverts(&self) -> bool {
-        false
-    }
-    pub(super) fn displaces(&self) -> bool {
-        true
-    }
-    pub(super) fn marks(&self) -> bool {
-        false
-    }
-    pub(super) fn samples_when_full(&self) -> bool {
-        true
+    fn nature(&self) -> Nature {
+        Nature { displaces: true, ..Nature::PLAIN }
     }
 }

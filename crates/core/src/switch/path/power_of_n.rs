@@ -26,9 +26,11 @@ crate::params! {
     /// Power of n choices.
     pub struct PowerOfNParams {
         /// Ports that are drawn for each packet, all different. Source: 2, Vertigo and Canary.
+        #[within(1..=64)]
         pub choices: u32 = 2,
         /// Whether the best port of the last choice is remembered and compared: 0 or 1. Source: 1 is DRILL's m; 0 is
         /// Vertigo's and Canary's.
+        #[within(0..=1)]
         pub memory: u32 = 0,
     }
 }

@@ -23,6 +23,7 @@ crate::params! {
     /// SP-PIFO.
     pub struct SpPifoParams {
         /// FIFOs of strict priority, 1 to 64. Source: 8, the paper's evaluation and what switches have.
+        #[within(1..=64)]
         pub queues: u32 = 8,
     }
 }

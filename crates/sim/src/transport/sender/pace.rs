@@ -1,6 +1,7 @@
 //! A window below one segment: when the next segment may leave. Only Swift has one.
 //!
 //! A connection that may have to wait is `Paced` where others are `Open`, so that their common path asks nothing of this.
+//! So is one that follows another transport than most of its run: the common path knows one only.
 //! While it waits it is `held`: it plans nothing, and its deadline is the time at which it may send; the retransmission
 //! timer, which cannot repair anything before then, is put off to that time at least.
 //!
@@ -8,13 +9,13 @@
 
 use super::{Phase, Sender};
 use crate::transport::congestion::Congestion;
-use crate::transport::{AckIn, Config, Control};
+use crate::transport::{AckIn, Config};
 use millpond_core::Time;
 
 impl Sender {
     /// The phase of a connection that is open and misses nothing.
     pub(super) fn calm(cfg: &Config) -> Phase {
-        if matches!(cfg.control, Control::Swift(_)) { Phase::Paced } else { Phase::Open }
+        if cfg.apart { Phase::Paced } else { Phase::Open }
     }
 
     /// Gives Swift the delay on an ACK of `bytes` more. Returns whether this is Swift, whose window follows nothing else.

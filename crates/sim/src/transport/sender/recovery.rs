@@ -11,6 +11,7 @@ use millpond_core::{Sack, Time};
 impl Sender {
     #[cold]
     pub(super) fn on_ack_else(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        let cfg = cfg.of(self.which);
         if matches!(self.phase, Phase::Closed | Phase::SynSent) || ack.ack > self.nxt {
             return;
         }
@@ -127,9 +128,13 @@ impl Sender {
     /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).
     #[cold]
     pub(super) fn expire(&mut self, now: Time, cfg: &Config) {
+        let cfg = cfg.of(self.which);
         self.let_go();
         if now < self.deadline {
             return; // only the pace's time has come
+        }
+        if self.probes > 0 && self.una == self.nxt {
+            return self.probe();
         }
         self.timeouts += 1;
         if matches!(self.phase, Phase::SynSent | Phase::Closed) {

@@ -1,0 +1,462 @@
+#!/usr/bin/env python3
+"""Measures bandwidth limiters on this machine's own kernel (world `live`): two network namespaces, a veth pair, RPCs.
+
+No limit, HTB and `millpond limit` are measured in turn, and that again and again, so that a slow minute of the machine
+touches all alike; medians are shown. The load has real-time priority (unless --ordinary), since on a busy machine a
+woken process otherwise waits milliseconds for the scheduler. The machine's other work is in the numbers all the same:
+what counts is the ratio within one run, and tails beyond p99 are the machine's as much as the limiter's. For tails, see
+vm.py.
+
+  flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
+  stall      CUBIC with and without the bounded bypass and the kick
+  far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
+  ingress    the receiver's cgroup is limited
+  cost       nanoseconds a packet of the program beside an empty one; throughput under a program that does not limit
+  datagrams  UDP beyond the limit: which errors the sender sees
+  many       100 cgroups at 5 Mb/s and 20 ms
+
+Needs root. What is missing is told and left out. Leaves nothing behind, also when it is interrupted.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import platform
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cases as table
+from hosts import Failed, Hosts, Missing, run
+from program import Counting, EmptyProgram, cost_between, programs_at
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OUT = ROOT / "target/bench"
+SECTIONS = ["flows", "stall", "far", "ingress", "cost", "datagrams", "many"]
+GBPS = 1_000_000_000
+# What `millpond limit` registers with `dctcp = true`.
+OWN_DCTCP = "mp_dctcp"
+
+
+def say(text):
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def available():
+    """The congestion controls that can be chosen now."""
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+
+
+class Limiter:
+    """`millpond limit`, by its command line."""
+
+    def __init__(self, program):
+        self.program = str(program)
+        self.there = False
+        if program.exists():
+            asked = subprocess.run([self.program, "limit", "--help"], capture_output=True, check=False)
+            self.there = asked.returncode == 0
+        if self.there and self._limits():
+            raise Missing("limits are in force on this machine: not touched (millpond limit show)")
+
+    def _limits(self):
+        shown = subprocess.run([self.program, "limit", "show", "--json"], capture_output=True, text=True, check=False)
+        try:
+            found = json.loads(shown.stdout)
+        except ValueError:
+            return []
+        return found.get("limits", []) if isinstance(found, dict) else found
+
+    @contextlib.contextmanager
+    def applied(self, toml, serve=False):
+        """The limits of a file, while the `with` lasts, with `serve` where that is needed; gives the time of `apply`."""
+        if not self.there:
+            raise Missing("this tree's millpond has no `limit`")
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(toml)
+            file.flush()
+            begun = time.monotonic()
+            server = None
+            try:
+                run(self.program, "limit", "apply", file.name)
+                seconds = time.monotonic() - begun
+                if serve:
+                    server = subprocess.Popen([self.program, "limit", "serve"], stdout=subprocess.DEVNULL)
+                yield seconds
+            finally:
+                if server:
+                    server.terminate()
+                    server.wait()
+                run(self.program, "limit", "remove", "--all", check=False)
+
+
+class Rig:
+    """The hosts and the limiter, and how one case is run on them."""
+
+    def __init__(self, hosts, limiter):
+        self.hosts = hosts
+        self.limiter = limiter
+
+    def with_congestion(self, case):
+        """The case with a congestion control that there is: millpond's own DCTCP where the kernel has none."""
+        there = available()
+        if case["cc"] == "dctcp" and "dctcp" not in there and table.uses_millpond(case):
+            return case | {"cc": OWN_DCTCP, "host": case["host"] | {"dctcp": True}}
+        if case["cc"] not in there:
+            raise Missing(f"this kernel has no {case['cc']} ({', '.join(there)})")
+        return case
+
+    @contextlib.contextmanager
+    def limited(self, case, cgroup):
+        """The case's limiter, while the `with` lasts."""
+        device = self.hosts.device(case["rtt_ms"])
+        if case["rtt_ms"]:
+            self.hosts.far(case["rtt_ms"])
+        try:
+            for command in table.tc_commands(case, device):
+                self.hosts.tc("a", command)
+            if table.uses_millpond(case):
+                with self.limiter.applied(table.limit_toml(case, {"rig": cgroup}), "kick" in case["host"]) as seconds:
+                    yield seconds
+            else:
+                yield 0.0
+        finally:
+            self.hosts.clear_queues()
+
+    def run(self, case, around=None, counted=False):
+        """One run of a case, inside of what `around` gives; `counted`, with what the programs at the cgroup cost."""
+        case = self.with_congestion(case)
+        cgroup = self.hosts.new_cgroup("load")
+        before = {"net.ipv4.tcp_ecn": 2} | table.sysctls(case)
+        for host in ("a", "b"):
+            for name, value in before.items():
+                self.hosts.sysctl(host, name, value)
+        with self.limited(case, cgroup), around or contextlib.nullcontext():
+            looked = programs_at(cgroup) if counted else {}
+            result = self.load(case, [cgroup])
+            if counted:
+                result["cost"] = cost_between(looked, programs_at(cgroup))
+        return result
+
+    def load(self, case, cgroups):
+        """The load alone."""
+        ingress = case["direction"] == "ingress"
+        joins = [word for path in cgroups for word in ("--cgroup", path)]
+        to = self.hosts.receiver(case["rtt_ms"])
+        server = self.hosts.start(
+            "b", self.hosts.rpc, "server", to, "--once", "--cc", case["cc"], *(joins if ingress else [])
+        )
+        try:
+            printed = self.hosts.inside(
+                "a", self.hosts.rpc, "client", to, "--flows", case["flows"], "--cc", case["cc"], "--json",
+                "--duration", f"{case['duration_s']}s", "--warm-up", f"{case['warm_up_s']}s", *([] if ingress else joins),
+                timeout=case["duration_s"] + case["warm_up_s"] + 30,
+            )  # fmt: skip
+        finally:
+            self.hosts.end(server)
+        return json.loads(printed)
+
+
+def median(values):
+    """The median of those that are there; none if half of them are missing."""
+    there = [v for v in values if v is not None]
+    return statistics.median(there) if 2 * len(there) > len(values) else None
+
+
+def medians(runs):
+    """Runs of one case as one: each number's median, except the peak, whose maximum counts."""
+    result = {k: median([r[k] for r in runs]) for k in ("mbps", "srtt_us", "retransmissions")}
+    peaks = [r["max_second_mbps"] for r in runs if r["max_second_mbps"] is not None]
+    result["max_second_mbps"] = max(peaks, default=None)
+    numbers = ("mbps", "count", "p50_ms", "p99_ms", "p999_ms", "max_ms", "srtt_us", "retransmissions")
+    result["classes"] = [
+        {k: group[0][k] for k in ("size", "flows")} | {k: median([c[k] for c in group]) for k in numbers}
+        for group in zip(*(r["classes"] for r in runs), strict=True)
+    ]
+    result["ecn"] = all(r["ecn"] for r in runs)
+    costs = [r["cost"] for r in runs if r.get("cost")]
+    if costs:
+        result["cost"] = {n: median([c[n]["ns"] for c in costs if n in c]) for n in costs[0]}
+    return result
+
+
+def interleaved(rig, cases, repetitions, around=None, counted=False):
+    """Every case, in turn, several times; results in the order of the cases. What cannot run is skipped once and for all."""
+    runs = {case["name"]: [] for case in cases}
+    left_out = {}
+    for number in range(repetitions):
+        for case in cases:
+            name = case["name"]
+            if name in left_out:
+                continue
+            say(f"limit: {number + 1}/{repetitions} {name}")
+            try:
+                runs[name].append(rig.run(case, around(case) if around else None, counted))
+            except Missing as problem:
+                left_out[name] = {"skipped": f"skipped: {problem}"}
+            except Failed as problem:
+                left_out[name] = {"failed": f"failed: {problem}"}
+    results = []
+    for case in cases:
+        name = case["name"]
+        result = left_out.get(name) or medians(runs[name]) | {"runs": runs[name]}
+        results.append({"name": name, "case": case} | result)
+    return results
+
+
+def show(title, results):
+    """Prints a table, and how many cases were left out for which reason."""
+    print(f"\n{title}")
+    left_out = collections.Counter(r["skipped"] for r in results if "skipped" in r)
+    if len(results) > left_out.total():
+        print(table.HEADER)
+    for result in results:
+        if "skipped" not in result:
+            print(table.row(result["name"], result))
+    for reason, count in left_out.items():
+        print(f"{count} cases {reason}")
+    for line in table.above(results):
+        print(line)
+    sys.stdout.flush()
+
+
+def limiters(rate, **keys):
+    """The schemes that are compared, for each flow set."""
+    schemes = [
+        {"limiter": "none"},
+        {"limiter": "htb"},
+        {"limiter": "millpond"},
+        {"limiter": "millpond", "ecn": True},
+        {"limiter": "millpond", "cc": "dctcp"},
+    ]
+    return [table.complete(s | {"rate": rate, "flows": f} | keys) for f in table.FLOW_SETS for s in schemes]
+
+
+def section_flows(rig, args):
+    """Flow sets at 1 and 5 Gb/s."""
+    keys = {"duration_s": args.duration}
+    results = interleaved(rig, limiters(GBPS, **keys), args.repetitions)
+    show("1 Gb/s, round-trip time of the veth pair", results)
+    free = next((r for r in results if r["case"]["limiter"] == "none" and "mbps" in r), None)
+    if free and free["mbps"] > 6500:
+        fast = interleaved(rig, limiters(5 * GBPS, **keys), args.repetitions)
+        show("5 Gb/s, round-trip time of the veth pair", fast)
+        return results + fast
+    print("5 Gb/s: skipped, this machine carries less than 6.5 Gb/s without a limit")
+    return results
+
+
+def section_stall(rig, args):
+    """The stall of 200 ms: nothing in flight, the next packet dropped, and only a timer resumes."""
+    remedies = {
+        "neither": ({"bypass": 0.0}, {}),
+        "kick": ({"bypass": 0.0}, {"kick": "20ms"}),
+        "bypass": ({}, {}),
+        "both": ({}, {"kick": "20ms"}),
+    }
+    chosen = [
+        table.complete(
+            {"limiter": "millpond", "flows": f, "limit": limit, "host": host, "duration_s": args.duration}
+            | {"name": f"millpond cubic {f.replace(',', '+')} {name}"}
+        )
+        for f in (table.FLOW_SETS[0], table.FLOW_SETS[3])
+        for name, (limit, host) in remedies.items()
+    ]
+    results = interleaved(rig, chosen, args.repetitions)
+    show("1 Gb/s, CUBIC without ECN: the bounded bypass and the kick of 20 ms", results)
+    return results
+
+
+def section_far(rig, args):
+    """10 ms."""
+    keys = {"duration_s": max(args.duration, 4), "warm_up_s": 1.5, "rtt_ms": 10}
+    chosen = [c for c in limiters(GBPS, **keys) if c["flows"] in (table.FLOW_SETS[0], table.FLOW_SETS[3])]
+    results = interleaved(rig, chosen, args.repetitions)
+    rig.hosts.near()
+    show("1 Gb/s, 10 ms by the delay line", results)
+    return results
+
+
+def section_ingress(rig, args):
+    """The receiver's cgroup."""
+    keys = {"duration_s": args.duration, "limiter": "millpond", "direction": "ingress"}
+    chosen = [table.complete(keys | {"cc": cc, "flows": f}) for cc in ("cubic", "dctcp") for f in table.FLOW_SETS]
+    results = interleaved(rig, chosen, args.repetitions)
+    show("1 Gb/s at the receiver", results)
+    return results
+
+
+def section_cost(rig, args):
+    """Nanoseconds a packet, and throughput under a program that does not limit."""
+    keys = {"duration_s": args.duration, "flows": "4x1MB"}
+    plain = table.complete(keys | {"name": "no program"})
+    empty = table.complete(keys | {"name": "empty program"})
+    wide = table.complete(keys | {"name": "millpond, 100 Gb/s", "limiter": "millpond", "rate": 100 * GBPS})
+    tight = table.complete(keys | {"name": "millpond, 1 Gb/s", "limiter": "millpond"})
+    four = table.complete(keys | {"name": "millpond, 1 Gb/s, 4 scopes", "limiter": "millpond", "scopes": 3})
+
+    def around(case):
+        own = case["name"] == empty["name"]
+        return EmptyProgram(rig.hosts.new_cgroup("load")) if own else contextlib.nullcontext()
+
+    costs = []
+    if not Path("/proc/sys/kernel/bpf_stats_enabled").exists() or not has("bpftool"):
+        print("\ncost a packet: skipped, bpftool or the kernel's bpf statistics are missing")
+    else:
+        with Counting():
+            costs = interleaved(rig, [empty, wide, tight, four], args.repetitions, around, counted=True)
+    # At ordinary priority: at full speed the kernel's own threads must get their turn.
+    ordinary, rig.hosts.ordinary, rig.hosts.pinned = rig.hosts.ordinary, True, True
+    brief = [case | {"duration_s": 1} for case in (plain, empty, wide)]
+    results = interleaved(rig, brief, 4 * args.repetitions, around)
+    rig.hosts.ordinary, rig.hosts.pinned = ordinary, False
+    print("\nCost a run of the program (the kernel's own count; what counting costs is in all alike)")
+    for result in costs:
+        shown = result.get("skipped") or result.get("failed")
+        shown = shown or ", ".join(f"{name} {cell_ns(ns)} ns" for name, ns in result.get("cost", {}).items())
+        print(f"  {result['name']:26} {shown}"[:100])
+    show("Without a limit: no program, an empty one, one that limits to 100 Gb/s", results)
+    for result in results[1:]:
+        if "runs" in result:
+            result["ratios"] = [run["mbps"] / free["mbps"] for run, free in zip(result["runs"], results[0]["runs"])]
+            best = max(r["mbps"] for r in result["runs"]) / max(r["mbps"] for r in results[0]["runs"])
+            paired = 100 * statistics.median(result["ratios"])
+            print(f"{result['name']}: {paired:.1f} % of the throughput without (median of pairs); best runs {100 * best:.1f} %")
+    return [c | {"counted": True} for c in costs] + results
+
+
+def cell_ns(value):
+    """Whole nanoseconds."""
+    return "–" if value is None else f"{value:.0f}"
+
+
+def section_datagrams(rig, args):
+    """UDP beyond the limit."""
+    rate = GBPS // 2
+    results = []
+    print("\nDatagrams, 1.5 Gb/s offered to a limit of 0.5 Gb/s")
+    for limiter in ("none", "htb", "millpond"):
+        case = table.complete({"limiter": limiter, "rate": rate, "name": f"udp {limiter}"})
+        cgroup = rig.hosts.new_cgroup("load")
+        try:
+            with rig.limited(case, cgroup):
+                to = rig.hosts.receiver(0)
+                sink = rig.hosts.start("b", rig.hosts.rpc, "udp-sink", to, stdout=subprocess.PIPE, text=True)
+                time.sleep(0.2)
+                sent = json.loads(
+                    rig.hosts.inside(
+                        "a", rig.hosts.rpc, "udp-send", to, "--rate", "1.5Gbps", "--size", "1200B",
+                        "--duration", f"{args.duration}s", "--cgroup", cgroup,
+                    )
+                )  # fmt: skip
+                got = json.loads(sink.communicate(timeout=20)[0])
+                rig.hosts.end(sink)
+        except (Missing, Failed) as problem:
+            print(f"  {limiter:10} skipped: {problem}"[:100])
+            continue
+        results.append({"name": case["name"], "case": case, "sent": sent, "received": got})
+        print(
+            f"  {limiter:10} offered {sent['offered_mbps']:7.1f} Mb/s, errors to the sender: {sent['errors'] or 'none'},"
+            f" received {got['mbps'] or 0:7.1f} Mb/s"
+        )
+    return results
+
+
+def section_many(rig, args):
+    """100 cgroups."""
+    count, rate = 100, 5_000_000
+    cgroups = [rig.hosts.new_cgroup(f"many{i}") for i in range(count)]
+    keys = {"name": "100 cgroups", "flows": f"{count}x100KB", "rtt_ms": 20, "rate": rate, "warm_up_s": 3}
+    case = table.complete(keys | {"duration_s": max(args.duration, 5)})
+    limits = table.limit_toml(case, {f"rig-{i}": path for i, path in enumerate(cgroups)})
+    print("\n100 cgroups at 5 Mb/s, 20 ms by the delay line, one flow of 100 KB requests in each")
+    try:
+        rig.hosts.far(case["rtt_ms"])
+        with rig.limiter.applied(limits) as seconds:
+            result = rig.load(case, cgroups)
+    except (Missing, Failed) as problem:
+        print(f"  skipped: {problem}"[:100])
+        return []
+    finally:
+        rig.hosts.near()
+    rates = sorted(flow["mbps"] for flow in result["flows"])
+    print(
+        f"  apply took {seconds:.2f} s; Mb/s of a cgroup: least {rates[0]:.2f}, median {statistics.median(rates):.2f},"
+        f" most {rates[-1]:.2f} ({100 * (rates[-1] * 1e6 / rate - 1):+.1f} %)\n  most of any cgroup in any one second:"
+        f" {max(flow['max_second_mbps'] or 0 for flow in result['flows']):.2f}"
+    )
+    return [{"name": case["name"], "case": case, "apply_seconds": seconds, "result": result}]
+
+
+def has(program):
+    """Whether a program is installed."""
+    return any((Path(folder) / program).exists() for folder in [*os.get_exec_path(), "/usr/sbin", "/sbin"])
+
+
+def conditions():
+    """What the numbers depend on besides the code."""
+    processor = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
+    return {
+        "world": "live",
+        "kernel": platform.release(),
+        "processor": processor.group(1) if processor else platform.machine(),
+        "processors": os.cpu_count(),
+        "load_average": os.getloadavg(),
+    }
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=SECTIONS, help="these sections only; may be repeated")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
+    parser.add_argument("--ordinary", action="store_true", help="the load at ordinary priority: on a machine of its own")
+    parser.add_argument("--json", help="write the results there as well")
+    parser.add_argument("--rpc", type=Path, default=ROOT / "target/release/millpond-rpc")
+    parser.add_argument("--millpond", type=Path, default=ROOT / "target/release/millpond")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    # So that what was made is taken away when this process is asked to end, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    results = conditions() | {"sections": {}}
+    try:
+        if not args.rpc.exists():
+            raise Missing(f"{args.rpc} is not built (cargo build --release -p millpond-rpc)")
+        with Hosts(args.rpc, args.ordinary) as hosts:
+            rig = Rig(hosts, Limiter(args.millpond))
+            if not rig.limiter.there:
+                say("limit: this tree's millpond has no `limit`: its cases are skipped")
+            print(
+                f"world live: kernel {results['kernel']}, {results['processors']} processors, load average"
+                f" {results['load_average'][0]:.1f}; medians of {args.repetitions} interleaved runs"
+            )
+            for name in args.only or SECTIONS:
+                results["sections"][name] = globals()[f"section_{name}"](rig, args)
+    except Missing as problem:
+        say(f"limit: {problem}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print("\n" + table.LEGEND)
+    OUT.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, indent=1) + "\n"
+    (OUT / "limit.json").write_text(text)
+    if args.json:
+        Path(args.json).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,452 @@
+//! Limits: which hosts hold which of their traffic to which bandwidth (`[[limit]]`).
+//!
+//! A limit without hosts is a scope: it has a virtual queue on each host where another limit names it, and all that name it
+//! there share that queue. Every host has its own virtual queue, since no two machines share one.
+//!
+//! Follows NRM (Linux Plumbers Conference 2018) for `nrm`, and Linux's `tc-htb` for `htb`, its comparator; what they decide
+//! is `core::limit`.
+//!
+//! Invariant: a plan's limits name only hosts, classes of traffic and scopes that exist.
+
+use crate::error::{Problem, Report, nearest};
+use crate::settings::Settings;
+use crate::topology::Topology;
+use millpond_core::limit::{Direction, Form, LimitParams, RATES, Settings as Integers, flags};
+use millpond_core::params::{Field, Value, ValueError};
+use millpond_core::registry::{About, PathProperty};
+use millpond_core::{Bytes, Rate, choice, params, registry};
+
+choice! {
+    /// What a limit on arriving packets does.
+    pub enum IngressMode {
+        /// Marks, and drops what is too far behind.
+        Enforce = "enforce",
+        /// Only marks, so that a burst is taken in by the switches' buffers.
+        MarkOnly = "mark-only",
+    }
+}
+
+/// Hosts: all, or ranges of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostSet {
+    /// Every host.
+    All,
+    /// From the first to the last of each pair.
+    Ranges(Vec<(u32, u32)>),
+}
+
+impl Field for HostSet {
+    const FORM: millpond_core::params::Form = millpond_core::params::Form::List;
+    fn to_value(&self) -> Value {
+        match self {
+            HostSet::All => Value::Text("all".into()),
+            HostSet::Ranges(list) => Value::List(
+                list.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}..{b}") }).collect(),
+            ),
+        }
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        let number = |text: &str| text.trim().strip_prefix("host").unwrap_or(text.trim()).parse::<u32>().ok();
+        let range = |text: &str| match text.split_once("..") {
+            Some((a, b)) => Some((number(a)?, number(b)?)),
+            None => number(text).map(|host| (host, host)),
+        };
+        let list: Option<Vec<(u32, u32)>> = match value {
+            Value::Text(t) if t == "all" => return Ok(HostSet::All),
+            Value::Int(host) => u32::try_from(*host).ok().map(|host| vec![(host, host)]),
+            Value::Text(t) => t.split(',').map(range).collect(),
+            Value::List(list) => list.iter().map(|t| range(t)).collect(),
+            _ => None,
+        };
+        let message =
+            "expected \"all\", the number of a host, or hosts and ranges such as [\"0..7\", \"9\"] (both ends count)";
+        list.map(HostSet::Ranges).ok_or_else(|| ValueError(message.into()))
+    }
+}
+
+params! {
+    /// What every limit has, beside its kind.
+    pub struct LimitCommon {
+        /// What it is called, in the results and where other limits name it as a scope. Off means the name of its kind.
+        pub name: Option<String> = None,
+        /// The hosts that have it, each with a virtual queue of its own: "all", a number, or ranges such as "0..7" (both ends
+        /// count). Off: none by itself, only where other limits name it as a scope.
+        pub hosts: Option<HostSet> = None,
+        /// The traffics (or classes of a list of flows) that belong to it; empty means all that its hosts send or receive.
+        pub traffic: Vec<String> = Vec::new(),
+        /// Which packets it sees: those that leave, those that arrive, or both, each with a virtual queue of its own.
+        pub direction: Direction = Direction::Egress,
+        /// On arriving packets: enforce marks and drops, mark-only never drops.
+        pub ingress_mode: IngressMode = IngressMode::Enforce,
+        /// Further limits that its packets are charged to; of all of them the most congested decides.
+        pub scopes: Vec<String> = Vec::new(),
+    }
+}
+
+params! {
+    /// HTB with one class and a queue behind it.
+    pub struct HtbParams {
+        /// The class's rate and ceiling.
+        pub rate: Rate = Rate(1_000_000_000),
+        /// What may be sent at once after an idle time (burst and cburst). Off: 1600 bytes and what the rate carries in a
+        /// tick of the clock. Source: tc's own calculation, with a tick of 1 ns.
+        pub burst: Option<Bytes> = None,
+        /// Segments that may wait in the class; what comes then is refused as by any full qdisc. Source: pfifo with Linux's
+        /// transmit queue length of 1000.
+        pub queue: u32 = 1000,
+        /// Bytes below IP that each packet is charged. Source: Linux charges the Ethernet header of each packet that a
+        /// super-segment is cut into.
+        pub framing: Bytes = Bytes(14),
+    }
+}
+
+const NRM: About = About {
+    summary: "a virtual queue turns how far its traffic is behind into marks, window reductions and drops; nothing waits",
+    source: "NRM, Linux Plumbers Conference 2018; Linux samples/bpf/hbm*",
+    needs: &[PathProperty::LossIsSignal],
+    breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission],
+    restores: &[],
+};
+/// An NRM limit on what leaves: a drop is a local failure to send, and nothing that was accepted is lost.
+pub(crate) const EGRESS: About = About { breaks: &[PathProperty::ImportantSurvives], ..NRM };
+/// An NRM limit on what arrives.
+pub(crate) const INGRESS: About =
+    About { breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission], ..NRM };
+/// The same where it never drops.
+pub(crate) const MARKS: About = About { breaks: &[], ..NRM };
+const HTB: About = About {
+    summary: "a token bucket with a queue before the NIC: segments wait for their rate",
+    source: "Linux tc-htb(8), one class",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
+
+registry! {
+    /// Which limiter, with its parameters.
+    place: "limit", question: "may this segment leave (or this packet arrive) now?", default: Nrm,
+    params: LimitKind;
+    "nrm" => Nrm { LimitParams; NRM },
+    "htb" => Htb { HtbParams; HTB },
+}
+
+/// One `[[limit]]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitSettings {
+    /// What all kinds have.
+    pub common: LimitCommon,
+    /// The kind with its keys.
+    pub kind: LimitKind,
+}
+
+/// The name of a limit: its own, or its kind's.
+pub(crate) fn name_of(limit: &LimitSettings) -> String {
+    use millpond_core::registry::Choice;
+    limit.common.name.clone().unwrap_or_else(|| limit.kind.kind().to_string())
+}
+
+/// One limit of a plan.
+#[derive(Clone, Debug)]
+pub struct LimitPlan {
+    /// What it is called.
+    pub name: String,
+    /// What it decides with.
+    pub kind: LimitKind,
+    /// The hosts that have it by themselves, in ascending order.
+    pub hosts: Vec<u32>,
+    /// The classes of traffic that belong to it; `None`: all.
+    pub classes: Option<Vec<u16>>,
+    /// Whether it sees what leaves.
+    pub egress: bool,
+    /// Whether it sees what arrives.
+    pub ingress: bool,
+    /// On what arrives it only marks.
+    pub ingress_marks_only: bool,
+    /// Itself and the limits that its packets are charged to as well: indices in the plan's list, itself first.
+    pub scopes: Vec<u16>,
+}
+
+impl LimitPlan {
+    /// The rate.
+    pub fn rate(&self) -> Rate {
+        match &self.kind {
+            LimitKind::Nrm(p) => p.rate,
+            LimitKind::Htb(p) => p.rate,
+        }
+    }
+
+    /// Its integers for one direction.
+    pub fn integers(&self, ingress: bool) -> Integers {
+        match &self.kind {
+            LimitKind::Nrm(p) => {
+                let mut integers = p.settings();
+                if ingress && self.ingress_marks_only {
+                    integers.flags |= flags::MARK_ONLY;
+                }
+                integers
+            }
+            LimitKind::Htb(p) => htb(p),
+        }
+    }
+}
+
+/// A class of HTB as a virtual queue in the form of departure times: its tokens are what that may save up, and it never
+/// drops by itself.
+fn htb(p: &HtbParams) -> Integers {
+    let tick = p.rate.bps() / 8_000_000_000;
+    let burst = p.burst.unwrap_or(Bytes(1600 + tick));
+    let largest = Some(Bytes(1 << 39));
+    LimitParams {
+        rate: p.rate,
+        burst: Some(burst),
+        form: Form::Edt,
+        mark: largest,
+        drop: largest,
+        ..LimitParams::default()
+    }
+    .settings()
+}
+
+/// More virtual queues than this for one packet are taken for a slip of the pen.
+const SCOPES_MAX: usize = 8;
+
+/// The plan of all limits. `classes` are the names of the plan's classes of traffic.
+pub(crate) fn limits(s: &Settings, topology: &Topology, classes: &[String], report: &mut Report) -> Vec<LimitPlan> {
+    let names: Vec<String> = s.limits.iter().map(name_of).collect();
+    let mut plans = Vec::new();
+    for (i, limit) in s.limits.iter().enumerate() {
+        let check = Check { s, report, name: &names[i] };
+        plans.push(check.plan(limit, i, topology, classes, &names));
+    }
+    // A scope's own scopes are charged, too.
+    let direct: Vec<Vec<u16>> = plans.iter().map(|p: &LimitPlan| p.scopes.clone()).collect();
+    for (i, plan) in plans.iter_mut().enumerate() {
+        let mut all = vec![i as u16];
+        let mut next = 0;
+        while let Some(&scope) = all.get(next) {
+            all.extend(direct[scope as usize].iter().copied().filter(|s| !all.contains(s)).collect::<Vec<_>>());
+            next += 1;
+        }
+        if all.len() > SCOPES_MAX {
+            let message = format!("{} limits are charged for each packet; {SCOPES_MAX} is the most", all.len());
+            report.value(s.place(&format!("limit.{}.scopes", plan.name)), "limit.scopes", message);
+        }
+        plan.scopes = all;
+    }
+    for (i, plan) in plans.iter().enumerate().filter(|(_, p)| p.hosts.is_empty()) {
+        if !plans.iter().any(|p| !p.hosts.is_empty() && p.scopes.contains(&(i as u16))) {
+            report.warnings.push(format!("limit {:?} has no hosts, and no limit that has any names it", plan.name));
+        }
+    }
+    plans
+}
+
+struct Check<'a> {
+    s: &'a Settings,
+    report: &'a mut Report,
+    name: &'a str,
+}
+
+impl Check<'_> {
+    fn wrong(&mut self, key: &str, message: String) {
+        let path = format!("limit.{}.{key}", self.name);
+        self.report.value(self.s.place(&path), &path, message);
+    }
+
+    fn unknown(&mut self, key: &str, what: &str, name: &str, known: &[String]) {
+        let help = match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "there is none".into(),
+            None => format!("there are {}", known.join(", ")),
+        };
+        let at = self.s.place(&format!("limit.{}.{key}", self.name));
+        self.report.help(at, Problem::Unknown { what: what.into(), name: name.into() }, help);
+    }
+
+    fn plan(
+        mut self,
+        limit: &LimitSettings,
+        index: usize,
+        topology: &Topology,
+        classes: &[String],
+        names: &[String],
+    ) -> LimitPlan {
+        let common = &limit.common;
+        if self.name.trim().is_empty() {
+            self.wrong("name", "expected a name".into());
+        }
+        if names[..index].contains(&names[index]) {
+            self.wrong("name", format!("two limits are called {:?}; give each its own name", self.name));
+        }
+        let egress = common.direction != Direction::Ingress;
+        let ingress = common.direction != Direction::Egress;
+        match &limit.kind {
+            LimitKind::Nrm(p) => self.nrm(p, ingress),
+            LimitKind::Htb(p) => self.htb(p, common),
+        }
+        if common.ingress_mode == IngressMode::MarkOnly && !ingress {
+            self.wrong("ingress-mode", "has no effect on what leaves; set direction to \"ingress\" or \"both\"".into());
+        }
+        let classes_here = (!common.traffic.is_empty()).then(|| {
+            let mut list = Vec::new();
+            for name in &common.traffic {
+                match classes.iter().position(|c| c == name) {
+                    Some(class) => list.push(class as u16),
+                    None => self.unknown("traffic", "traffic", name, classes),
+                }
+            }
+            list
+        });
+        let mut scopes = Vec::new();
+        for name in &common.scopes {
+            match names.iter().position(|n| n == name) {
+                Some(scope) if matches!(self.s.limits[scope].kind, LimitKind::Htb(_)) => {
+                    self.wrong("scopes", format!("{name:?} is of kind \"htb\", which is no scope"));
+                }
+                Some(scope) => scopes.push(scope as u16),
+                None => self.unknown("scopes", "limit", name, names),
+            }
+        }
+        LimitPlan {
+            name: self.name.to_string(),
+            kind: limit.kind.clone(),
+            hosts: self.hosts(common.hosts.as_ref(), topology.hosts),
+            classes: classes_here,
+            egress,
+            ingress,
+            ingress_marks_only: common.ingress_mode == IngressMode::MarkOnly,
+            scopes,
+        }
+    }
+
+    fn hosts(&mut self, set: Option<&HostSet>, hosts: u32) -> Vec<u32> {
+        let ranges = match set {
+            None => return Vec::new(),
+            Some(HostSet::All) => return (0..hosts).collect(),
+            Some(HostSet::Ranges(ranges)) => ranges,
+        };
+        for (from, to) in ranges {
+            if to < from {
+                self.wrong("hosts", format!("{from}..{to} runs backwards"));
+            } else if *to >= hosts {
+                self.wrong("hosts", format!("{to} is no host; there are {hosts}, from 0"));
+            }
+        }
+        (0..hosts).filter(|host| ranges.iter().any(|(from, to)| (from..=to).contains(&host))).collect()
+    }
+
+    fn rate(&mut self, rate: Rate) {
+        if !RATES.contains(&rate.bps()) {
+            let (least, most) = (Rate(*RATES.start()), Rate(*RATES.end()));
+            self.wrong("rate", format!("{rate} is no rate of a limit; {least} to {most} are"));
+        }
+    }
+
+    fn nrm(&mut self, p: &LimitParams, ingress: bool) {
+        self.rate(p.rate);
+        if p.form == Form::Edt && ingress {
+            self.wrong("form", "\"edt\" delays what leaves; what arrives cannot be delayed".into());
+        }
+        if !(p.bypass >= 0.0 && p.bypass <= millpond_core::limit::FLOOR as f64) {
+            self.wrong("bypass", format!("{} is no multiple; 0 to {} are", p.bypass, millpond_core::limit::FLOOR));
+        }
+        let integers = p.settings();
+        if integers.mark >= integers.drop_large {
+            let key = if p.drop.is_some() { "drop" } else { "mark" };
+            self.wrong(key, "mark must be below drop by more than the reserve".into());
+        }
+        let segment = self.s.host.segment_offload.map_or(0, Bytes::get);
+        if p.drop.is_some_and(|drop| drop.get() < 3 * segment) {
+            let text = format!(
+                "limit {:?}: a drop threshold below three super-segments ({} bytes) lets one of them cross from mark to drop",
+                self.name,
+                3 * segment
+            );
+            self.report.warnings.push(text);
+        }
+    }
+
+    fn htb(&mut self, p: &HtbParams, common: &LimitCommon) {
+        self.rate(p.rate);
+        if common.direction != Direction::Egress {
+            self.wrong("direction", "htb is a qdisc: it sees only what leaves".into());
+        }
+        if !common.scopes.is_empty() {
+            self.wrong("scopes", "htb has no scopes here: one class, one rate".into());
+        }
+        if common.hosts.is_none() {
+            self.wrong("hosts", "htb needs hosts: it is no scope".into());
+        }
+        if p.queue == 0 {
+            self.wrong("queue", "must be at least 1".into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    fn plan(limits: &str) -> Result<crate::plan::Plan, String> {
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nname = \"bulk\"\n\
+             kind = \"permutation\"\n[[traffic]]\nname = \"small\"\nkind = \"permutation\"\nsize = 100\n{limits}"
+        );
+        let scenario = Scenario::parse("test", &text).map_err(|e| e.to_string())?;
+        scenario.plan(None, &[], None).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn hosts_classes_and_scopes_are_found() {
+        let p = plan(
+            "[[limit]]\nname = \"batch\"\nhosts = [\"0..1\", \"3\"]\ntraffic = [\"bulk\"]\nscopes = [\"uplink\"]\nrate = \"1Gbps\"\n\
+             [[limit]]\nname = \"uplink\"\nrate = \"5Gbps\"\ndirection = \"both\"\nscopes = [\"rack\"]\n\
+             [[limit]]\nname = \"rack\"\nrate = \"9Gbps\"\n",
+        )
+        .unwrap();
+        assert_eq!(p.limits[0].hosts, [0, 1, 3]);
+        assert_eq!((p.limits[0].classes.clone(), p.limits[0].scopes.clone()), (Some(vec![0]), vec![0, 1, 2]));
+        assert!(p.limits[1].hosts.is_empty() && p.limits[1].ingress && p.limits[1].egress);
+        assert_eq!(p.warnings, Vec::<String>::new());
+        let again = Scenario::parse("again", &p.resolved).unwrap().plan(None, &[], None).unwrap();
+        assert_eq!(again.resolved, p.resolved);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_is_near() {
+        let says = |limit: &str, what: &[&str]| {
+            let found = plan(&format!("[[limit]]\nname = \"a\"\n{limit}\n")).unwrap_err();
+            what.iter().for_each(|w| assert!(found.contains(w), "{w:?} not in {found}"));
+        };
+        says("hosts = \"0..9\"", &["9 is no host", "limit.a.hosts"]);
+        says("hosts = \"3..1\"", &["backwards"]);
+        says("hosts = \"one\"", &["ranges such as"]);
+        says("hosts = 0\ntraffic = [\"bukl\"]", &["bukl", "did you mean `bulk`"]);
+        says("hosts = 0\nscopes = [\"uplnk\"]\n[[limit]]\nname = \"uplink\"", &["did you mean `uplink`"]);
+        says("hosts = 0\nrate = \"10 furlongs\"", &["limit.a.rate"]);
+        says("hosts = 0\nrate = \"1bps\"", &["no rate of a limit"]);
+        says("hosts = 0\nrat = \"1Gbps\"", &["rat", "did you mean `rate`"]);
+        says("hosts = 0\nqueue = 5", &["queue", "\"htb\""]);
+        says("hosts = 0\nkind = \"htp\"", &["htp", "htb"]);
+        says("hosts = 0\nmark = \"900KB\"", &["below drop"]);
+        says("hosts = 0\nbypass = 5.0", &["bypass"]);
+        says("hosts = 0\nform = \"edt\"\ndirection = \"both\"", &["cannot be delayed"]);
+        says("hosts = 0\ningress-mode = \"mark-only\"", &["no effect"]);
+        says("hosts = 0\nkind = \"htb\"\ndirection = \"ingress\"", &["only what leaves"]);
+        says("hosts = 0\n[[limit]]\nname = \"a\"\nhosts = 1", &["two limits are called"]);
+        assert!(plan("[[limit]]\nname = \"a\"\n").unwrap().warnings[0].contains("no hosts"));
+    }
+
+    #[test]
+    fn what_ingress_takes_away_and_egress_does_not() {
+        let breaks = |about: &About| about.breaks.contains(&PathProperty::NoLossAfterAdmission);
+        assert!(breaks(&INGRESS) && !breaks(&EGRESS) && !breaks(&MARKS));
+    }
+
+    #[test]
+    fn a_class_of_htb_saves_up_one_packet() {
+        let integers = htb(&HtbParams::default());
+        assert_eq!(integers.burst, 1600 * 8, "nanoseconds at 1 Gb/s");
+    }
+}

@@ -1,0 +1,122 @@
+//! What the parts of a switch must be able to do together. Each key's own range is its declaration's affair.
+//!
+//! Invariant: an error is what cannot be run, or what could only be meant otherwise; a warning is what has no effect.
+
+use crate::error::{Problem, Report};
+use crate::settings::{NicChoice, Settings};
+use millpond_core::Bytes;
+use millpond_core::registry::Choice;
+use millpond_core::switch::admission::{AdmissionParams, AifoForm};
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::deflection::{Deflection, DeflectionParams};
+
+/// Checks them.
+pub(crate) fn check(s: &Settings, report: &mut Report) {
+    buffers(s, report);
+    displacement(s, report);
+    thresholds(s, report);
+    measures(s, report);
+    cells(s, report);
+}
+
+/// What a buffer must be able to do.
+fn buffers(s: &Settings, report: &mut Report) {
+    let mut check = |buffer: &BufferParams, path: &str| match buffer {
+        BufferParams::Shared(p) => {
+            if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
+                let path = format!("{path}.alpha");
+                report.value(s.place(&path), &path, format!("{} is no share; above 0 is", p.alpha));
+            }
+            if p.size.get() > 1 << 52 {
+                report.value(s.place(&format!("{path}.size")), path, format!("{} is no buffer", p.size));
+            }
+        }
+        BufferParams::PerPort(p) => {
+            let largest = s.host.mtu as u64 + s.host.frame_overhead as u64;
+            if p.size.is_some_and(|size| size.get() < largest) || p.packets == Some(0) {
+                report.warnings.push(format!("{path} is smaller than one packet of {largest} bytes: nothing can wait"));
+            }
+        }
+    };
+    check(&s.switch.buffer, "switch.buffer");
+    match &s.nic.buffer {
+        NicChoice::Own(buffer) => check(buffer, "host.nic.buffer"),
+        NicChoice::Switch if matches!(s.switch.buffer, BufferParams::Shared(_)) => {
+            let message = "\"switch\" is a shared buffer, and a NIC has nobody to share with";
+            let problem = Problem::Value { key: "host.nic.buffer".into(), message: message.into() };
+            report.help(s.place("host.nic.buffer"), problem, "give the NIC a buffer of its own");
+        }
+        _ => {}
+    }
+}
+
+/// A deflection that moves packets out of a queue needs a queue that can give them up.
+fn displacement(s: &Settings, report: &mut Report) {
+    let (deflection, queue) = (s.switch.deflection.kind(), s.switch.queue.kind());
+    if Deflection::new(&s.switch.deflection).nature().displaces && queue != "srpt" {
+        let problem = Problem::Impossible(format!(
+            "switch.deflection \"{deflection}\" takes the least important packets out of a full queue, and \"{queue}\" gives none up"
+        ));
+        let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first come, first served";
+        let at = if s.is_written("switch.queue") { "switch.queue" } else { "switch.deflection" };
+        report.help(s.place(at), problem, help);
+    }
+}
+
+/// Thresholds of an admission in their order, the least below what a port can hold.
+fn thresholds(s: &Settings, report: &mut Report) {
+    let mut ordered = |min: Bytes, max: Bytes, prefix: &str| {
+        if min > max {
+            let path = format!("switch.admission.{prefix}min-threshold");
+            report.value(s.place(&path), &path, format!("{min} is above {prefix}max-threshold ({max})"));
+        }
+    };
+    let (key, least) = match &s.switch.admission {
+        AdmissionParams::Red(p) => {
+            ordered(p.min_threshold, p.max_threshold, "");
+            ("min-threshold", p.min_threshold)
+        }
+        AdmissionParams::Wred(p) => {
+            ordered(p.min_threshold, p.max_threshold, "");
+            ordered(p.important_min_threshold, p.important_max_threshold, "important-");
+            ("min-threshold", p.min_threshold.min(p.important_min_threshold))
+        }
+        AdmissionParams::Probabilistic(p) => ("min-threshold", p.min_threshold),
+        AdmissionParams::LastPacket(p) => ("threshold", p.threshold),
+        _ => return,
+    };
+    if let BufferParams::PerPort(p) = &s.switch.buffer
+        && let Some(size) = p.size
+        && least >= size
+    {
+        let kind = s.switch.admission.kind();
+        let text =
+            format!("switch.admission \"{kind}\" refuses nobody: {key} is {least}, and switch.buffer.size {size}");
+        report.warnings.push(text);
+    }
+}
+
+/// An admission that compares a queue's bytes with its buffer's needs a buffer of bytes.
+fn measures(s: &Settings, report: &mut Report) {
+    let measures = match &s.switch.admission {
+        AdmissionParams::Aifo(p) => p.form == AifoForm::Canary,
+        AdmissionParams::Distribution(_) | AdmissionParams::Probabilistic(_) => true,
+        _ => false,
+    };
+    if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if p.size.is_none()) {
+        report.warnings.push(format!(
+            "switch.admission \"{}\" refuses nobody: it goes by the share of switch.buffer.size that is free, and that is off",
+            s.switch.admission.kind()
+        ));
+    }
+}
+
+/// A chip's cells are the buffer.
+fn cells(s: &Settings, report: &mut Report) {
+    let DeflectionParams::CanaryPisa(p) = &s.switch.deflection else { return };
+    let cells = Bytes(u64::from(p.cells).saturating_mul(p.cell.get()));
+    if !matches!(&s.switch.buffer, BufferParams::PerPort(buffer) if buffer.size == Some(cells)) {
+        let text = format!("switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size");
+        report.warnings.push(text);
+    }
+}
