@@ -10,10 +10,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "layout.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* As in limit.bpf.c: the same pinned map. */
+/* As in limit.bpf.c: the same pinned maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -22,8 +23,12 @@ struct {
 	__type(value, __u32);
 } attached SEC(".maps");
 
-/* Kicks, of all cgroups together. */
-__u64 kicks = 0;
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct limit_counts);
+} counts SEC(".maps");
 
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8
@@ -31,18 +36,21 @@ __u64 kicks = 0;
 #define TCP_NODELAY 1
 #define DEPTH 16
 
-static __always_inline bool is_limited(struct tcp_sock *tp)
+/* Of the nearest limited cgroup: which banks it is attached in, and its scope; 0: none. */
+static __always_inline __u32 limited(struct tcp_sock *tp)
 {
 	struct cgroup *cgroup = tp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;
 
 	for (int i = 0; i < DEPTH && cgroup; i++) {
 		__u64 id = BPF_CORE_READ(cgroup, kn, id);
 
-		if (bpf_map_lookup_elem(&attached, &id))
-			return true;
+		__u32 *found = bpf_map_lookup_elem(&attached, &id);
+
+		if (found)
+			return *found;
 		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
 	}
-	return false;
+	return 0;
 }
 
 SEC("iter/tcp")
@@ -51,11 +59,15 @@ int kick(struct bpf_iter__tcp *ctx)
 	struct sock_common *common = ctx->sk_common;
 	struct tcp_sock *tp;
 	int on = 1, off = 0, had = 0;
+	__u32 of, scope;
 
 	if (!common || (common->skc_state != TCP_ESTABLISHED && common->skc_state != TCP_CLOSE_WAIT))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(common);
-	if (!tp || tp->packets_out != 0 || tp->write_seq == tp->snd_nxt || !is_limited(tp))
+	if (!tp || tp->packets_out != 0 || tp->write_seq == tp->snd_nxt)
+		return 0;
+	of = limited(tp);
+	if (!of)
 		return 0;
 	if (bpf_getsockopt(tp, IPPROTO_TCP, TCP_NODELAY, &had, sizeof(had)))
 		return 0;
@@ -63,6 +75,10 @@ int kick(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (!had)
 		bpf_setsockopt(tp, IPPROTO_TCP, TCP_NODELAY, &off, sizeof(off));
-	__sync_fetch_and_add(&kicks, 1);
+	scope = (of >> 16) - 1;
+	struct limit_counts *c = bpf_map_lookup_elem(&counts, &scope);
+
+	if (c)
+		c->kicks += 1;
 	return 0;
 }

@@ -68,7 +68,7 @@ impl Case {
 
 fn settings(r: &mut Stream) -> Settings {
     let pick = |r: &mut Stream, n: u64| r.bits() % n;
-    let some = |r: &mut Stream, most: u64| (r.bits() % 3 == 0).then(|| Bytes(r.bits() % most));
+    let some = |r: &mut Stream, most: u64| r.bits().is_multiple_of(3).then(|| Bytes(r.bits() % most));
     let params = LimitParams {
         rate: Rate(8_000 + (r.bits() >> (24 + pick(r, 40))) % 1_000_000_000_000),
         burst: some(r, 1 << 20),
@@ -108,12 +108,12 @@ impl Cases {
         self.left -= 1;
         let step = r.bits() >> (20 + r.bits() % 44);
         let now = self.case.now;
-        self.case.now = if r.bits() % 16 == 0 { now.saturating_sub(step) } else { (now + step).min(1 << 62) };
-        let bytes = if r.bits() % 3 == 0 { r.bits() % 200 } else { r.bits() % 65_536 } as u32;
+        self.case.now = if r.bits().is_multiple_of(16) { now.saturating_sub(step) } else { (now + step).min(1 << 62) };
+        let bytes = if r.bits().is_multiple_of(3) { r.bits() % 200 } else { r.bits() % 65_536 } as u32;
         self.case.ask = Ask {
             bytes,
             charged: bytes + (r.bits() % 4_000) as u32,
-            in_flight: if r.bits() % 4 == 0 { u32::MAX } else { (r.bits() % 4) as u32 },
+            in_flight: if r.bits().is_multiple_of(4) { u32::MAX } else { (r.bits() % 4) as u32 },
             rtt: (r.bits() % 2_000) as u32,
             tcp: (r.bits() % 2) as u32,
             ecn: (r.bits() % 4) as u32,

@@ -121,6 +121,6 @@ fn reduces(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> bool {
     let region = (settings.drop_large - settings.mark).max(1) as u64;
     let over = (behind - settings.mark).max(0) as u64;
     // Uniform in the region; products stay below 2^64 for regions of 2^39, nine minutes or half a terabyte.
-    let at = region * (draw >> 8) as u64 >> 24;
-    over * share(settings, ask) as u64 >> 16 >= at
+    let at = (region * (draw >> 8) as u64) >> 24;
+    (over * share(settings, ask) as u64) >> 16 >= at
 }

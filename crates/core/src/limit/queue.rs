@@ -51,7 +51,7 @@ pub fn charge(state: &mut State, settings: &Settings, now: u64, bytes: u32) -> C
     if settings.form == Form::Credit as u32 {
         return charge_credit(state, settings, now, bytes);
     }
-    let cost = (bytes as u64 * settings.cost >> POINT) as i64;
+    let cost = ((bytes as u64 * settings.cost) >> POINT) as i64;
     let saved = now.saturating_sub(settings.burst as u64);
     let send = state.last.max(saved);
     let floor = now.saturating_add((FLOOR * settings.drop) as u64);
@@ -72,7 +72,7 @@ fn charge_credit(state: &mut State, settings: &Settings, now: u64, bytes: u32) -
         state.last = now;
     } else if now > state.last {
         let idle = (now - state.last).min(IDLE_MAX);
-        let gain = (idle * settings.rate >> POINT) as i64;
+        let gain = ((idle * settings.rate) >> POINT) as i64;
         state.credit = (state.credit + gain).min(settings.burst);
         state.last = now;
     }

@@ -226,7 +226,8 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
             });
         }
         let directions = (0..2).filter(|&d| hook.chain[d].count > 0).fold(0, |bits, d| bits | 1 << d);
-        store.put_attached(id, bank, directions)?;
+        let own = hook.chain.iter().find(|c| c.count > 0).map_or(0, |c| c.scopes[0]);
+        store.put_attached(id, bank, directions, own)?;
     }
     Ok(())
 }
@@ -272,7 +273,7 @@ fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<()
             attachment.chain[bank as usize] = Default::default();
             store.put_attachment(id, attachment)?;
         }
-        store.put_attached(id, bank, 0)?;
+        store.put_attached(id, bank, 0, 0)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use super::Error;
 use super::object;
 use super::store;
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object};
+use libbpf_rs::{Iter, Link, Object};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// The loaded iterator. It enters namespaces: give it a thread of its own.
 pub struct Kick {
-    object: Object,
+    _object: Object,
     link: Link,
     /// By inode number.
     namespaces: BTreeMap<u64, File>,
@@ -28,14 +28,17 @@ impl Kick {
         let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: Linux 5.18)";
         let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
         let mut open = object::open(object::KICK, what)?;
-        for mut map in open.maps_mut().filter(|m| m.name() == "attached") {
-            map.reuse_pinned_map(store::map_path(&store::folder(bpffs), "attached")).map_err(fail)?;
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if store::MAPS.contains(&name.as_str()) {
+                map.reuse_pinned_map(store::map_path(&store::folder(bpffs), &name)).map_err(fail)?;
+            }
         }
         let object = open.load().map_err(fail)?;
         let program = object.progs_mut().find(|p| p.name() == "kick");
         let program = program.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such program".into() })?;
         let link = program.attach().map_err(fail)?;
-        Ok(Kick { object, link, namespaces: BTreeMap::new() })
+        Ok(Kick { _object: object, link, namespaces: BTreeMap::new() })
     }
 
     /// Looks for the namespaces of the processes in these cgroups and below.
@@ -67,12 +70,5 @@ impl Kick {
                 let _ = sockets.read_to_end(&mut Vec::new());
             }
         }
-    }
-
-    /// How many connections were restarted.
-    pub fn kicks(&self) -> u64 {
-        let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
-        let value = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        value.and_then(|v| v.get(..8)?.try_into().ok()).map(u64::from_ne_bytes).unwrap_or_default()
     }
 }

@@ -12,8 +12,6 @@ use super::store::{self, Store};
 use libbpf_rs::Link;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often cgroups are looked at.
@@ -22,16 +20,15 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Serves until it is killed. `say` is told what happens.
 pub fn serve(bpffs: &Path, metrics: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
     store::mount_bpffs(bpffs)?;
-    let kicks = Arc::new(AtomicU64::new(0));
     if let Some(address) = metrics {
         let server = tiny_http::Server::http(address)
             .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
-        let (bpffs, kicks) = (bpffs.to_path_buf(), kicks.clone());
-        std::thread::spawn(move || answer(&server, &bpffs, &kicks));
+        let bpffs = bpffs.to_path_buf();
+        std::thread::spawn(move || answer(&server, &bpffs));
         say(&format!("metrics at http://{address}/metrics"));
     }
     let kicked = bpffs.to_path_buf();
-    std::thread::spawn(move || kick(&kicked, &kicks));
+    std::thread::spawn(move || kick(&kicked));
     let mut waiting = Vec::new();
     loop {
         std::thread::sleep(PERIOD);
@@ -79,13 +76,13 @@ fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
 }
 
-fn answer(server: &tiny_http::Server, bpffs: &Path, kicks: &AtomicU64) {
+fn answer(server: &tiny_http::Server, bpffs: &Path) {
     for request in server.incoming_requests() {
         let plain = |text: String, status: u16| tiny_http::Response::from_string(text).with_status_code(status);
         let response = match request.url() {
             "/metrics" => match show::read(bpffs, None) {
-                Ok(reading) => plain(metrics(&reading, kicks), 200),
-                Err(Error::Nothing) => plain(metrics(&show::Reading { limits: Vec::new() }, kicks), 200),
+                Ok(reading) => plain(reading.prometheus(), 200),
+                Err(Error::Nothing) => plain(String::new(), 200),
                 Err(error) => plain(format!("{error}\n"), 500),
             },
             _ => plain("see /metrics\n".into(), 404),
@@ -93,15 +90,6 @@ fn answer(server: &tiny_http::Server, bpffs: &Path, kicks: &AtomicU64) {
         // A client that has gone away is no concern.
         let _ = request.respond(response);
     }
-}
-
-fn metrics(reading: &show::Reading, kicks: &AtomicU64) -> String {
-    let name = "millpond_limit_kicks_total";
-    let kicks = kicks.load(Ordering::Relaxed);
-    format!(
-        "{}# HELP {name} Stalled connections restarted.\n# TYPE {name} counter\n{name} {kicks}\n",
-        reading.prometheus()
-    )
 }
 
 /// The paths of limited cgroups, and how often to kick; `None`: nobody asks for it.
@@ -115,8 +103,8 @@ fn kicked(bpffs: &Path) -> Option<(Vec<PathBuf>, Duration)> {
     Some((targets.filter_map(|t| hierarchy.resolve(&t).ok()).map(|c| c.path).collect(), every))
 }
 
-fn kick(bpffs: &Path, kicks: &AtomicU64) {
-    let (mut loaded, mut every, mut before): (Option<Kick>, Duration, u64) = (None, PERIOD, 0);
+fn kick(bpffs: &Path) {
+    let (mut loaded, mut every): (Option<Kick>, Duration) = (None, PERIOD);
     let mut looked: Option<Instant> = None;
     loop {
         if looked.is_none_or(|at| at.elapsed() >= PERIOD) {
@@ -125,7 +113,6 @@ fn kick(bpffs: &Path, kicks: &AtomicU64) {
                 None => (loaded, every) = (None, PERIOD),
                 Some((cgroups, period)) => {
                     if loaded.is_none() {
-                        before = kicks.load(Ordering::Relaxed);
                         loaded = Kick::load(bpffs).map_err(|error| eprintln!("no kick: {error}")).ok();
                     }
                     every = if loaded.is_some() { period } else { Duration::from_secs(60) };
@@ -135,7 +122,6 @@ fn kick(bpffs: &Path, kicks: &AtomicU64) {
         }
         if let Some(kick) = &mut loaded {
             kick.run();
-            kicks.store(before + kick.kicks(), Ordering::Relaxed);
         }
         std::thread::sleep(every);
     }

@@ -332,12 +332,12 @@ impl Store {
         }
     }
 
-    /// Says in which banks and directions a cgroup counts as attached: bit 2 × bank + direction.
-    pub(super) fn put_attached(&self, cgroup: u64, bank: u32, directions: u32) -> Result<(), Error> {
+    /// Says in which banks and directions a cgroup counts as attached (bit 2 × bank + direction), and which scope is its own.
+    pub(super) fn put_attached(&self, cgroup: u64, bank: u32, directions: u32, own: u16) -> Result<(), Error> {
         let key = cgroup.to_ne_bytes();
         let old = self.attached.lookup(&key, MapFlags::ANY).map_err(|e| failed("attached", e))?;
         let old = old.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default();
-        let new = old & !(3 << (2 * bank)) | directions << (2 * bank);
+        let new = old & 0xffff & !(3 << (2 * bank)) | directions << (2 * bank) | (u32::from(own) + 1) << 16;
         self.attached.update(&key, &new.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("attached", e))
     }
 
