@@ -11,6 +11,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -129,8 +130,9 @@ void BPF_PROG(mp_dctcp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct tcp_sock *tp = tcp_of(sk);
 	__u32 cwnd = tp->snd_cwnd, most = tp->snd_cwnd_clamp;
 
-	/* A window that was not used does not grow: in slow start up to twice what was in flight. */
-	if (tp->packets_out < cwnd && (cwnd >= tp->snd_ssthresh || cwnd >= 2 * tp->packets_out))
+	/* A window that was not used does not grow: in slow start up to twice what was in flight in the last window. (What is in flight now is no
+	 * measure: what this acknowledgement covers is gone from it.) */
+	if (!BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) && (cwnd >= tp->snd_ssthresh || cwnd >= 2 * tp->max_packets_out))
 		return;
 	if (cwnd < tp->snd_ssthresh) {
 		__u32 to = cwnd + acked;

@@ -171,6 +171,8 @@ struct tcp_sock {
 	__u32 snd_una;
 	__u32 write_seq;
 	__u32 packets_out;
+	__u32 max_packets_out;
+	__u8 is_cwnd_limited : 1;
 	__u32 prior_cwnd;
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_cnt;

@@ -269,6 +269,8 @@ static __always_inline struct limit_charge charge_queue(struct limit_queue *queu
 		bpf_spin_unlock(&queue->lock);
 		return charge;
 	}
+	/* Linux 6.1 does not take the loop as one. */
+#pragma unroll
 	for (int i = 0; i < CAS_TRIES; i++) {
 		__u64 last = *(volatile __u64 *)&queue->state.last, empty;
 
