@@ -9,14 +9,14 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 FAR_SENDER, FAR_RECEIVER = "10.0.1.1", "10.0.1.2"
 PORT = 7000
-# The load goes before the machine's other work, so that latencies are the network's; the delay line, which stands for
-# a wire, goes before both.
+# Of the load where it is not ordinary, and of the delay line, which stands for a wire, always.
 LOAD_PRIORITY, WIRE_PRIORITY = 5, 10
 
 
@@ -59,7 +59,7 @@ def real_time(priority, process=0):
 class Hosts:
     """A sending and a receiving host."""
 
-    def __init__(self, rpc, ordinary=False):
+    def __init__(self, rpc):
         if os.geteuid():
             raise Missing("namespaces and cgroups need root: sudo make bench-limit")
         for program in ("ip", "tc", "nsenter"):
@@ -69,7 +69,8 @@ class Hosts:
         self.name = f"millpond-rig-{os.getpid()}"
         self.spaces = {"a": f"mp{os.getpid()}a", "b": f"mp{os.getpid()}b"}
         self.cgroup = cgroup_mount() / self.name
-        self.ordinary = ordinary
+        # The load's priority: ordinary, or before the machine's other work.
+        self.ordinary = True
         # Each host's processes on a processor of their own: for comparisons of what the machine carries at most.
         self.pinned = False
         self.processes = []
@@ -118,6 +119,14 @@ class Hosts:
                     break
                 except OSError:  # a process that ended is not reaped yet
                     time.sleep(0.05)
+
+    def bpf_mount(self):
+        """A bpf file system of the rig's own."""
+        path = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
+        self.undo.append(path.rmdir)
+        run("mount", "-t", "bpf", "bpf", path)
+        self.undo.append(lambda: run("umount", path, check=False))
+        return path
 
     def new_cgroup(self, name):
         """A cgroup below the rig's own."""

@@ -247,7 +247,8 @@ def guest_script(case):
         lines += ["echo 1 > /proc/sys/kernel/bpf_stats_enabled"] if case["counted"] else []
         lines.append(f"cat > /limit.toml <<'TOML'\n{table.limit_toml(case, {'rig': '/sys/fs/cgroup/load'})}TOML")
         lines.append("millpond limit apply /limit.toml || fail 'millpond limit apply'")
-        lines += ["millpond limit serve &"] if "kick" in case["host"] else []
+        serve = "millpond limit serve &\nsleep 0.1\nkill -0 $! || fail 'millpond limit serve'"
+        lines += [serve] if "kick" in case["host"] else []
     rpc, cc = "millpond-rpc", case["cc"]
     ingress = case["direction"] == "ingress"
     joins = "--cgroup /sys/fs/cgroup/load"

@@ -43,7 +43,8 @@ pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
-    Claim, Experiment, LoadPoint, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json, query_times,
+    Calls, Claim, Experiment, LoadPoint, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json,
+    query_times,
 };
 pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};

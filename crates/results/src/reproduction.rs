@@ -23,7 +23,7 @@ use crate::html;
 use crate::html::rows::Rows;
 use crate::interval::Resampler;
 use crate::manifest::{Kind, Manifest};
-use crate::summary::{Ordered, SCHEMA, Summary, World};
+use crate::summary::{Latency, Ordered, SCHEMA, Summary, World};
 use crate::writer::QUERIES;
 
 const CLAIMS: &str = "claims.json";
@@ -130,6 +130,25 @@ pub struct LoadPoint {
     /// QCT in microseconds and the share of the completed that took at least as long, seeds pooled; empty unless the
     /// queries were kept.
     pub distribution: Vec<(f64, f64)>,
+    /// Application bytes delivered, in Gb/s.
+    #[serde(default)]
+    pub goodput_gbps: Estimate,
+    /// Calls on persistent connections, by class; absent where there are none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub calls: Ordered<Calls>,
+}
+
+/// Latencies of a class of calls, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    /// Calls answered.
+    pub count: Estimate,
+    /// Median.
+    pub p50_us: Estimate,
+    /// 99th percentile.
+    pub p99_us: Estimate,
+    /// 99.9th percentile.
+    pub p999_us: Estimate,
 }
 
 impl LoadPoint {
@@ -154,8 +173,19 @@ impl LoadPoint {
             dropped: over(&|s| Some(s.packets.dropped as f64)),
             deflected: over(&|s| Some(s.packets.deflected as f64)),
             timeouts: over(&|s| Some(s.timeouts as f64)),
+            goodput_gbps: over(&|s| s.flows.goodput_gbps),
             ..LoadPoint::default()
         };
+        let classes = runs
+            .first()
+            .map_or_else(Vec::new, |(summary, _)| summary.latency_us.iter().map(|(name, _)| name).collect());
+        let calls = classes.into_iter().map(|class| {
+            let mut of = |number: &dyn Fn(&Latency) -> Option<f64>| over(&|s| s.latency_us.get(class).and_then(number));
+            let count = of(&|calls| Some(calls.count as f64));
+            let (p50_us, p99_us, p999_us) = (of(&|calls| calls.p50), of(&|calls| calls.p99), of(&|calls| calls.p999));
+            (class.to_string(), Calls { count, p50_us, p99_us, p999_us })
+        });
+        point.calls = Ordered(calls.collect());
         let mut reasons: Vec<(String, f64)> = Vec::new();
         for (reason, &n) in runs.iter().flat_map(|(summary, _)| summary.packets.dropped_by.iter()) {
             let n = n as f64 / runs.len() as f64;
@@ -244,6 +274,13 @@ pub struct Experiment {
     pub schemes: Vec<Scheme>,
     /// The paper's.
     pub published: Vec<Published>,
+}
+
+impl Experiment {
+    /// Whether it measures calls on persistent connections, and not queries.
+    pub fn has_calls(&self) -> bool {
+        self.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| !point.calls.is_empty())
+    }
 }
 
 /// `reproduce.json`.

@@ -112,7 +112,39 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
 }
 
 fn experiment_lines(of: &Experiment) -> Vec<String> {
-    let heads = [
+    let mut lines = wrapped(&of.name, &clean(&of.title));
+    let calls = of.has_calls();
+    lines.extend(fitted(if calls { call_rows(of) } else { query_rows(of) }));
+    let simulated = of.schemes.iter().flat_map(|s| &s.points).find(|p| p.runs > 0).map_or(0.0, |p| p.simulated_s);
+    let open = match calls {
+        true => "; a percentile is shown only where ten calls exceed it",
+        false => "; “open at horizon” is the mean where an open query counts as if it ended with the run",
+    };
+    let text = format!(
+        "load: {}; each run simulates {}; ± is half of the interval over seeds{open}",
+        clean(&of.load_axis),
+        time(Some(simulated * 1e6))
+    );
+    lines.extend(wrapped("note", &text));
+    if !of.note.is_empty() {
+        lines.extend(wrapped("note", &clean(&of.note)));
+    }
+    let mut sources: Vec<&str> = of.published.iter().map(|published| published.source.as_str()).collect();
+    sources.dedup();
+    for source in sources {
+        lines.extend(wrapped("paper's", &clean(source)));
+    }
+    lines
+}
+
+/// The two lines above a table.
+fn heads<const N: usize>(heads: [[&str; 2]; N]) -> Vec<Vec<String>> {
+    [0, 1].map(|line| heads.map(|head| head[line].to_string()).to_vec()).to_vec()
+}
+
+/// An experiment of queries.
+fn query_rows(of: &Experiment) -> Vec<Vec<String>> {
+    let mut rows = heads([
         ["", "scheme"],
         ["", "load"],
         ["", "runs"],
@@ -125,8 +157,7 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
         ["paper's", "p99"],
         ["", "drops"],
         ["defl-", "ected"],
-    ];
-    let mut rows: Vec<Vec<String>> = [0, 1].map(|line| heads.map(|head| head[line].to_string()).to_vec()).to_vec();
+    ]);
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
             let paper = of.published.iter().filter(|p| p.variant == scheme.variant).find_map(|p| p.at(point.load));
@@ -146,25 +177,44 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
             ]);
         }
     }
-    let simulated = of.schemes.iter().flat_map(|s| &s.points).find(|p| p.runs > 0).map_or(0.0, |p| p.simulated_s);
-    let mut lines = wrapped(&of.name, &clean(&of.title));
-    lines.extend(fitted(rows));
-    let text = format!(
-        "load: {}; each run simulates {}; ± is half of the interval over seeds; “open at horizon” is the mean where an open \
-         query counts as if it ended with the run",
-        clean(&of.load_axis),
-        time(Some(simulated * 1e6))
-    );
-    lines.extend(wrapped("note", &text));
-    if !of.note.is_empty() {
-        lines.extend(wrapped("note", &clean(&of.note)));
+    rows
+}
+
+/// An experiment of calls on persistent connections: a row a class.
+fn call_rows(of: &Experiment) -> Vec<Vec<String>> {
+    let mut rows = heads([
+        ["", "scheme"],
+        ["", "load"],
+        ["", "runs"],
+        ["goodput", "Gb/s"],
+        ["", "class"],
+        ["", "calls"],
+        ["", "p50"],
+        ["", "p99"],
+        ["", "±"],
+        ["", "p99.9"],
+        ["", "drops"],
+    ]);
+    for scheme in &of.schemes {
+        for point in scheme.points.iter().filter(|point| point.runs > 0) {
+            for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
+                rows.push(vec![
+                    clean(&scheme.label),
+                    digits(point.load),
+                    format!("{}/{}", point.runs, point.planned),
+                    point.goodput_gbps.mean.map_or(NONE.into(), digits),
+                    clean(class),
+                    count(calls.count.mean),
+                    time(calls.p50_us.mean),
+                    time(calls.p99_us.mean),
+                    half(&calls.p99_us),
+                    time(calls.p999_us.mean),
+                    count(point.dropped.mean),
+                ]);
+            }
+        }
     }
-    let mut sources: Vec<&str> = of.published.iter().map(|published| published.source.as_str()).collect();
-    sources.dedup();
-    for source in sources {
-        lines.extend(wrapped("paper's", &clean(source)));
-    }
-    lines
+    rows
 }
 
 /// Half of the interval's width.

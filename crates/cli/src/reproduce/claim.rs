@@ -47,12 +47,33 @@ pub enum Statistic {
     Completed,
     /// Dropped packets.
     Dropped,
+    /// Application bytes delivered, in Gb/s.
+    Goodput,
+    /// Mean smoothed round-trip time that the first limit saw.
+    RoundTrip,
+    /// Of the calls of a class, this.
+    Calls(&'static str, Call),
+}
+
+/// A number of the calls of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Calls answered.
+    Count,
+    /// Median latency.
+    P50,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
 }
 
 /// How a claim is measured. Schemes are variants of the experiment's scenario.
 pub enum Measure {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40 is 40 % less.
     Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the statistic's unit.
+    Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
     /// The share of seeds in which the schemes of each group are below those of the next one. `slack` gives, for each step,
     /// the factor that the next one is multiplied with before.
     Order {
@@ -92,7 +113,32 @@ impl Statistic {
             Statistic::P99 => summary.qct_us.p99,
             Statistic::Completed => Some(summary.qct_us.completed as f64),
             Statistic::Dropped => Some(summary.packets.dropped as f64),
+            Statistic::Goodput => summary.flows.goodput_gbps,
+            Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
+            Statistic::Calls(class, call) => {
+                let calls = summary.latency_us.get(class)?;
+                match call {
+                    Call::Count => Some(calls.count as f64),
+                    Call::P50 => calls.p50,
+                    Call::P99 => calls.p99,
+                    Call::P999 => calls.p999,
+                }
+            }
         }
+    }
+
+    /// Why a run has no such number.
+    fn absent(self) -> &'static str {
+        match self {
+            Statistic::Calls(..) => "fewer than ten calls exceeded it",
+            Statistic::Goodput | Statistic::RoundTrip => "nothing was measured",
+            _ => "no query completed",
+        }
+    }
+
+    /// Whether it is of queries, so that the share that completed belongs beside it.
+    fn is_of_queries(self) -> bool {
+        matches!(self, Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped)
     }
 }
 
@@ -101,6 +147,7 @@ impl Claim {
     pub fn experiment(&self) -> &'static str {
         match self.measure {
             Measure::Change { experiment, .. }
+            | Measure::Part { experiment, .. }
             | Measure::Order { experiment, .. }
             | Measure::Cells { experiment, .. }
             | Measure::Furthest { experiment, .. }
@@ -114,6 +161,7 @@ impl Claim {
     pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
         match self.measure {
             Measure::Change { of, than, load, .. } => (vec![of, than], Some(load)),
+            Measure::Part { of, load, .. } => (vec![of], Some(load)),
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
             Measure::Plateaus { variant, .. } => (vec![variant], None),
@@ -166,6 +214,7 @@ impl Measure {
     fn of(&self, experiment: &Experiment, found: &Found) -> Measured {
         match *self {
             Measure::Change { load, statistic, of, than, .. } => change(found, load, statistic, of, than),
+            Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
             Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
             Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
@@ -194,14 +243,19 @@ fn whole<'a>(found: &Found, arm: &'a Arm) -> Result<&'a [Run], String> {
     }
 }
 
-/// A statistic's mean over the seeds; each of them must have it.
-fn mean(runs: &[Run], variant: &str, number: impl Fn(&Summary) -> Option<f64>) -> Result<f64, String> {
+/// A number's mean over the seeds; each of them must have it, and `absent` says why one has not.
+fn mean(runs: &[Run], variant: &str, absent: &str, number: impl Fn(&Summary) -> Option<f64>) -> Result<f64, String> {
     let mut sum = 0.0;
     for run in runs {
-        let missing = || format!("with {variant} no query completed in the run of seed {}", run.seed);
+        let missing = || format!("with {variant} {absent} in the run of seed {}", run.seed);
         sum += number(&run.summary).ok_or_else(missing)?;
     }
     Ok(sum / runs.len() as f64)
+}
+
+/// A statistic's mean over the seeds.
+fn mean_of(statistic: Statistic, runs: &[Run], variant: &str) -> Result<f64, String> {
+    mean(runs, variant, statistic.absent(), |summary| statistic.of(summary))
 }
 
 fn relative(of: f64, than: f64) -> Result<f64, String> {
@@ -214,21 +268,28 @@ fn seeds(n: usize) -> String {
 
 fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
     let (a, b) = (runs(found, of, load)?, runs(found, than, load)?);
-    let number = |summary: &Summary| statistic.of(summary);
-    let measured = relative(mean(a, of, number)?, mean(b, than, number)?)?;
-    let done = |runs: &[Run], name: &str| {
-        let share =
-            mean(runs, name, |s| s.qct_us.completed_fraction).map_or("–".into(), |f| format!("{:.1}", f * 100.0));
-        format!("{name} {share} %")
-    };
-    let mut how = format!("{}; queries completed: {}, {}", seeds(a.len().min(b.len())), done(a, of), done(b, than));
+    let measured = relative(mean_of(statistic, a, of)?, mean_of(statistic, b, than)?)?;
+    let mut how = seeds(a.len().min(b.len()));
+    if statistic.is_of_queries() {
+        let done = |runs: &[Run], name: &str| {
+            let share = mean(runs, name, "", |s| s.qct_us.completed_fraction);
+            format!("{name} {} %", share.map_or("–".into(), |f| format!("{:.1}", f * 100.0)))
+        };
+        how.push_str(&format!("; queries completed: {}, {}", done(a, of), done(b, than)));
+    }
+    let restricted = |runs: &[Run], name: &str| mean(runs, name, "", |s| s.qct_us.mean_restricted);
     if statistic == Statistic::Mean
-        && let (Ok(a), Ok(b)) = (mean(a, of, |s| s.qct_us.mean_restricted), mean(b, than, |s| s.qct_us.mean_restricted))
+        && let (Ok(a), Ok(b)) = (restricted(a, of), restricted(b, than))
         && let Ok(restricted) = relative(a, b)
     {
         how.push_str(&format!("; with open queries counted up to the horizon {restricted:+.1} %"));
     }
     Ok((measured, how))
+}
+
+fn part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
+    let runs = runs(found, of, load)?;
+    Ok((mean_of(statistic, runs, of)? / whole * 100.0, seeds(runs.len())))
 }
 
 fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {
@@ -239,7 +300,8 @@ fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], sla
     let value = |variant: &str, seed: u64| -> Result<f64, String> {
         let run = runs(found, variant, load)?.iter().find(|run| run.seed == seed);
         let run = run.ok_or_else(|| format!("{variant} at {load} % has no run of seed {seed}"))?;
-        statistic.of(&run.summary).ok_or_else(|| format!("with {variant} no query completed with seed {seed}"))
+        let absent = || format!("with {variant} {} with seed {seed}", statistic.absent());
+        statistic.of(&run.summary).ok_or_else(absent)
     };
     let (mut held, mut broken) = (0, Vec::new());
     for run in first {
@@ -274,7 +336,7 @@ fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
             for (statistic, name, theirs) in
                 [(Statistic::Mean, "mean", curve.mean_s[at]), (Statistic::P99, "p99", curve.p99_s[at])]
             {
-                let ours = mean(runs, curve.variant, |summary| statistic.of(summary))? / 1e6;
+                let ours = mean_of(statistic, runs, curve.variant)? / 1e6;
                 let off = if ours > theirs { ours / theirs } else { theirs / ours };
                 all += 1;
                 within += usize::from(off <= factor);
@@ -300,9 +362,8 @@ fn furthest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Measur
     let mut worst: Option<(f64, f64)> = None;
     let mut loads = 0;
     for arm in found.arms.iter().filter(|arm| arm.variant == of) {
-        let number = |summary: &Summary| statistic.of(summary);
-        let a = mean(whole(found, arm)?, of, number)?;
-        let off = relative(a, mean(runs(found, than, arm.load)?, than, number)?)?.abs();
+        let a = mean_of(statistic, whole(found, arm)?, of)?;
+        let off = relative(a, mean_of(statistic, runs(found, than, arm.load)?, than)?)?.abs();
         loads += 1;
         if worst.is_none_or(|(most, _)| off > most) {
             worst = Some((off, arm.load));

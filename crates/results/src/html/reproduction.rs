@@ -12,6 +12,7 @@ use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use crate::compare::Estimate;
 use crate::error::Result;
+use crate::format::digits;
 use crate::reproduction::{Claim, Experiment, LoadPoint, Published, Reproduction, Verdict};
 use crate::reproduction_table::{accepted, short_id, tally, value};
 
@@ -106,6 +107,14 @@ fn one(page: &mut String, of: &Experiment, names: &[&str]) {
     }
     if curves.iter().all(|(_, points)| points.iter().all(|point| point.runs == 0)) {
         return empty(page, "Nothing was run.");
+    }
+    if of.has_calls() {
+        let about = "Simulated here, means over seeds; a percentile is shown only where ten calls exceed it.";
+        note(
+            page,
+            &format!("{about} Load: {}. Scenario: <code>{}</code>.", escape(&of.load_axis), escape(&of.scenario)),
+        );
+        return calls_table(page, of, names);
     }
     let published: Vec<(usize, &Published)> = of
         .published
@@ -275,6 +284,31 @@ fn stack(page: &mut String, name: &str, series: usize, point: &LoadPoint, reason
         }
     }
     page.push_str("</span></div>");
+}
+
+/// An experiment of calls on persistent connections: a row a class.
+fn calls_table(page: &mut String, of: &Experiment, names: &[&str]) {
+    let head = ["scheme, load", "runs", "goodput, Gb/s", "class", "calls", "p50", "p99", "p99.9", "drops"];
+    let mut rows = Vec::new();
+    for scheme in &of.schemes {
+        let series = names.iter().position(|name| *name == scheme.label).unwrap_or(0);
+        for point in scheme.points.iter().filter(|point| point.runs > 0) {
+            for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
+                rows.push(vec![
+                    format!("{}, {}", name_of(series, names), point.load),
+                    format!("{} of {}", point.runs, point.planned),
+                    point.goodput_gbps.mean.map_or("–".into(), digits),
+                    escape(class),
+                    count(calls.count.mean),
+                    time(calls.p50_us.mean),
+                    time(calls.p99_us.mean),
+                    time(calls.p999_us.mean),
+                    count(point.dropped.mean),
+                ]);
+            }
+        }
+    }
+    table(page, "", &head.map(String::from), &rows);
 }
 
 fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {

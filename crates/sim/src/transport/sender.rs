@@ -246,7 +246,7 @@ impl Sender {
 
     /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or nothing but the end of
     /// the stream will fit). To be called until `None`, after everything that happens to the sender.
-    #[inline]
+    #[inline(always)] // called from two places, of which one is the per-packet path
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         if self.phase != Phase::Open {
             return self.poll_else(now, max_len, cfg);
