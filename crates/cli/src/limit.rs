@@ -61,14 +61,17 @@ fn open(bpffs: &Path) -> Result<Session, Failure> {
 }
 
 fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failure> {
-    let mut session = open(bpffs)?;
+    // Before anything is touched: errors of the file need no privilege to be found.
+    let session = Session::look(bpffs)?;
     let source = session.read(&args.file, observe)?;
-    let sources = session.with(source);
     if args.dry_run {
+        let sources = session.with(source);
         let plan = session.plan(&sources)?;
         say(&planned(&session.sources, &sources, &plan));
         return Ok(());
     }
+    let mut session = open(bpffs)?;
+    let sources = session.with(session.read(&args.file, observe)?);
     done(&session.install(sources, args.wait)?);
     Ok(())
 }

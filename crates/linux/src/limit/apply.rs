@@ -30,7 +30,7 @@ pub struct Session {
     pub sources: Vec<Source>,
     /// What a user should know of what was done.
     pub notes: Vec<String>,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// What a change did.
@@ -54,13 +54,18 @@ impl Session {
         if store::mount_bpffs(bpffs)? {
             notes.push(format!("mounted a bpf file system at {}, where the limits are kept", bpffs.display()));
         }
-        let _lock = store::lock(bpffs)?;
+        let _lock = Some(store::lock(bpffs)?);
         let store = Store::open(bpffs)?;
-        let sources = match &store {
-            Some(store) => store.sources(store.head()?.bank & 1)?,
-            None => Vec::new(),
-        };
+        let sources = installed(&store)?;
         Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, _lock })
+    }
+
+    /// Reads what is installed, to say what would change: mounts nothing and locks nothing.
+    pub fn look(bpffs: &Path) -> Result<Session, Error> {
+        let hierarchy = Hierarchy::find()?;
+        let store = if store::is_bpffs(bpffs) { Store::open(bpffs)? } else { None };
+        let sources = installed(&store)?;
+        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes: Vec::new(), _lock: None })
     }
 
     /// Reads a file against what is installed from others. With `observe`, its limits only count.
@@ -176,6 +181,14 @@ impl Session {
         self.store = None;
         self.sources.clear();
         store::remove_all(&self.bpffs)
+    }
+}
+
+/// What was applied last.
+fn installed(store: &Option<Store>) -> Result<Vec<Source>, Error> {
+    match store {
+        Some(store) => store.sources(store.head()?.bank & 1),
+        None => Ok(Vec::new()),
     }
 }
 
