@@ -358,7 +358,7 @@ fn credit(settings: &Settings, state: &State, now: u64) -> i128 {
         return i128::from(state.credit);
     }
     let ns = i128::from(now) - i128::from(state.last);
-    ns * i128::from(settings.rate) >> millpond_core::limit::POINT
+    (ns * i128::from(settings.rate)) >> millpond_core::limit::POINT
 }
 
 impl LimitCounts {
