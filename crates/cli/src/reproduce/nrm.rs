@@ -117,6 +117,10 @@ const NO_OFFLOAD: Name = "receive offload is not modelled: every packet has its 
 const NO_PACING: Name = "the slides ran fq, which paces what the limit sees; pacing is not modelled, and emulated Linux without fq gives \
                          272 Mb/s";
 
+/// Why T2e1 does.
+const PROBE: Name =
+    "one call in a thousand waits for the probe timer of 20 ms; the slides' percentile is not known to be p99.9";
+
 const fn least(x: f64) -> [Option<f64>; 2] {
     [Some(x), None]
 }
@@ -215,12 +219,15 @@ const CLAIMS: &[Claim] = &[
         least(0.0),
         change("t2", 9.0, LARGE_P99, "cubic", "htb"),
     ),
-    slow(
-        "T2e1",
-        "9 flows: p99.9 of 10 KiB calls under NRM (DCTCP) against HTB: 10 to 80 times lower",
-        Shape,
-        most(-90.0),
-        change("t2", 9.0, SMALL_P999, "dctcp", "htb"),
+    noted(
+        slow(
+            "T2e1",
+            "9 flows: p99.9 of 10 KiB calls under NRM (DCTCP) against HTB: 10 to 80 times lower",
+            Shape,
+            most(-90.0),
+            change("t2", 9.0, SMALL_P999, "dctcp", "htb"),
+        ),
+        PROBE,
     ),
     claim(
         "T2e2",
