@@ -40,7 +40,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
     }
     for option in ["--quick", "--dry-run", "--only=S1", "--seeds=1..2", "--out=x"] {
         let ran = dir.run(&["reproduce", option]).ends(2);
-        assert!(ran.err.contains("of which paper? There is: canary, all"), "{option}: {}", ran.err);
+        assert!(ran.err.contains("of which paper? There is: nrm, canary, all"), "{option}: {}", ran.err);
     }
     assert!(!dir.at("out").exists());
 }
