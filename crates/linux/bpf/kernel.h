@@ -77,6 +77,10 @@ struct bpf_tcp_sock {
 
 struct bpf_flow_keys;
 
+struct bpf_sock_ops {
+	__u32 op;
+};
+
 struct __sk_buff {
 	__u32 len;
 	__u32 pkt_type;

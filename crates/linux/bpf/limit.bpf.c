@@ -520,3 +520,50 @@ int limit_ingress(struct __sk_buff *skb)
 {
 	return limit_packet(skb, LIMIT_INGRESS);
 }
+
+#define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
+#define BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB 5
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+
+/*
+ * A new TCP connection sends no faster than the tightest limit that it is charged to: its own timer spaces what it sends, and no qdisc is needed. A
+ * virtual queue alone cannot hold a flow whose smallest window, two segments a round trip, is already more than the limit.
+ */
+SEC("sockops")
+int limit_pace(struct bpf_sock_ops *ops)
+{
+	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
+	__u32 zero = 0, rate = ~0u, present = 0;
+	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
+
+	if (!h || (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
+		return 1;
+	__u32 bank = *(volatile __u32 *)&h->bank & 1;
+	const struct limit_chain *chain = &attachment->chain[bank][LIMIT_EGRESS];
+
+	if (!(h->flags[bank] & LIMIT_PACE))
+		return 1;
+	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
+		__u32 id = chain->scopes[i];
+
+		if (i >= chain->count)
+			break;
+		struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+
+		if (!banks)
+			continue;
+		const struct limit_settings *settings = &banks->bank[bank].settings;
+		/* Bytes a second; beyond 32 bits there is nothing to pace. */
+		__u64 bytes = settings->rate * 1000000000ull >> LIMIT_POINT;
+
+		if (!(settings->flags & LIMIT_OBSERVE) && bytes < rate)
+			rate = (__u32)bytes;
+	}
+	if (rate == ~0u)
+		return 1;
+	/* A limit further down, or the application, may have set a lower one. */
+	if (bpf_getsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &present, sizeof(present)) || present == 0 || present > rate)
+		bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+	return 1;
+}

@@ -11,7 +11,7 @@ use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{Config, Limit};
 use super::congestion;
-use super::layout::{Attachment, Head, LAYOUT};
+use super::layout::{self, Attachment, Head, LAYOUT};
 use super::object;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
 use super::store::{self, MAPS, Source, Store};
@@ -229,7 +229,11 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
             store.put_attachment(id, attachment)?;
         }
         for direction in (0..2).filter(|&d| hook.chain[d].count > 0) {
-            attach_one(store, object, hook, direction)?;
+            let path = store::link_path(store.folder(), id, direction);
+            attach_one(object, hook, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
+        }
+        if paces(plan, hook) {
+            attach_one(object, hook, "limit_pace", &store::pace_path(store.folder(), id))?;
         }
         attachment.chain[bank as usize] = hook.chain;
         if !store.put_attachment(id, attachment)? {
@@ -245,23 +249,26 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
     Ok(())
 }
 
-fn attach_one(store: &Store, object: &Object, hook: &plan::Hook, direction: usize) -> Result<(), Error> {
-    let path = store::link_path(store.folder(), hook.cgroup.id, direction);
+/// Whether new connections of the cgroup are paced.
+fn paces(plan: &Plan, hook: &plan::Hook) -> bool {
+    plan.flags & layout::PACE != 0 && hook.chain[0].count > 0
+}
+
+fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
     let what = || format!("attaching to {}", hook.cgroup.path.display());
     let fail = |e: libbpf_rs::Error| Error::kernel(what(), "CAP_NET_ADMIN (and CAP_BPF)", &e);
-    let name = format!("limit_{}", DIRECTIONS[direction]);
-    let program = object.progs_mut().find(|p| p.name() == name.as_str());
+    let program = object.progs_mut().find(|p| p.name() == name);
     let program = program.ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
     if path.exists() {
-        let mut link = Link::open(&path).map_err(fail)?;
+        let mut link = Link::open(path).map_err(fail)?;
         if is_live(&link) {
             return link.update_prog(&program).map_err(fail);
         }
-        fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+        fs::remove_file(path).map_err(|e| Error::file(path, e))?;
     }
     let folder = File::open(&hook.cgroup.path).map_err(|e| Error::file(&hook.cgroup.path, e))?;
     let mut link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
-    link.pin(&path).map_err(fail)
+    link.pin(path).map_err(fail)
 }
 
 /// Whether a link's cgroup is still there.
@@ -293,6 +300,13 @@ fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<()
 
 /// Takes programs off where the plan has none.
 fn detach(store: &Store, plan: &Plan) -> Result<(), Error> {
+    for (id, _) in store.links() {
+        let path = store::pace_path(store.folder(), id);
+        let paced = plan.hooks.iter().any(|hook| hook.cgroup.id == id && paces(plan, hook));
+        if !paced && path.exists() {
+            fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+        }
+    }
     for (id, direction) in store.links() {
         let hook = plan.hooks.iter().find(|h| h.cgroup.id == id);
         if hook.is_some_and(|h| h.chain[direction].count > 0) {

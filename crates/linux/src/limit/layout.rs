@@ -18,6 +18,8 @@ pub const SCOPES: u32 = 512;
 
 /// Bits of [`Head::flags`].
 pub const LOOPBACK: u32 = 1;
+/// New connections send no faster than their limit.
+pub const PACE: u32 = 4;
 /// Bits of [`Chain::flags`]: other attached cgroups are below this one.
 pub const NESTED: u16 = 1;
 

@@ -71,6 +71,9 @@ pub fn plan(
     if sources.iter().any(|s| s.config.host.loopback) {
         plan.flags |= layout::LOOPBACK;
     }
+    if sources.iter().any(|s| s.config.host.pace) {
+        plan.flags |= layout::PACE;
+    }
     let mut places: Vec<(&Limit, Cgroup)> = Vec::new();
     for &limit in &limits {
         let Some(target) = limit.cgroup() else { continue };

@@ -105,6 +105,11 @@ pub fn link_path(folder: &Path, cgroup: u64, direction: usize) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-{}", super::plan::DIRECTIONS[direction]))
 }
 
+/// Where the link of what paces a cgroup's new connections is pinned.
+pub fn pace_path(folder: &Path, cgroup: u64) -> PathBuf {
+    folder.join("links").join(format!("{cgroup}-pace"))
+}
+
 /// A map's key of a bank.
 fn banked(bank: u32, number: u32) -> [u8; 4] {
     (bank << 16 | number).to_ne_bytes()
