@@ -312,6 +312,23 @@ fn the_limit_holds_over_any_second() {
     assert_eq!(q.backlog_us.iter().sum::<u64>(), q.packets);
 }
 
+/// What a virtual queue cannot do alone: a flow whose least window is more than its limit.
+#[test]
+fn a_paced_connection_needs_no_timer() {
+    let Some(place) = Place::with_network("pace") else { return };
+    let sink = Sink::new(&place);
+    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
+    let links = || fs::read_dir(store::folder(&place.bpffs).join("links")).unwrap().count();
+    place.apply(&place.file("a.toml", &format!("pace = true\n{limit}"))).unwrap();
+    assert_eq!(links(), 2, "the packets' and the connections'");
+    let (most, mean) = sink.watch(place.sender("tcp", &["1", "3000"]));
+    eprintln!("50 Mbps, 1 flow, paced: {most:.1} Mbps in the busiest second, {mean:.1} on average");
+    assert!(most <= 50.0 * 1.03, "{most}");
+    assert!(mean > 20.0, "{mean}");
+    place.apply(&place.file("a.toml", limit)).unwrap();
+    assert_eq!(links(), 1, "pacing that is no longer asked for is gone");
+}
+
 #[test]
 fn udp_is_dropped_silently() {
     let Some(place) = Place::with_network("udp") else { return };
