@@ -12,7 +12,8 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   direction  egress | ingress: whose cgroup and which hook, for millpond                              egress
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
   limit      further keys of the [[limit]] table, for millpond                                            {}
-  host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
+  host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does;
+             pace is false unless it is here                                                             {}
   scopes     so many further limits, at four times the rate, that millpond charges as well                 0
   counted    the kernel counts what eBPF programs cost (this costs, too), in vm.py                     false
   sysctl     for both namespaces, such as {"net.ipv4.tcp_limit_output_bytes": 262144}                     {}
@@ -106,7 +107,8 @@ def megabits(rate):
 
 def limit_toml(case, cgroups):
     """The file for `millpond limit apply`: the case's limit for each cgroup, by its name."""
-    text = toml_lines(case["host"])
+    # As published unless a case asks for it: pacing is not the slides'.
+    text = toml_lines({"pace": False} | case["host"])
     further = [f"scope-{i + 1}" for i in range(case["scopes"])]
     scopes = {"scopes": further} if further else {}
     for name in further:

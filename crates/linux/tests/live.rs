@@ -286,7 +286,9 @@ fn the_limit_holds_over_any_second() {
     let Some(place) = Place::with_network("holds") else { return };
     let sink = Sink::new(&place);
     for (mbps, flows, form) in [(50, 1, "credit"), (200, 5, "credit"), (200, 3, "lock-free")] {
-        let text = format!("[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"{mbps}Mbps\"\nform = \"{form}\"\n");
+        let text = format!(
+            "pace = false\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"{mbps}Mbps\"\nform = \"{form}\"\n"
+        );
         place.apply(&place.file("a.toml", &text)).unwrap();
         let (most, mean) = sink.watch(place.sender("tcp", &[&flows.to_string(), "3000"]));
         eprintln!("{mbps} Mbps, {flows} flows, {form}: {most:.1} Mbps in the busiest second, {mean:.1} on average");
@@ -295,7 +297,7 @@ fn the_limit_holds_over_any_second() {
     }
     // One flow without ECN in a rack: its window cannot be small enough, so it runs into drops and waits for its timer.
     // The kick is for that.
-    let text = "kick = \"20ms\"\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
+    let text = "pace = false\nkick = \"20ms\"\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let bpffs = place.bpffs.clone();
     std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
@@ -319,13 +321,13 @@ fn a_paced_connection_needs_no_timer() {
     let sink = Sink::new(&place);
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
     let links = || fs::read_dir(store::folder(&place.bpffs).join("links")).unwrap().count();
-    place.apply(&place.file("a.toml", &format!("pace = true\n{limit}"))).unwrap();
+    place.apply(&place.file("a.toml", limit)).unwrap();
     assert_eq!(links(), 2, "the packets' and the connections'");
     let (most, mean) = sink.watch(place.sender("tcp", &["1", "3000"]));
     eprintln!("50 Mbps, 1 flow, paced: {most:.1} Mbps in the busiest second, {mean:.1} on average");
     assert!(most <= 50.0 * 1.03, "{most}");
     assert!(mean > 20.0, "{mean}");
-    place.apply(&place.file("a.toml", limit)).unwrap();
+    place.apply(&place.file("a.toml", &format!("pace = false\n{limit}"))).unwrap();
     assert_eq!(links(), 1, "pacing that is no longer asked for is gone");
 }
 
@@ -402,7 +404,7 @@ fn remove_all_leaves_nothing() {
     place.apply(&place.file("a.toml", &text)).unwrap();
     let folder = store::folder(&place.bpffs);
     let links: Vec<_> = fs::read_dir(folder.join("links")).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(links.len(), 2);
+    assert_eq!(links.len(), 3, "egress, ingress, pace");
     let links: Vec<(u32, u32)> = links
         .iter()
         .map(|path| {

@@ -50,7 +50,7 @@ params! {
         /// Whether to register millpond's own DCTCP as a congestion control, by the name of mp_dctcp.
         pub dctcp: bool = false,
         /// Whether new TCP connections of limited cgroups send no faster than their limit, spaced by their own timers.
-        pub pace: bool = false,
+        pub pace: bool = true,
     }
 }
 
