@@ -11,9 +11,8 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   rtt_ms     added round-trip time: netem at the receiver (vm.py), or the delay line (live.py)             0
   direction  egress | ingress: whose cgroup and which hook, for millpond                              egress
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
-  limit      further keys of the [[limit]] table, for millpond                                            {}
-  host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does;
-             pace is false unless it is here                                                             {}
+  limit      further keys of the [[limit]] table, for millpond; pace is false (as published) unless set   {}
+  host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
   scopes     so many further limits, at four times the rate, that millpond charges as well                 0
   counted    the kernel counts what eBPF programs cost (this costs, too), in vm.py                     false
   sysctl     for both namespaces, such as {"net.ipv4.tcp_limit_output_bytes": 262144}                     {}
@@ -107,8 +106,7 @@ def megabits(rate):
 
 def limit_toml(case, cgroups):
     """The file for `millpond limit apply`: the case's limit for each cgroup, by its name."""
-    # As published unless a case asks for it: pacing is not the slides'.
-    text = toml_lines({"pace": False} | case["host"])
+    text = toml_lines(case["host"])
     further = [f"scope-{i + 1}" for i in range(case["scopes"])]
     scopes = {"scopes": further} if further else {}
     for name in further:
@@ -116,7 +114,7 @@ def limit_toml(case, cgroups):
     for name, path in cgroups.items():
         keys = {"name": name, "cgroup": str(path), "direction": case["direction"], "rate": megabits(case["rate"])}
         form = {"form": "edt"} if case["limiter"] == "fq-edt" else {}
-        text += f"[[limit]]\n{toml_lines(keys | form | scopes | case['limit'])}"
+        text += f"[[limit]]\n{toml_lines(keys | {'pace': False} | form | scopes | case['limit'])}"
     return text
 
 

@@ -11,24 +11,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "layout.h"
+#include "maps.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-/* As in limit.bpf.c: the same pinned maps. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
-	__type(value, __u32);
-} attached SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 512);
-	__type(key, __u32);
-	__type(value, struct limit_counts);
-} counts SEC(".maps");
 
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8

@@ -16,8 +16,8 @@
 #define LIMIT_BACKLOGS 24
 
 enum limit_direction { LIMIT_EGRESS, LIMIT_INGRESS };
-enum limit_head_flag { LIMIT_LOOPBACK = 1, LIMIT_NOTIFY = 2, LIMIT_PACE = 4 };
-enum limit_chain_flag { LIMIT_NESTED = 1 };
+enum limit_head_flag { LIMIT_LOOPBACK = 1, LIMIT_NOTIFY = 2 };
+enum limit_chain_flag { LIMIT_NESTED = 1, LIMIT_PACE = 2 };
 
 struct limit_head {
 	__u32 layout;

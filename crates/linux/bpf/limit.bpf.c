@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include "layout.h"
+#include "maps.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -37,31 +38,12 @@ struct {
 	__type(value, struct limit_queue);
 } queues SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 512);
-	__type(key, __u32);
-	__type(value, struct limit_counts);
-} counts SEC(".maps");
-
 /* One value an attached cgroup, which the kernel hands to the program without a search. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_STORAGE);
 	__type(key, __u64);
 	__type(value, struct limit_attachment);
 } attachments SEC(".maps");
-
-/*
- * Cgroups that programs are attached to, by id: in which banks and directions (bit 2 * bank + direction), and 1 + its own scope in the
- * upper half.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
-	__type(value, __u32);
-} attached SEC(".maps");
 
 /* For the command only: which limit a scope belongs to, and what was applied, as text in pieces. By bank << 16 | number. */
 struct {
@@ -542,7 +524,7 @@ int limit_pace(struct bpf_sock_ops *ops)
 	__u32 bank = *(volatile __u32 *)&h->bank & 1;
 	const struct limit_chain *chain = &attachment->chain[bank][LIMIT_EGRESS];
 
-	if (!(h->flags[bank] & LIMIT_PACE))
+	if (!(chain->flags & LIMIT_PACE))
 		return 1;
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		__u32 id = chain->scopes[i];

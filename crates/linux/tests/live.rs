@@ -287,7 +287,7 @@ fn the_limit_holds_over_any_second() {
     let sink = Sink::new(&place);
     for (mbps, flows, form) in [(50, 1, "credit"), (200, 5, "credit"), (200, 3, "lock-free")] {
         let text = format!(
-            "pace = false\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"{mbps}Mbps\"\nform = \"{form}\"\n"
+            "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\npace = false\nrate = \"{mbps}Mbps\"\nform = \"{form}\"\n"
         );
         place.apply(&place.file("a.toml", &text)).unwrap();
         let (most, mean) = sink.watch(place.sender("tcp", &[&flows.to_string(), "3000"]));
@@ -297,7 +297,7 @@ fn the_limit_holds_over_any_second() {
     }
     // One flow without ECN in a rack: its window cannot be small enough, so it runs into drops and waits for its timer.
     // The kick is for that.
-    let text = "pace = false\nkick = \"20ms\"\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
+    let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let bpffs = place.bpffs.clone();
     std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
@@ -327,7 +327,7 @@ fn a_paced_connection_needs_no_timer() {
     eprintln!("50 Mbps, 1 flow, paced: {most:.1} Mbps in the busiest second, {mean:.1} on average");
     assert!(most <= 50.0 * 1.03, "{most}");
     assert!(mean > 20.0, "{mean}");
-    place.apply(&place.file("a.toml", &format!("pace = false\n{limit}"))).unwrap();
+    place.apply(&place.file("a.toml", &format!("{limit}pace = false\n"))).unwrap();
     assert_eq!(links(), 1, "pacing that is no longer asked for is gone");
 }
 

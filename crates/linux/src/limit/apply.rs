@@ -11,7 +11,7 @@ use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{Config, Limit};
 use super::congestion;
-use super::layout::{self, Attachment, Head, LAYOUT};
+use super::layout::{Attachment, Head, LAYOUT, PACE};
 use super::object;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
 use super::store::{self, MAPS, Source, Store};
@@ -232,7 +232,7 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
             let path = store::link_path(store.folder(), id, direction);
             attach_one(object, hook, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
         }
-        if paces(plan, hook) {
+        if paces(hook) {
             attach_one(object, hook, "limit_pace", &store::pace_path(store.folder(), id))?;
         }
         attachment.chain[bank as usize] = hook.chain;
@@ -250,8 +250,8 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
 }
 
 /// Whether new connections of the cgroup are paced.
-fn paces(plan: &Plan, hook: &plan::Hook) -> bool {
-    plan.flags & layout::PACE != 0 && hook.chain[0].count > 0
+fn paces(hook: &plan::Hook) -> bool {
+    hook.chain[0].flags & PACE != 0
 }
 
 fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
@@ -302,7 +302,7 @@ fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<()
 fn detach(store: &Store, plan: &Plan) -> Result<(), Error> {
     for (id, _) in store.links() {
         let path = store::pace_path(store.folder(), id);
-        let paced = plan.hooks.iter().any(|hook| hook.cgroup.id == id && paces(plan, hook));
+        let paced = plan.hooks.iter().any(|hook| hook.cgroup.id == id && paces(hook));
         if !paced && path.exists() {
             fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
         }

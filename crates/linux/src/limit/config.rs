@@ -49,8 +49,6 @@ params! {
         pub kick: Option<Time> = None,
         /// Whether to register millpond's own DCTCP as a congestion control, by the name of mp_dctcp.
         pub dctcp: bool = false,
-        /// Whether new TCP connections of limited cgroups send no faster than their limit, spaced by their own timers.
-        pub pace: bool = true,
     }
 }
 
@@ -73,6 +71,9 @@ params! {
         pub ingress_mode: IngressMode = IngressMode::Enforce,
         /// Further limits that its packets are charged to as well.
         pub scopes: Vec<String> = Vec::new(),
+        /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they are charged to, spaced by
+        /// their own timers. Not in the slides.
+        pub pace: bool = true,
     }
 }
 

@@ -18,10 +18,10 @@ pub const SCOPES: u32 = 512;
 
 /// Bits of [`Head::flags`].
 pub const LOOPBACK: u32 = 1;
-/// New connections send no faster than their limit.
-pub const PACE: u32 = 4;
 /// Bits of [`Chain::flags`]: other attached cgroups are below this one.
 pub const NESTED: u16 = 1;
+/// Bit of [`Chain::flags`]: new connections send no faster than the tightest scope.
+pub const PACE: u16 = 2;
 
 /// Writes a value.
 #[derive(Default)]
@@ -132,7 +132,7 @@ impl Scope {
 pub struct Chain {
     /// How many of `scopes` there are.
     pub count: u16,
-    /// [`NESTED`].
+    /// [`NESTED`], [`PACE`].
     pub flags: u16,
     /// The cgroup's depth below the root of the hierarchy.
     pub level: u32,

@@ -10,7 +10,7 @@
 use super::Error;
 use super::cgroup::{Cgroup, is_within};
 use super::config::{FloorParams, Limit, Target};
-use super::layout::{self, CHAIN, Chain, Label, NESTED, SCOPES};
+use super::layout::{self, CHAIN, Chain, Label, NESTED, PACE, SCOPES};
 use super::store::Source;
 use millpond_core::limit::LimitParams;
 
@@ -71,9 +71,6 @@ pub fn plan(
     if sources.iter().any(|s| s.config.host.loopback) {
         plan.flags |= layout::LOOPBACK;
     }
-    if sources.iter().any(|s| s.config.host.pace) {
-        plan.flags |= layout::PACE;
-    }
     let mut places: Vec<(&Limit, Cgroup)> = Vec::new();
     for &limit in &limits {
         let Some(target) = limit.cgroup() else { continue };
@@ -96,6 +93,11 @@ pub fn plan(
     hooks(&mut plan, &limits, &places)?;
     for floor in sources.iter().flat_map(|s| &s.config.floors) {
         protect(&mut plan, floor, &limits, &places, &mut numbers, resolve)?;
+    }
+    for hook in plan.hooks.iter_mut().filter(|hook| hook.chain[0].count > 0) {
+        if limits.iter().any(|limit| limit.name() == hook.limit && limit.target.pace) {
+            hook.chain[0].flags |= PACE;
+        }
     }
     for i in 0..plan.hooks.len() {
         let outer = plan.hooks[i].cgroup.clone();
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(chain_of(&plan, "a", 1), ["a"]);
         assert_eq!(chain_of(&plan, "slice", 0), ["slice", "uplink"]);
         let slice = plan.hooks.iter().find(|h| h.limit == "slice").unwrap();
-        assert_eq!((slice.chain[0].flags, slice.chain[1].count), (NESTED, 0));
+        assert_eq!((slice.chain[0].flags, slice.chain[1].count), (NESTED | PACE, 0));
     }
 
     #[test]
@@ -368,7 +370,8 @@ mod tests {
         let plan = plan_of(&[source("1.toml", text)], &Vec::new()).unwrap();
         let hook = plan.hooks.iter().find(|h| h.cgroup.path.ends_with("ssh")).unwrap();
         assert_eq!((hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count), (1, true, 0));
-        assert_eq!(plan.hooks[0].chain[0].flags, NESTED);
+        assert_eq!(plan.hooks[0].chain[0].flags, NESTED | PACE);
+        assert_eq!(hook.chain[0].flags, 0, "the slice's program paces it");
     }
 
     #[test]
