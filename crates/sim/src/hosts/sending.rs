@@ -103,7 +103,7 @@ fn hand_down(
             | (if segment.cwr { flags::CWR } else { 0 })
             | (if segment.syn { flags::SYN } else { 0 }),
         ecn: segment.ecn,
-        color: Color::Green,
+        class: Class::Control,
         priority: it.priority,
         ingress: 0,
         ttl: TTL,
