@@ -7,13 +7,15 @@
 
 pub mod counters;
 pub mod edge;
+pub mod importance;
 pub mod limit;
 pub mod packet;
 pub mod params;
 pub mod random;
+pub mod ranges;
 pub mod registry;
 pub mod switch;
 pub mod units;
 
-pub use packet::{Color, Ecn, FlowId, HostId, Packet, PacketId, Pool, Sack};
+pub use packet::{Class, Color, Ecn, FlowId, HostId, Packet, PacketId, Pool, Sack};
 pub use units::{Bytes, Rate, Time};

@@ -42,6 +42,50 @@ pub enum Color {
     Red = 1,
 }
 
+/// What a packet is to TLT, and so its color. A host that does not run TLT sends [`Class::Control`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Class {
+    /// Pure ACKs and handshakes; and everything of a transport that does not know of importance.
+    #[default]
+    Control = 0,
+    /// Ordinary data: may be dropped early.
+    Unimportant,
+    /// The one protected data packet of a flow.
+    Important,
+    /// The acknowledgement that it caused.
+    Echo,
+    /// Data that was sent only to keep an important packet in flight.
+    Forced,
+    /// The acknowledgement that it caused.
+    ForcedEcho,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 6] =
+        [Class::Control, Class::Unimportant, Class::Important, Class::Echo, Class::Forced, Class::ForcedEcho];
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Control => "control",
+            Class::Unimportant => "unimportant",
+            Class::Important => "important",
+            Class::Echo => "echo",
+            Class::Forced => "forced",
+            Class::ForcedEcho => "forced-echo",
+        }
+    }
+    /// What a color-aware switch sees.
+    #[inline]
+    pub const fn color(self) -> Color {
+        match self {
+            Class::Unimportant => Color::Red,
+            _ => Color::Green,
+        }
+    }
+}
+
 /// The bits of [`Packet::flags`].
 pub mod flags {
     /// Opens a connection.
@@ -95,8 +139,8 @@ pub struct Packet {
     pub flags: u8,
     /// ECN field.
     pub ecn: Ecn,
-    /// Color.
-    pub color: Color,
+    /// What it is to TLT; gives its color.
+    pub class: Class,
     /// Priority, 0 (lowest) to 7.
     pub priority: u8,
     /// The port by which it entered the switch that holds it.
@@ -115,6 +159,11 @@ impl Packet {
     #[inline]
     pub fn is_data(&self) -> bool {
         self.payload != 0
+    }
+    /// Its color.
+    #[inline]
+    pub fn color(&self) -> Color {
+        self.class.color()
     }
     /// Whether a bit of [`flags`] is set.
     #[inline]

@@ -21,7 +21,6 @@
 //! on by itself, whatever the network loses, reorders or repeats.
 
 mod congestion;
-mod ranges;
 mod receiver;
 mod rto;
 mod scoreboard;

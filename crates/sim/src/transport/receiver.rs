@@ -6,7 +6,7 @@
 //!
 //! Invariant: each byte is delivered once and in order; while an ACK is held back the deadline is set.
 
-use super::ranges::Ranges;
+use millpond_core::ranges::Ranges;
 use super::{AckOut, Arrived, Config, Echo};
 use millpond_core::{Sack, Time};
 

@@ -6,7 +6,7 @@
 //! Invariant: ranges lie between HighACK and HighData; `sacked` is their sum.
 
 use super::Config;
-use super::ranges::Ranges;
+use millpond_core::ranges::Ranges;
 use millpond_core::Sack;
 
 /// A sender's scoreboard. "HighACK" is the sender's `una`, "HighData" its `nxt`.

@@ -7,6 +7,7 @@
 //! Invariant: two tests without a commit between them give the same answer.
 
 mod aifo;
+mod color;
 mod distribution;
 mod drop_tail;
 mod last_packet;
@@ -16,6 +17,7 @@ mod window;
 mod wred;
 
 pub use aifo::{Aifo, AifoForm, AifoParams};
+pub use color::{Color, ColorParams};
 pub use distribution::{Distribution, DistributionMean, DistributionParams};
 pub use drop_tail::{DropTail, DropTailParams};
 pub use last_packet::{LastPacket, LastPacketParams};
@@ -58,6 +60,7 @@ crate::registry! {
     };
     "drop-tail" => DropTail { DropTailParams, DropTail; drop_tail::ABOUT },
     "aifo" => Aifo { AifoParams, Aifo; aifo::ABOUT },
+    "color" => Color { ColorParams, Color; color::ABOUT },
     "distribution" => Distribution { DistributionParams, Distribution; distribution::ABOUT },
     "last-packet" => LastPacket { LastPacketParams, LastPacket; last_packet::ABOUT },
     "probabilistic" => Probabilistic { ProbabilisticParams, Probabilistic; probabilistic::ABOUT },

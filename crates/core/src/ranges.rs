@@ -1,4 +1,5 @@
-//! A set of byte ranges: what a receiver holds out of order, and what a sender knows of it.
+//! A set of byte ranges: what a receiver holds out of order, what a sender knows of it, and which bytes went out
+//! unprotected.
 //!
 //! Invariant: ranges are sorted, not empty, and neither overlap nor touch.
 
@@ -6,20 +7,21 @@ use std::collections::VecDeque;
 
 /// Half-open ranges `[from, to)` of stream offsets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ranges(VecDeque<(u64, u64)>);
+pub struct Ranges(VecDeque<(u64, u64)>);
 
 impl Ranges {
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// In rising order.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
 
     /// Where the highest range ends.
-    pub(super) fn end(&self) -> Option<u64> {
+    pub fn end(&self) -> Option<u64> {
         self.0.back().map(|r| r.1)
     }
 
@@ -29,12 +31,12 @@ impl Ranges {
     }
 
     /// The range that `at` lies in.
-    pub(super) fn around(&self, at: u64) -> Option<(u64, u64)> {
+    pub fn around(&self, at: u64) -> Option<(u64, u64)> {
         self.0.get(self.after(at)).copied().filter(|r| r.0 <= at)
     }
 
     /// Adds `[from, to)`; returns how many of its bytes are new.
-    pub(super) fn insert(&mut self, from: u64, to: u64) -> u64 {
+    pub fn insert(&mut self, from: u64, to: u64) -> u64 {
         debug_assert!(from < to);
         // Most often the newest range grows, or a new one opens above it.
         if let Some(last) = self.0.back_mut()
@@ -66,7 +68,7 @@ impl Ranges {
     }
 
     /// Forgets what is below `at`; returns how many bytes that were.
-    pub(super) fn remove_below(&mut self, at: u64) -> u64 {
+    pub fn remove_below(&mut self, at: u64) -> u64 {
         let mut removed = 0;
         while let Some(first) = self.0.front_mut() {
             if first.1 > at {
@@ -82,13 +84,35 @@ impl Ranges {
         removed
     }
 
+    /// Forgets `[from, to)`.
+    pub fn remove(&mut self, from: u64, to: u64) {
+        let first = self.after(from);
+        let last = self.0.partition_point(|r| r.0 < to);
+        if first >= last {
+            return;
+        }
+        let (low, high) = (self.0[first].0, self.0[last - 1].1);
+        self.0.drain(first..last);
+        if high > to {
+            self.0.insert(first, (to, high));
+        }
+        if low < from {
+            self.0.insert(first, (low, from));
+        }
+    }
+
+    /// The lowest range.
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.0.front().copied()
+    }
+
     /// Bytes held below `at`.
-    pub(super) fn sum_below(&self, at: u64) -> u64 {
+    pub fn sum_below(&self, at: u64) -> u64 {
         self.iter().take_while(|r| r.0 < at).map(|r| r.1.min(at) - r.0).sum()
     }
 
     /// The first hole at or above `at`, which ends at `limit` if no range ends it; empty where there is none.
-    pub(super) fn hole(&self, at: u64, limit: u64) -> (u64, u64) {
+    pub fn hole(&self, at: u64, limit: u64) -> (u64, u64) {
         let mut i = self.after(at);
         let from = match self.0.get(i) {
             Some(r) if r.0 <= at => {
@@ -125,7 +149,10 @@ mod tests {
         fn agrees_with_a_bitmap(ops in prop::collection::vec((0u64..60, 1u64..12, any::<bool>()), 1..40)) {
             let (mut ranges, mut bits) = (Ranges::default(), [false; 80]);
             for (from, len, remove) in ops {
-                if remove && len == 1 {
+                if remove && len > 6 {
+                    bits[from as usize..(from + len) as usize].fill(false);
+                    ranges.remove(from, from + len);
+                } else if remove && len == 1 {
                     let held = bits[..from as usize].iter().filter(|b| **b).count() as u64;
                     bits[..from as usize].fill(false);
                     prop_assert_eq!(ranges.remove_below(from), held);

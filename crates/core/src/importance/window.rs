@@ -1,0 +1,223 @@
+//! The sender's side of TLT for transports with a window.
+//!
+//! An echo *arms* the sender: the next data packet is important, and disarms it. If the transport sends nothing in answer to
+//! an acknowledgement although data is outstanding (its window is closed, or there is no more), one packet is *forced* out
+//! of what was sent unprotected, so that the clock does not stop: a byte of it if nothing seems lost, else a segment.
+//!
+//! Whether something is lost shows by *rounds*. A round is the time between two echoes. When an echo comes, all that went out
+//! unprotected before its important packet has had its chance: where something of the previous round is still not
+//! acknowledged, it is lost (packets of a flow keep their order).
+//!
+//! From the authors' released simulator this deviates where the published analysis of it says so, each by a key of its
+//! own: the clock is armed again by a timeout, and an echo that is older than what is acknowledged still keeps the
+//! clock running. An order matters that is easy to get wrong: what an ACK acknowledges is forgotten first, then the transport
+//! sends, then a packet is forced, then the rounds change.
+//!
+//! Invariant: while data is outstanding, the sender is armed only within the handling of one acknowledgement.
+
+use crate::packet::Class;
+use crate::ranges::Ranges;
+
+crate::choice! {
+    /// Which packet starts the clock.
+    pub enum First {
+        /// The last packet that the initial window lets out, or of a shorter flow.
+        Last = "last",
+        /// The first packet of the flow, which needs no knowledge of the window.
+        First = "first",
+    }
+}
+
+crate::choice! {
+    /// How much of what was sent is forced out.
+    pub enum Force {
+        /// One byte while nothing seems lost, else a segment.
+        Adaptive = "adaptive",
+        /// Always one byte (an ablation).
+        Byte = "byte",
+        /// Always a segment (an ablation).
+        Segment = "segment",
+    }
+}
+
+crate::params! {
+    /// TLT with a window.
+    pub struct WindowParams {
+        /// The first important packet of a flow: last (of the initial window; the authors' TCP simulator) or first (their RDMA simulator
+        /// and their testbed).
+        pub first: First = First::Last,
+        /// What is forced out where the transport sends nothing. Source: adaptive, the authors' simulators.
+        pub force: Force = Force::Adaptive,
+        /// Whether a timeout arms the sender, so that the flow does not go on without an important packet. The authors' TCP
+        /// simulator does not, their RDMA simulator does.
+        pub arm_on_timeout: bool = true,
+        /// Whether an echo of a forced packet that acknowledges less than what is acknowledged already keeps the clock
+        /// running. The authors' TCP simulator waits for another acknowledgement.
+        pub force_after_stale_echo: bool = true,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    /// Before the first important packet.
+    Initial,
+    /// An important packet or its echo is in flight.
+    Running,
+    /// An echo has come; the next data packet is important.
+    Armed,
+}
+
+/// Bytes sent unprotected in one round and not acknowledged.
+#[derive(Clone, Debug, Default)]
+struct Round {
+    bytes: Ranges,
+    /// Anything ever was.
+    used: bool,
+}
+
+/// A packet to be sent at once, whatever the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forced {
+    /// Offset of its first byte.
+    pub seq: u64,
+    /// Bytes, at least one.
+    pub len: u32,
+    /// [`Class::Forced`], or [`Class::Important`] in a recovery.
+    pub class: Class,
+}
+
+/// One flow's machine at its sender.
+#[derive(Clone, Debug)]
+pub struct Marker {
+    params: WindowParams,
+    clock: Clock,
+    /// Bytes sent unprotected and not acknowledged.
+    exposed: Ranges,
+    current: Round,
+    previous: Round,
+    /// The highest acknowledgement that an echo has carried.
+    echoed: u64,
+    /// The acknowledgement being handled is an echo: the round ends with it.
+    round_ends: bool,
+    /// It is an echo that is to be ignored otherwise.
+    stale: bool,
+    /// Segments that were forced out because something seemed lost, unknown to the congestion control.
+    pub masked: u32,
+}
+
+impl Marker {
+    /// Of a new flow.
+    pub fn new(params: &WindowParams) -> Marker {
+        Marker {
+            params: params.clone(),
+            clock: if params.first == First::First { Clock::Armed } else { Clock::Initial },
+            exposed: Ranges::default(),
+            current: Round::default(),
+            previous: Round::default(),
+            echoed: 0,
+            round_ends: false,
+            stale: false,
+            masked: 0,
+        }
+    }
+
+    /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for now.
+    #[inline]
+    pub fn on_packet(&mut self, seq: u64, len: u32, last: bool) -> Class {
+        let important = match self.clock {
+            Clock::Initial => last,
+            Clock::Running => false,
+            Clock::Armed => true,
+        };
+        if important {
+            self.protect(seq, seq + len as u64);
+            self.clock = Clock::Running;
+            return Class::Important;
+        }
+        self.exposed.insert(seq, seq + len as u64);
+        self.current.bytes.insert(seq, seq + len as u64);
+        self.current.used = true;
+        Class::Unimportant
+    }
+
+    /// An acknowledgement has come, with the ranges that its SACK option holds; to be told before the transport is. Says
+    /// whether the transport may see it: a stale echo would count as a duplicate.
+    #[inline]
+    pub fn on_ack(&mut self, class: Class, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
+        for set in [&mut self.exposed, &mut self.current.bytes, &mut self.previous.bytes] {
+            set.remove_below(ack);
+            for &(from, to) in sacked {
+                set.remove(from, to);
+            }
+        }
+        if !matches!(class, Class::Echo | Class::ForcedEcho) {
+            return true;
+        }
+        self.echoed = self.echoed.max(ack);
+        self.clock = Clock::Armed;
+        self.round_ends = true;
+        self.stale = class == Class::ForcedEcho && ack < una;
+        !self.stale
+    }
+
+    /// In a recovery the transport is about to send from `seq`: what is to be sent before it, if this packet must be
+    /// important and something older is known to be lost.
+    pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {
+        if self.clock != Clock::Armed || seq <= self.echoed {
+            return None;
+        }
+        self.take(mss).map(|(seq, len)| Forced { seq, len, class: Class::Important })
+    }
+
+    /// The transport has sent what it may after an acknowledgement; `una` and `nxt` are its first unacknowledged and first
+    /// unsent byte. A packet to be sent at once, if the clock would stop otherwise.
+    #[inline]
+    pub fn after_ack(&mut self, una: u64, nxt: u64, mss: u32) -> Option<Forced> {
+        let mut forced = None;
+        let waits = self.stale && !self.params.force_after_stale_echo;
+        if self.clock == Clock::Armed && una < nxt && !waits {
+            // Where all that is outstanding was protected already, its first byte once more.
+            let (seq, len) = self.take(mss).unwrap_or((una, 1));
+            forced = Some(Forced { seq, len, class: Class::Forced });
+        }
+        self.stale = false;
+        if std::mem::take(&mut self.round_ends) {
+            self.previous = std::mem::take(&mut self.current);
+        }
+        forced
+    }
+
+    /// The retransmission timer has expired.
+    pub fn on_timeout(&mut self) {
+        if self.params.arm_on_timeout {
+            self.clock = Clock::Armed;
+        }
+    }
+
+    /// Whether something of the previous round seems lost. A round in which nothing was sent says nothing, and counts as a
+    /// loss, too.
+    fn is_loss_probable(&self) -> bool {
+        !(self.previous.bytes.is_empty() && self.previous.used)
+    }
+
+    /// The range to send protected: the lowest of the previous round, else the lowest at all.
+    fn take(&mut self, mss: u32) -> Option<(u64, u32)> {
+        let segment = match self.params.force {
+            Force::Adaptive => self.is_loss_probable(),
+            Force::Byte => false,
+            Force::Segment => true,
+        };
+        let (from, to) = self.previous.bytes.first().or_else(|| self.exposed.first())?;
+        let len = if segment { (to - from).min(mss as u64) } else { 1 };
+        self.masked += u32::from(segment);
+        self.protect(from, from + len);
+        self.clock = Clock::Running;
+        Some((from, len as u32))
+    }
+
+    fn protect(&mut self, from: u64, to: u64) {
+        for set in [&mut self.exposed, &mut self.current.bytes, &mut self.previous.bytes] {
+            set.remove(from, to);
+        }
+    }
+}
