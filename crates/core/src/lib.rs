@@ -17,5 +17,5 @@ pub mod registry;
 pub mod switch;
 pub mod units;
 
-pub use packet::{Class, Color, Ecn, FlowId, HostId, Packet, PacketId, Pool, Sack};
+pub use packet::{Color, Ecn, FlowId, HostId, Importance, Packet, PacketId, Pool, Sack};
 pub use units::{Bytes, Rate, Time};

@@ -42,10 +42,10 @@ pub enum Color {
     Red = 1,
 }
 
-/// What a packet is to TLT, and so its color. A host that does not run TLT sends [`Class::Control`].
+/// What a packet is to TLT, and so its color. A host that does not run TLT sends [`Importance::Control`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub enum Class {
+pub enum Importance {
     /// Pure ACKs and handshakes; and everything of a transport that does not know of importance.
     #[default]
     Control = 0,
@@ -61,26 +61,32 @@ pub enum Class {
     ForcedEcho,
 }
 
-impl Class {
+impl Importance {
     /// All of them.
-    pub const ALL: [Class; 6] =
-        [Class::Control, Class::Unimportant, Class::Important, Class::Echo, Class::Forced, Class::ForcedEcho];
+    pub const ALL: [Importance; 6] = [
+        Importance::Control,
+        Importance::Unimportant,
+        Importance::Important,
+        Importance::Echo,
+        Importance::Forced,
+        Importance::ForcedEcho,
+    ];
     /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
-            Class::Control => "control",
-            Class::Unimportant => "unimportant",
-            Class::Important => "important",
-            Class::Echo => "echo",
-            Class::Forced => "forced",
-            Class::ForcedEcho => "forced-echo",
+            Importance::Control => "control",
+            Importance::Unimportant => "unimportant",
+            Importance::Important => "important",
+            Importance::Echo => "echo",
+            Importance::Forced => "forced",
+            Importance::ForcedEcho => "forced-echo",
         }
     }
     /// What a color-aware switch sees.
     #[inline]
     pub const fn color(self) -> Color {
         match self {
-            Class::Unimportant => Color::Red,
+            Importance::Unimportant => Color::Red,
             _ => Color::Green,
         }
     }
@@ -140,7 +146,7 @@ pub struct Packet {
     /// ECN field.
     pub ecn: Ecn,
     /// What it is to TLT; gives its color.
-    pub class: Class,
+    pub importance: Importance,
     /// Priority, 0 (lowest) to 7.
     pub priority: u8,
     /// The port by which it entered the switch that holds it.
@@ -163,7 +169,7 @@ impl Packet {
     /// Its color.
     #[inline]
     pub fn color(&self) -> Color {
-        self.class.color()
+        self.importance.color()
     }
     /// Whether a bit of [`flags`] is set.
     #[inline]

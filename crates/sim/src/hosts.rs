@@ -27,7 +27,7 @@ use answering::{Answer, Handshake};
 use millpond_core::edge::Ranker;
 use millpond_core::packet::{NONE, flags};
 use millpond_core::random::mix64;
-use millpond_core::{Class, Ecn, FlowId, HostId, Packet, PacketId, Time};
+use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use millpond_scenario::{ideal_exchange, ideal_fct};

@@ -6,29 +6,29 @@
 //!
 //! Invariant: each important data packet has exactly one echo, unless a second one arrives before the first is answered.
 
-use crate::packet::Class;
+use crate::packet::Importance;
 
 /// What the next acknowledgement is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Echoer {
-    due: Class,
+    due: Importance,
 }
 
 impl Echoer {
     /// A data packet has arrived. Says whether it must be acknowledged now.
     #[inline]
-    pub fn on_data(&mut self, class: Class) -> bool {
-        match class {
-            Class::Important => self.due = Class::Echo,
-            Class::Forced => self.due = Class::ForcedEcho,
+    pub fn on_data(&mut self, importance: Importance) -> bool {
+        match importance {
+            Importance::Important => self.due = Importance::Echo,
+            Importance::Forced => self.due = Importance::ForcedEcho,
             _ => {}
         }
-        self.due != Class::Control
+        self.due != Importance::Control
     }
 
-    /// The class of the acknowledgement that leaves now.
+    /// The importance of the acknowledgement that leaves now.
     #[inline]
-    pub fn answer(&mut self) -> Class {
+    pub fn answer(&mut self) -> Importance {
         std::mem::take(&mut self.due)
     }
 }

@@ -10,7 +10,7 @@
 //! its authors' published simulators. A drop causes a timeout only where nothing that arrives later tells the sender of
 //! it. So it is enough that one data packet a flow, or the acknowledgement of one, is in the network and cannot be dropped:
 //! what was sent before it and is not acknowledged by its echo is lost, and the sender knows within two round trips.
-//! Switches that know two colors ([`Class::color`](crate::Class::color)) drop the others beyond a threshold and so keep room
+//! Switches that know two colors ([`Importance::color`](crate::Importance::color)) drop the others beyond a threshold and so keep room
 //! for these.
 //!
 //! TLT changes no window and no rate. It marks, sometimes forces out a packet that the transport would not have sent, and

@@ -3,7 +3,7 @@
 //!
 //! Invariant: the last packet of a message and the first after a rewind are always important, each time they are sent.
 
-use crate::packet::Class;
+use crate::packet::Importance;
 
 crate::params! {
     /// TLT without a window.
@@ -37,12 +37,12 @@ impl RateMarker {
 
     /// A data packet leaves.
     #[inline]
-    pub fn on_packet(&mut self, last_of_message: bool) -> Class {
+    pub fn on_packet(&mut self, last_of_message: bool) -> Importance {
         self.since += 1;
         if last_of_message || self.rewound || self.since >= self.every {
             (self.since, self.rewound) = (0, false);
-            return Class::Important;
+            return Importance::Important;
         }
-        Class::Unimportant
+        Importance::Unimportant
     }
 }

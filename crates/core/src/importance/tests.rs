@@ -1,7 +1,7 @@
 //! The oracles of TLT's machines, and that no loss of unimportant packets ever stops a flow.
 
 use super::*;
-use crate::packet::Class;
+use crate::packet::Importance;
 use crate::ranges::Ranges;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -13,13 +13,13 @@ fn marker() -> Marker {
 }
 
 /// Sends `n` segments from `seq`, the last of which is the last that may leave.
-fn send(m: &mut Marker, seq: u64, n: u64) -> Vec<Class> {
+fn send(m: &mut Marker, seq: u64, n: u64) -> Vec<Importance> {
     (0..n).map(|i| m.on_packet(seq + i * MSS as u64, MSS, i + 1 == n)).collect()
 }
 
 #[test]
 fn the_clock_starts_with_the_last_or_the_first_of_the_initial_window() {
-    use Class::{Important as I, Unimportant as U};
+    use Importance::{Important as I, Unimportant as U};
     assert_eq!(send(&mut marker(), 0, 4), [U, U, U, I]);
     assert_eq!(send(&mut marker(), 0, 1), [I]);
     let mut first = Marker::new(&WindowParams { first: First::First, ..WindowParams::default() });
@@ -28,13 +28,13 @@ fn the_clock_starts_with_the_last_or_the_first_of_the_initial_window() {
 
 #[test]
 fn one_packet_an_echo_is_important() {
-    use Class::{Important as I, Unimportant as U};
+    use Importance::{Important as I, Unimportant as U};
     let mut m = marker();
     send(&mut m, 0, 4);
-    assert!(m.on_ack(Class::Control, 1000, &[], 0));
+    assert!(m.on_ack(Importance::Control, 1000, &[], 0));
     assert_eq!(send(&mut m, 4000, 1), [U]);
     assert_eq!(m.after_ack(1000, 5000, MSS), None, "an ordinary acknowledgement forces nothing");
-    assert!(m.on_ack(Class::Echo, 4000, &[], 1000));
+    assert!(m.on_ack(Importance::Echo, 4000, &[], 1000));
     assert_eq!(send(&mut m, 5000, 2), [I, U]);
     assert_eq!(m.after_ack(4000, 7000, MSS), None);
 }
@@ -42,43 +42,43 @@ fn one_packet_an_echo_is_important() {
 /// Oracle: (previous round empty or not) × (used or not) × (anything exposed or not) → what is forced.
 #[test]
 fn forced_size_and_range() {
-    let forced = |seq, len| Some(Forced { seq, len, class: Class::Forced });
+    let forced = |seq, len| Some(Forced { seq, len, importance: Importance::Forced });
     // Previous round never used: taken for a loss. The lowest exposed range, a segment of it.
     let mut m = marker();
     send(&mut m, 0, 4);
-    m.on_ack(Class::Echo, 0, &[(3000, 4000)], 0);
+    m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
     assert_eq!(m.after_ack(0, 4000, MSS), forced(0, 1000));
     assert_eq!(m.masked, 1);
     // Previous round used, and of it something is left: lost. The lowest of it, not the lowest exposed.
-    m.on_ack(Class::ForcedEcho, 1000, &[(3000, 4000)], 0);
+    m.on_ack(Importance::ForcedEcho, 1000, &[(3000, 4000)], 0);
     assert_eq!(m.after_ack(1000, 4000, MSS), forced(1000, 1000));
     // A packet that leaves with an important one, behind it, counts for the round before: taken for lost though it is not.
     let mut m = marker();
     send(&mut m, 0, 4);
-    m.on_ack(Class::Echo, 4000, &[], 0);
-    assert_eq!(send(&mut m, 4000, 2), [Class::Important, Class::Unimportant]);
+    m.on_ack(Importance::Echo, 4000, &[], 0);
+    assert_eq!(send(&mut m, 4000, 2), [Importance::Important, Importance::Unimportant]);
     m.after_ack(4000, 6000, MSS);
-    m.on_ack(Class::Echo, 5000, &[], 4000);
+    m.on_ack(Importance::Echo, 5000, &[], 4000);
     assert_eq!(m.after_ack(5000, 6000, MSS), forced(5000, 1000));
     // Previous round used and empty: nothing lost, one byte.
     let mut m = marker();
     send(&mut m, 0, 4);
-    m.on_ack(Class::Echo, 4000, &[], 0);
+    m.on_ack(Importance::Echo, 4000, &[], 0);
     send(&mut m, 4000, 1);
     m.after_ack(4000, 5000, MSS);
     send(&mut m, 5000, 1);
-    m.on_ack(Class::Echo, 5000, &[], 4000);
+    m.on_ack(Importance::Echo, 5000, &[], 4000);
     assert_eq!(m.after_ack(5000, 6000, MSS), forced(5000, 1));
     // The byte is protected now; what is left of the segment is not.
-    m.on_ack(Class::ForcedEcho, 5001, &[], 5000);
+    m.on_ack(Importance::ForcedEcho, 5001, &[], 5000);
     assert_eq!(m.after_ack(5001, 6000, MSS), forced(5001, 999), "its round is over and it is not acknowledged: lost");
     // Nothing exposed, all outstanding bytes protected: the first byte once more.
-    m.on_ack(Class::ForcedEcho, 5001, &[], 5001);
+    m.on_ack(Importance::ForcedEcho, 5001, &[], 5001);
     assert_eq!(m.after_ack(5001, 6000, MSS), forced(5001, 1));
     // All acknowledged: stays armed, so that the first packet after silence is important.
-    m.on_ack(Class::ForcedEcho, 6000, &[], 5001);
+    m.on_ack(Importance::ForcedEcho, 6000, &[], 5001);
     assert_eq!(m.after_ack(6000, 6000, MSS), None);
-    assert_eq!(m.on_packet(6000, MSS, false), Class::Important);
+    assert_eq!(m.on_packet(6000, MSS, false), Importance::Important);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn ablations_force_a_byte_or_a_segment_always() {
     for (force, len) in [(Force::Byte, 1), (Force::Segment, 1000)] {
         let mut m = Marker::new(&WindowParams { force, ..WindowParams::default() });
         send(&mut m, 0, 4);
-        m.on_ack(Class::Echo, 0, &[(3000, 4000)], 0);
+        m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
         assert_eq!(m.after_ack(0, 4000, MSS).map(|it| it.len), Some(len));
     }
 }
@@ -96,19 +96,19 @@ fn ablations_force_a_byte_or_a_segment_always() {
 fn stale_echoes_are_kept_from_the_transport() {
     let mut m = marker();
     send(&mut m, 0, 4);
-    let sees = |m: &mut Marker, class, ack| m.on_ack(class, ack, &[], 2000);
-    assert!(!sees(&mut m, Class::ForcedEcho, 1999));
+    let sees = |m: &mut Marker, importance, ack| m.on_ack(importance, ack, &[], 2000);
+    assert!(!sees(&mut m, Importance::ForcedEcho, 1999));
     assert!(m.after_ack(2000, 4000, MSS).is_some(), "and still keeps the clock running");
     assert!(
-        sees(&mut m, Class::ForcedEcho, 2000)
-            && sees(&mut m, Class::ForcedEcho, 2001)
-            && sees(&mut m, Class::Echo, 1000)
+        sees(&mut m, Importance::ForcedEcho, 2000)
+            && sees(&mut m, Importance::ForcedEcho, 2001)
+            && sees(&mut m, Importance::Echo, 1000)
     );
     let mut released = Marker::new(&WindowParams { force_after_stale_echo: false, ..WindowParams::default() });
     send(&mut released, 0, 4);
-    assert!(!sees(&mut released, Class::ForcedEcho, 1999));
+    assert!(!sees(&mut released, Importance::ForcedEcho, 1999));
     assert_eq!(released.after_ack(2000, 4000, MSS), None, "the released simulator waits for another");
-    released.on_ack(Class::Control, 2000, &[], 2000);
+    released.on_ack(Importance::Control, 2000, &[], 2000);
     assert!(released.after_ack(2000, 4000, MSS).is_some());
 }
 
@@ -117,16 +117,16 @@ fn a_recovery_sends_what_is_known_lost_before_new_data() {
     let mut m = marker();
     send(&mut m, 0, 4);
     assert_eq!(m.instead(4000, MSS), None, "not armed");
-    m.on_ack(Class::Echo, 0, &[(3000, 4000)], 0);
-    assert_eq!(m.instead(4000, MSS), Some(Forced { seq: 0, len: 1000, class: Class::Important }));
-    assert_eq!(m.on_packet(4000, MSS, false), Class::Unimportant, "that was the important one");
-    m.on_ack(Class::Echo, 1000, &[(3000, 4000)], 0);
+    m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
+    assert_eq!(m.instead(4000, MSS), Some(Forced { seq: 0, len: 1000, importance: Importance::Important }));
+    assert_eq!(m.on_packet(4000, MSS, false), Importance::Unimportant, "that was the important one");
+    m.on_ack(Importance::Echo, 1000, &[(3000, 4000)], 0);
     assert_eq!(m.instead(1000, MSS), None, "the hole itself is due, and will be important");
 }
 
 #[test]
 fn a_timeout_arms_unless_told_otherwise() {
-    for (arm_on_timeout, expected) in [(true, Class::Important), (false, Class::Unimportant)] {
+    for (arm_on_timeout, expected) in [(true, Importance::Important), (false, Importance::Unimportant)] {
         let mut m = Marker::new(&WindowParams { arm_on_timeout, ..WindowParams::default() });
         send(&mut m, 0, 4);
         m.on_timeout();
@@ -138,21 +138,21 @@ fn a_timeout_arms_unless_told_otherwise() {
 #[test]
 fn one_echo_for_each_important_packet() {
     let mut e = Echoer::default();
-    for (class, now, answer) in [
-        (Class::Important, true, Class::Echo),
-        (Class::Unimportant, false, Class::Control),
-        (Class::Forced, true, Class::ForcedEcho),
-        (Class::Control, false, Class::Control),
+    for (importance, now, answer) in [
+        (Importance::Important, true, Importance::Echo),
+        (Importance::Unimportant, false, Importance::Control),
+        (Importance::Forced, true, Importance::ForcedEcho),
+        (Importance::Control, false, Importance::Control),
     ] {
-        assert_eq!((e.on_data(class), e.answer(), e.answer()), (now, answer, Class::Control));
+        assert_eq!((e.on_data(importance), e.answer(), e.answer()), (now, answer, Importance::Control));
     }
 }
 
 #[test]
 fn rates_mark_tails_rewinds_and_every_nth() {
-    use Class::{Important as I, Unimportant as U};
+    use Importance::{Important as I, Unimportant as U};
     let mut m = RateMarker::new(&RateParams { every: Some(3) });
-    let sent: Vec<Class> = (0..6).map(|_| m.on_packet(false)).collect();
+    let sent: Vec<Importance> = (0..6).map(|_| m.on_packet(false)).collect();
     assert_eq!(sent, [U, U, I, U, U, I]);
     m.on_rewind();
     assert_eq!([m.on_packet(false), m.on_packet(false), m.on_packet(true)], [I, U, I]);
@@ -165,16 +165,16 @@ fn rates_mark_tails_rewinds_and_every_nth() {
 fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> bool) -> Option<usize> {
     let (mut m, mut echoer) = (Marker::new(&params), Echoer::default());
     let (mut una, mut nxt, mut held) = (0u64, 0u64, Ranges::default());
-    let mut data: VecDeque<(u64, u32, Class)> = VecDeque::new();
-    let mut acks: VecDeque<(Class, u64)> = VecDeque::from([(Class::Control, 0)]);
-    let in_flight = |data: &VecDeque<(u64, u32, Class)>, acks: &VecDeque<(Class, u64)>| {
-        data.iter().filter(|it| it.2 != Class::Unimportant).count()
-            + acks.iter().filter(|it| it.0 != Class::Control).count()
+    let mut data: VecDeque<(u64, u32, Importance)> = VecDeque::new();
+    let mut acks: VecDeque<(Importance, u64)> = VecDeque::from([(Importance::Control, 0)]);
+    let in_flight = |data: &VecDeque<(u64, u32, Importance)>, acks: &VecDeque<(Importance, u64)>| {
+        data.iter().filter(|it| it.2 != Importance::Unimportant).count()
+            + acks.iter().filter(|it| it.0 != Importance::Control).count()
     };
     for trip in 0.. {
-        for (class, ack) in std::mem::take(&mut acks) {
+        for (importance, ack) in std::mem::take(&mut acks) {
             let sacked: Vec<_> = held.iter().filter(|r| r.0 > ack).collect();
-            let seen = m.on_ack(class, ack, &sacked, una);
+            let seen = m.on_ack(importance, ack, &sacked, una);
             if seen {
                 una = una.max(ack);
             }
@@ -184,20 +184,20 @@ fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> 
                 let last = nxt == bytes || nxt - una >= window;
                 data.push_back((nxt - len as u64, len, m.on_packet(nxt - len as u64, len, last)));
             }
-            if let Some(Forced { seq, len, class }) = m.after_ack(una, nxt, MSS) {
+            if let Some(Forced { seq, len, importance }) = m.after_ack(una, nxt, MSS) {
                 assert!(seq >= una && seq + len as u64 <= nxt && len > 0);
-                data.push_back((seq, len, class));
+                data.push_back((seq, len, importance));
             }
         }
         if una == bytes {
             return Some(trip);
         }
         assert!(in_flight(&data, &acks) <= 1, "at most one clock");
-        for (seq, len, class) in std::mem::take(&mut data) {
-            if class == Class::Unimportant && lost() {
+        for (seq, len, importance) in std::mem::take(&mut data) {
+            if importance == Importance::Unimportant && lost() {
                 continue;
             }
-            echoer.on_data(class);
+            echoer.on_data(importance);
             held.insert(seq, seq + len as u64);
             let ack = held.around(0).map_or(0, |r| r.1);
             acks.push_back((echoer.answer(), ack));
@@ -235,7 +235,7 @@ proptest! {
     fn a_lossless_path_costs_single_bytes(segments in 2u64..100) {
         let mut m = marker();
         send(&mut m, 0, segments);
-        m.on_ack(Class::Echo, segments * 1000, &[], 0);
+        m.on_ack(Importance::Echo, segments * 1000, &[], 0);
         prop_assert_eq!(m.after_ack(segments * 1000, segments * 1000, MSS), None);
         prop_assert_eq!(m.masked, 0);
     }

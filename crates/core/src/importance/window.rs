@@ -15,7 +15,7 @@
 //!
 //! Invariant: while data is outstanding, the sender is armed only within the handling of one acknowledgement.
 
-use crate::packet::Class;
+use crate::packet::Importance;
 use crate::ranges::Ranges;
 
 crate::choice! {
@@ -82,8 +82,8 @@ pub struct Forced {
     pub seq: u64,
     /// Bytes, at least one.
     pub len: u32,
-    /// [`Class::Forced`], or [`Class::Important`] in a recovery.
-    pub class: Class,
+    /// [`Importance::Forced`], or [`Importance::Important`] in a recovery.
+    pub importance: Importance,
 }
 
 /// One flow's machine at its sender.
@@ -123,7 +123,7 @@ impl Marker {
 
     /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for now.
     #[inline]
-    pub fn on_packet(&mut self, seq: u64, len: u32, last: bool) -> Class {
+    pub fn on_packet(&mut self, seq: u64, len: u32, last: bool) -> Importance {
         let important = match self.clock {
             Clock::Initial => last,
             Clock::Running => false,
@@ -132,31 +132,31 @@ impl Marker {
         if important {
             self.protect(seq, seq + len as u64);
             self.clock = Clock::Running;
-            return Class::Important;
+            return Importance::Important;
         }
         self.exposed.insert(seq, seq + len as u64);
         self.current.bytes.insert(seq, seq + len as u64);
         self.current.used = true;
-        Class::Unimportant
+        Importance::Unimportant
     }
 
     /// An acknowledgement has come, with the ranges that its SACK option holds; to be told before the transport is. Says
     /// whether the transport may see it: a stale echo would count as a duplicate.
     #[inline]
-    pub fn on_ack(&mut self, class: Class, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
+    pub fn on_ack(&mut self, importance: Importance, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
         for set in [&mut self.exposed, &mut self.current.bytes, &mut self.previous.bytes] {
             set.remove_below(ack);
             for &(from, to) in sacked {
                 set.remove(from, to);
             }
         }
-        if !matches!(class, Class::Echo | Class::ForcedEcho) {
+        if !matches!(importance, Importance::Echo | Importance::ForcedEcho) {
             return true;
         }
         self.echoed = self.echoed.max(ack);
         self.clock = Clock::Armed;
         self.round_ends = true;
-        self.stale = class == Class::ForcedEcho && ack < una;
+        self.stale = importance == Importance::ForcedEcho && ack < una;
         !self.stale
     }
 
@@ -166,7 +166,7 @@ impl Marker {
         if self.clock != Clock::Armed || seq <= self.echoed {
             return None;
         }
-        self.take(mss).map(|(seq, len)| Forced { seq, len, class: Class::Important })
+        self.take(mss).map(|(seq, len)| Forced { seq, len, importance: Importance::Important })
     }
 
     /// The transport has sent what it may after an acknowledgement; `una` and `nxt` are its first unacknowledged and first
@@ -178,7 +178,7 @@ impl Marker {
         if self.clock == Clock::Armed && una < nxt && !waits {
             // Where all that is outstanding was protected already, its first byte once more.
             let (seq, len) = self.take(mss).unwrap_or((una, 1));
-            forced = Some(Forced { seq, len, class: Class::Forced });
+            forced = Some(Forced { seq, len, importance: Importance::Forced });
         }
         self.stale = false;
         if std::mem::take(&mut self.round_ends) {

@@ -194,7 +194,7 @@ impl Hosts {
             payload: 0,
             flags: if ack.ece { flags::ACK | flags::ECE } else { flags::ACK },
             ecn: Ecn::NotEct,
-            class: Class::Control,
+            importance: Importance::Control,
             priority: it.priority,
             ingress: 0,
             ttl: TTL,

@@ -97,7 +97,7 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
             | (if segment.cwr { flags::CWR } else { 0 })
             | (if segment.syn { flags::SYN } else { 0 }),
         ecn: segment.ecn,
-        class: Class::Control,
+        importance: Importance::Control,
         priority: it.priority,
         ingress: 0,
         ttl: TTL,

@@ -6,8 +6,8 @@
 //!
 //! Invariant: each byte is delivered once and in order; while an ACK is held back the deadline is set.
 
-use millpond_core::ranges::Ranges;
 use super::{AckOut, Arrived, Config, Echo};
+use millpond_core::ranges::Ranges;
 use millpond_core::{Sack, Time};
 
 /// How many ranges are remembered in the order of their arrival: more than a SACK reports, so that it stays full when

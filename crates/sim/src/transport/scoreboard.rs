@@ -6,8 +6,8 @@
 //! Invariant: ranges lie between HighACK and HighData; `sacked` is their sum.
 
 use super::Config;
-use millpond_core::ranges::Ranges;
 use millpond_core::Sack;
+use millpond_core::ranges::Ranges;
 
 /// A sender's scoreboard. "HighACK" is the sender's `una`, "HighData" its `nxt`.
 #[derive(Clone, Debug, Default)]

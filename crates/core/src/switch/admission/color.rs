@@ -73,10 +73,10 @@ impl Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Class;
+    use crate::packet::Importance;
 
-    fn packet(class: Class) -> Packet {
-        Packet { size: 1500, class, ..Packet::default() }
+    fn packet(importance: Importance) -> Packet {
+        Packet { size: 1500, importance, ..Packet::default() }
     }
 
     /// Oracle: red bytes stay below the threshold (399,991 of 400,000 was observed in the authors' simulator), green ones do not count.
@@ -84,13 +84,13 @@ mod tests {
     fn red_bytes_stay_below_the_threshold() {
         let mut it = Color::new(&ColorParams { threshold: Bytes(6_000) });
         let (now, view) = (Time::ZERO, QueueView::default());
-        for class in Class::ALL.into_iter().filter(|class| *class != Class::Unimportant) {
+        for importance in Importance::ALL.into_iter().filter(|importance| *importance != Importance::Unimportant) {
             for _ in 0..100 {
-                assert_eq!(it.test(now, &view, &packet(class)), None);
-                it.on_enqueue(now, &packet(class));
+                assert_eq!(it.test(now, &view, &packet(importance)), None);
+                it.on_enqueue(now, &packet(importance));
             }
         }
-        let red = packet(Class::Unimportant);
+        let red = packet(Importance::Unimportant);
         for _ in 0..3 {
             assert_eq!(it.test(now, &view, &red), None);
             it.on_enqueue(now, &red);
