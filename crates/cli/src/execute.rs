@@ -13,8 +13,9 @@ use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
+use millpond_sim::hosts::MarkingCounters;
 use millpond_sim::limiter::LimitCounts;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -103,12 +104,40 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         out_of_order: outcome.hosts.out_of_order,
         timeouts: outcome.hosts.timeouts,
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
+        mechanisms: mechanisms(plan, outcome),
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
         warnings: plan.warnings.clone(),
         audit: conserved,
         ..Totals::default()
     }
+}
+
+/// What the mechanisms that the plan has chosen have counted.
+fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
+    if plan.importance.kind() != "none" {
+        all.insert(plan.importance.kind().to_string(), marking(&outcome.hosts.marking));
+    }
+    all
+}
+
+/// Packets by importance; bytes are payload.
+fn marking(counters: &MarkingCounters) -> BTreeMap<String, u64> {
+    let [unimportant, important, forced] = counters.sent;
+    let [echoes, forced_echoes] = counters.echoes;
+    let counts = [
+        ("unimportant_packets", unimportant.packets),
+        ("unimportant_bytes", unimportant.bytes),
+        ("important_packets", important.packets),
+        ("important_bytes", important.bytes),
+        ("forced_packets", forced.packets),
+        ("forced_bytes", forced.bytes),
+        ("echoes", echoes),
+        ("forced_echoes", forced_echoes),
+        ("masked_losses", counters.masked),
+    ];
+    counts.map(|(name, count)| (name.to_string(), count)).into()
 }
 
 /// The classes of calls on persistent connections.

@@ -67,6 +67,7 @@ fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     }
     let s = &plan.switch;
     let all = [
+        of(&plan.importance),
         of(&plan.rank),
         of(&plan.ordering),
         of(&s.admission),

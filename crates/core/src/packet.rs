@@ -82,6 +82,17 @@ impl Importance {
             Importance::ForcedEcho => "forced-echo",
         }
     }
+    /// What the acknowledgement is that a packet of this importance causes. It must leave at once where it is not
+    /// [`Importance::Control`]. The packet counts before its place in the stream does: duplicates, late and early ones
+    /// are answered alike; handshake packets are not.
+    #[inline]
+    pub const fn echo(self) -> Importance {
+        match self {
+            Importance::Important => Importance::Echo,
+            Importance::Forced => Importance::ForcedEcho,
+            _ => Importance::Control,
+        }
+    }
     /// What a color-aware switch sees.
     #[inline]
     pub const fn color(self) -> Color {

@@ -90,6 +90,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         },
         transport: s.transport,
         transport_kind: s.transport_kind,
+        importance: s.importance,
         rank: s.rank,
         ordering: s.ordering,
         traffic: Arc::new(traffic),

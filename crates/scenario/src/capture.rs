@@ -8,7 +8,7 @@ use crate::error::{Problem, Report, nearest};
 use crate::plan::{CapturePlan, FailurePlan, Tap};
 use crate::settings::Settings;
 use crate::topology::{End, Topology};
-use millpond_core::{Bytes, Time, params};
+use millpond_core::{Bytes, Time, choice, params};
 use std::collections::BTreeSet;
 
 params! {
@@ -31,9 +31,19 @@ params! {
     }
 }
 
+choice! {
+    /// Which packets a lossy link may lose.
+    pub enum Losable {
+        /// All alike.
+        All = "all",
+        /// Those that a color-aware switch may drop early: TLT's unimportant packets.
+        Unimportant = "unimportant",
+    }
+}
+
 params! {
-    /// One `[[failure]]`: a link that is down for a while. A packet is lost if its link is down at any time between the
-    /// start of its transmission and its arrival.
+    /// One `[[failure]]`: a link that is down for a while, or loses packets. A packet is lost if its link is down at any time
+    /// between the start of its transmission and its arrival.
     pub struct FailureParams {
         /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]. All links between them fail.
         pub link: Vec<String> = Vec::new(),
@@ -42,8 +52,13 @@ params! {
         /// When it is up again; off means never.
         pub until: Option<Time> = None,
         /// How long the switches at both ends take to notice, each time. From then on they choose no port whose link is
-        /// down where a route has another; switches further away learn nothing.
+        /// down where a route has another; switches further away learn nothing. A link that is only lossy is not noticed.
         pub detect: Time = Time::ZERO,
+        /// Share of the packets that are lost; below 1 each by chance, for itself.
+        #[within(0..=1)]
+        pub loss: f64 = 1.0,
+        /// Which packets may be lost: all, or the unimportant ones.
+        pub losable: Losable = Losable::All,
     }
 }
 
@@ -163,7 +178,8 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
             let message = format!("there is no link between {} and {}", f.link[0], f.link[1]);
             report.value(place("link"), "failure.link", message);
         }
-        plans.extend(links.into_iter().map(|link| FailurePlan { link, at: f.at, until, detect: f.detect }));
+        let plan = FailurePlan { link: 0, at: f.at, until, detect: f.detect, loss: f.loss, losable: f.losable };
+        plans.extend(links.into_iter().map(|link| FailurePlan { link, ..plan }));
     }
     plans
 }

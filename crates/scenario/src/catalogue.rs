@@ -8,13 +8,14 @@ use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
 use crate::settings::{
-    EngineParams, HostParams, ImportanceParams, LoadBalancingParams, NicParams, PLANNED, ReceiveOffloadParams,
-    RunParams, VirtualSwitchParams,
+    EngineParams, HostParams, LoadBalancingParams, NicParams, PLANNED, ReceiveOffloadParams, RunParams,
+    VirtualSwitchParams,
 };
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::edge::{OrderingParams, RankParams};
+use millpond_core::importance::ImportanceParams;
 use millpond_core::params::{Key, Params};
 use millpond_core::registry::{Choice, Mechanism, Place};
 use millpond_core::switch::admission::AdmissionParams;
@@ -156,9 +157,9 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "failure",
-            about: "A link that is down for a while, in both directions; as many tables as there are failures. A packet is \
-                    lost (link-down) if its link is down at any time between the start of its transmission and its \
-                    arrival.",
+            about: "A link that is down for a while, or loses packets, in both directions; as many tables as there are failures. \
+                    A packet is lost (link-down, or by chance injected) if its link is down at any time between the \
+                    start of its transmission and its arrival.",
             keys: keys("failure", &FailureParams::default()),
         },
         TableInfo {

@@ -2,11 +2,13 @@
 //!
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
+pub use crate::capture::Losable;
 use crate::limit::LimitPlan;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::edge::{OrderingParams, RankParams};
+use millpond_core::importance::ImportanceParams;
 use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::deflection::DeflectionParams;
@@ -47,6 +49,8 @@ pub struct Plan {
     pub transport: TransportParams,
     /// Which transport, with its own parameters.
     pub transport_kind: TransportKind,
+    /// Which of its packets are important.
+    pub importance: ImportanceParams,
     /// Which rank its packets carry.
     pub rank: RankParams,
     /// Whether receivers restore order below it.
@@ -123,8 +127,8 @@ pub struct EnginePlan {
     pub one_partition: bool,
 }
 
-/// A link that is down for a while, in both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A link that is down for a while or loses packets, in both directions.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailurePlan {
     /// Index in [`Topology::links`].
     pub link: u32,
@@ -134,6 +138,17 @@ pub struct FailurePlan {
     pub until: Time,
     /// How long the switches at its ends take to notice either.
     pub detect: Time,
+    /// Share of the packets that are lost.
+    pub loss: f64,
+    /// Which may be.
+    pub losable: Losable,
+}
+
+impl FailurePlan {
+    /// Whether nothing gets through, so that the switches at its ends notice.
+    pub fn is_outage(&self) -> bool {
+        self.loss >= 1.0 && self.losable == Losable::All
+    }
 }
 
 /// What a run records beside its flows.

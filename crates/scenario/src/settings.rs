@@ -10,6 +10,7 @@ use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::edge::{OrderingParams, RankParams};
+use millpond_core::importance::ImportanceParams;
 use millpond_core::registry::About;
 use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
@@ -115,7 +116,6 @@ const fn without(summary: &'static str) -> About {
     About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
 const UNMERGED: About = without("the receiver merges nothing");
-const EQUAL: About = without("all packets are alike");
 const UNSPREAD: About = without("the edge labels nothing");
 const NO_SWITCH: About = without("packets wait in the NIC alone");
 
@@ -124,12 +124,6 @@ registry! {
     place: "host.receive-offload", question: "which packets does the receiver merge?", default: None,
     params: ReceiveOffloadParams;
     "none" => None { NothingParams; UNMERGED },
-}
-registry! {
-    /// Which packets are important.
-    place: "transport.importance", question: "is this packet important?", default: None,
-    params: ImportanceParams;
-    "none" => None { NothingParams; EQUAL },
 }
 registry! {
     /// How the sending edge spreads a flow.
@@ -148,11 +142,9 @@ registry! {
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
-    ("switch.admission", &["color-aware"]),
     ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
     ("switch.pause", &["pfc", "bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
-    ("transport.importance", &["tlt"]),
     ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
 ];

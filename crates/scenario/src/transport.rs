@@ -129,6 +129,10 @@ millpond_core::params! {
         /// Duplicate acknowledgements that mean loss. Off: only the timer does. Source: RFC 5681 §3.2.
         #[within(1..)]
         pub dupack_threshold: Option<u32> = Some(3),
+        /// Whether a probe is sent when the end of a flight stays unacknowledged for two round trips: new data if there is
+        /// any, else the last segment again. It needs `sack`. Source: RFC 8985 §7; not its §7.4, which cuts the window if
+        /// the probe alone has repaired a loss.
+        pub tlp: bool = false,
         /// Whether a connection opens with SYN and SYN-ACK before its data. Source: RFC 9293 §3.5.
         pub handshake: bool = true,
         /// Bytes that the sender may hold unacknowledged.

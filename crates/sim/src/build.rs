@@ -5,7 +5,7 @@
 
 use crate::audit::Audit;
 use crate::events::{Class, EventQueue, Key};
-use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Receiver, Target, Watched};
+use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Outage, Receiver, Target, Watched};
 use crate::hosts::{HEADER, Host, Hosts};
 use crate::layout::Layout;
 use crate::limiter::Limiter;
@@ -26,7 +26,7 @@ use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::{Queue, QueueParams};
 use millpond_core::switch::{Switch, SwitchConfig};
 use millpond_core::{Pool, Rate, Time};
-use millpond_scenario::plan::Plan;
+use millpond_scenario::plan::{FailurePlan, Losable, Plan};
 use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
 use std::sync::Arc;
@@ -167,17 +167,28 @@ fn watched(plan: &Plan, id: u32) -> Option<Watched> {
     let link = &plan.topology.links[id as usize / 2];
     let (from, to) = if id.is_multiple_of(2) { (link.a, link.b) } else { (link.b, link.a) };
     let failures = plan.failures.iter().filter(|f| f.link == id / 2);
-    let outages: Vec<(Time, Time)> = failures.map(|f| (f.at, f.until)).collect();
+    let outage = |f: &FailurePlan| {
+        let spares_green = f.losable == Losable::Unimportant;
+        Outage { from: f.at, until: f.until, loss: f.loss, spares_green }
+    };
+    let outages: Vec<Outage> = failures.map(outage).collect();
     let taps = plan.capture.taps.iter().enumerate().filter(|(_, tap)| tap.end == from || tap.end == to);
     let taps: Vec<LinkTap> = taps.map(|(i, tap)| LinkTap { tap: i as u16, outgoing: tap.end == from }).collect();
     let is_watched = !outages.is_empty() || !taps.is_empty();
-    is_watched.then(|| Watched { plain: u32::MAX, rate: LinkRate::new(link.rate), delay: link.delay, outages, taps })
+    is_watched.then(|| Watched {
+        plain: u32::MAX,
+        rate: LinkRate::new(link.rate),
+        delay: link.delay,
+        outages,
+        random: Stream::new(plan.seed, &format!("link/{id}")),
+        taps,
+    })
 }
 
 /// The events at which the node at the beginning of a directed link, the last one added, learns of its failures.
 fn notices(plan: &Plan, id: u32, fabric: &mut Fabric) {
     let out = fabric.outlinks.len() as u32 - 1;
-    for failure in plan.failures.iter().filter(|f| f.link == id / 2) {
+    for failure in plan.failures.iter().filter(|f| f.link == id / 2 && f.is_outage()) {
         fabric.events.push(failure.at.saturating_add(failure.detect), Key::new(Class::Link, out, 1));
         if failure.until != Time::MAX {
             fabric.events.push(failure.until.saturating_add(failure.detect), Key::new(Class::Link, out, 0));

@@ -12,10 +12,11 @@ use crate::flight::{Chunks, Flight};
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::{NONE, flags};
+use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::switch::port::LinkRate;
-use millpond_core::{Packet, PacketId, Pool, Sack, Time};
+use millpond_core::{Color, Packet, PacketId, Pool, Sack, Time};
 use millpond_results::PacketRecord;
 use std::collections::VecDeque;
 
@@ -48,10 +49,25 @@ pub struct Watched {
     pub rate: LinkRate,
     /// Propagation alone.
     pub delay: Time,
-    /// When it is down: [from, until), in the order of their beginnings.
-    pub outages: Vec<(Time, Time)>,
+    /// When it is down or loses packets, in the order of their beginnings.
+    pub outages: Vec<Outage>,
+    /// Whether a packet that may be lost is.
+    pub random: Stream,
     /// Who captures its packets.
     pub taps: Vec<LinkTap>,
+}
+
+/// A time in which a link loses packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    /// From then.
+    pub from: Time,
+    /// Until then, exclusive.
+    pub until: Time,
+    /// Share of the packets that are lost.
+    pub loss: f64,
+    /// Whether green packets get through.
+    pub spares_green: bool,
 }
 
 /// A capture's part in one directed link.
@@ -64,10 +80,14 @@ pub struct LinkTap {
 }
 
 impl Watched {
-    /// Whether the link is down at any time between a transmission's start and its arrival. What has arrived when it
-    /// goes down has arrived, and what starts when it comes up gets through.
-    fn is_lost(&self, starts: Time, arrives: Time) -> bool {
-        self.outages.iter().any(|(from, until)| starts < *until && arrives > *from)
+    /// Why a packet is lost, if it is: the link is down at any time between a transmission's start and its arrival. What has
+    /// arrived when it goes down has arrived, and what starts when it comes up gets through.
+    fn loses(&mut self, starts: Time, arrives: Time, color: Color) -> Option<DropReason> {
+        let random = &mut self.random;
+        let mut meets = self.outages.iter().filter(|it| starts < it.until && arrives > it.from);
+        let by = meets
+            .find(|it| !(it.spares_green && color == Color::Green) && (it.loss >= 1.0 || random.unit() < it.loss))?;
+        Some(if by.loss >= 1.0 && !by.spares_green { DropReason::LinkDown } else { DropReason::Injected })
     }
 }
 
@@ -156,13 +176,16 @@ impl Fabric {
     #[cold]
     #[inline(never)]
     fn transmit_watched(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) {
-        let it = &self.watched[watched as usize];
+        let it = &mut self.watched[watched as usize];
         let packet = &mut self.packets[id];
         let starts = Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
-        let lost = it.is_lost(starts, departs + it.delay);
-        if lost {
-            // It still takes its time on the link, so that it counts as in flight until it would have arrived.
+        let reason = it.loses(starts, departs + it.delay, packet.color());
+        let lost = reason.is_some();
+        if let Some(reason) = reason {
+            // It still takes its time on the link, so that it counts as in flight until it would have arrived. Nobody reads its
+            // rank there.
             packet.flags |= flags::LOST;
+            packet.rank = reason as u32;
         }
         for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
             let at = if tap.outgoing { departs } else { arrives };
@@ -180,7 +203,8 @@ impl Fabric {
             return Some(self.failing[failing as usize]);
         }
         self.audit.hops -= 1;
-        self.discard(id, DropReason::LinkDown);
+        let injected = self.packets[id].rank == DropReason::Injected as u32;
+        self.discard(id, if injected { DropReason::Injected } else { DropReason::LinkDown });
         None
     }
 

@@ -11,6 +11,7 @@
 mod answering;
 mod ending;
 mod limiting;
+mod marking;
 mod opening;
 mod ordering;
 mod receiving;
@@ -24,7 +25,9 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use answering::{Answer, Handshake};
+pub use marking::MarkingCounters;
 use millpond_core::edge::Ranker;
+use millpond_core::importance::Marker;
 use millpond_core::packet::{NONE, flags};
 use millpond_core::random::mix64;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time};
@@ -65,6 +68,8 @@ pub struct Sending {
     share: Option<Box<Share>>,
     /// Its packets' ranks, if they carry any.
     ranker: Option<Box<Ranker>>,
+    /// Which of its packets are important, if any are.
+    marker: Option<Box<Marker>>,
 }
 
 #[derive(Clone, Copy)]
@@ -125,6 +130,8 @@ pub struct HostCounters {
     pub out_of_order: u64,
     /// Application bytes delivered in the measured time.
     pub measured_bytes: u64,
+    /// What TLT has marked.
+    pub marking: MarkingCounters,
 }
 
 impl HostCounters {
@@ -137,6 +144,7 @@ impl HostCounters {
         self.timeouts += other.timeouts;
         self.out_of_order += other.out_of_order;
         self.measured_bytes += other.measured_bytes;
+        self.marking.merge(&other.marking);
     }
 }
 

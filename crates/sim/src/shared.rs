@@ -4,6 +4,7 @@ use crate::hosts::HEADER;
 use crate::layout::Layout;
 use crate::transport::Config;
 use millpond_core::edge::Ranker;
+use millpond_core::importance::Marker;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
@@ -39,6 +40,8 @@ pub struct Shared {
     pub nic_limit: Option<u64>,
     /// The ranks of a new connection, if packets carry any.
     pub ranker: Option<Ranker>,
+    /// What marks a new connection's important packets, if any are.
+    pub marker: Option<Marker>,
     /// How long an ordering buffer may hold a packet, if receivers have any.
     pub ordering: Option<Time>,
 }
@@ -61,6 +64,7 @@ impl Shared {
             segment_max: whole * mss,
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
             ranker: Ranker::new(&plan.rank),
+            marker: Marker::of(&plan.importance),
             ordering: plan.ordering.timeout(),
             transport,
             layout,

@@ -3,7 +3,6 @@
 //! | file | for |
 //! |---|---|
 //! | `window` | transports with a window (TCP, DCTCP): one important packet in flight, always |
-//! | `echo` | their receivers: an important packet is answered at once |
 //! | `rate` | transports without an ACK clock: the last packet of a message, the first after a rewind |
 //!
 //! Follows TLT (Lim, Bai, Zhu, Jung, Han: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021) and
@@ -13,6 +12,9 @@
 //! Switches that know two colors ([`Importance::color`](crate::Importance::color)) drop the others beyond a threshold and so keep room
 //! for these.
 //!
+//! A receiver needs no state: it answers an important packet at once, with an echo
+//! ([`Importance::echo`](crate::Importance::echo)). Data on the way back never carries one.
+//!
 //! TLT changes no window and no rate. It marks, sometimes forces out a packet that the transport would not have sent, and
 //! reads echoes. All of it is free of clocks and I/O: the same machine can mark the traffic of an unmodified TCP at the
 //! host's edge.
@@ -20,13 +22,11 @@
 //! Invariant: while a flow has data unacknowledged, an important data packet of it is in flight, or its echo is, or the
 //! sender is about to send one.
 
-mod echo;
 mod rate;
 mod window;
 
-pub use echo::Echoer;
 pub use rate::{RateMarker, RateParams};
-pub use window::{First, Force, Forced, Marker, WindowParams};
+pub use window::{First, Force, Forced, LostRounds, Marker, Sent, WindowParams};
 
 use crate::registry::{About, PathProperty};
 

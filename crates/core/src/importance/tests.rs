@@ -33,10 +33,10 @@ fn one_packet_an_echo_is_important() {
     send(&mut m, 0, 4);
     assert!(m.on_ack(Importance::Control, 1000, &[], 0));
     assert_eq!(send(&mut m, 4000, 1), [U]);
-    assert_eq!(m.after_ack(1000, 5000, MSS), None, "an ordinary acknowledgement forces nothing");
+    assert_eq!(m.after_ack(1000, 5000, false, MSS), None, "an ordinary acknowledgement forces nothing");
     assert!(m.on_ack(Importance::Echo, 4000, &[], 1000));
     assert_eq!(send(&mut m, 5000, 2), [I, U]);
-    assert_eq!(m.after_ack(4000, 7000, MSS), None);
+    assert_eq!(m.after_ack(4000, 7000, false, MSS), None);
 }
 
 /// Oracle: (previous round empty or not) × (used or not) × (anything exposed or not) → what is forced.
@@ -47,37 +47,41 @@ fn forced_size_and_range() {
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
-    assert_eq!(m.after_ack(0, 4000, MSS), forced(0, 1000));
+    assert_eq!(m.after_ack(0, 4000, false, MSS), forced(0, 1000));
     assert_eq!(m.masked, 1);
     // Previous round used, and of it something is left: lost. The lowest of it, not the lowest exposed.
     m.on_ack(Importance::ForcedEcho, 1000, &[(3000, 4000)], 0);
-    assert_eq!(m.after_ack(1000, 4000, MSS), forced(1000, 1000));
+    assert_eq!(m.after_ack(1000, 4000, false, MSS), forced(1000, 1000));
     // A packet that leaves with an important one, behind it, counts for the round before: taken for lost though it is not.
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 4000, &[], 0);
     assert_eq!(send(&mut m, 4000, 2), [Importance::Important, Importance::Unimportant]);
-    m.after_ack(4000, 6000, MSS);
+    m.after_ack(4000, 6000, false, MSS);
     m.on_ack(Importance::Echo, 5000, &[], 4000);
-    assert_eq!(m.after_ack(5000, 6000, MSS), forced(5000, 1000));
+    assert_eq!(m.after_ack(5000, 6000, false, MSS), forced(5000, 1000));
     // Previous round used and empty: nothing lost, one byte.
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 4000, &[], 0);
     send(&mut m, 4000, 1);
-    m.after_ack(4000, 5000, MSS);
+    m.after_ack(4000, 5000, false, MSS);
     send(&mut m, 5000, 1);
     m.on_ack(Importance::Echo, 5000, &[], 4000);
-    assert_eq!(m.after_ack(5000, 6000, MSS), forced(5000, 1));
+    assert_eq!(m.after_ack(5000, 6000, false, MSS), forced(5000, 1));
     // The byte is protected now; what is left of the segment is not.
     m.on_ack(Importance::ForcedEcho, 5001, &[], 5000);
-    assert_eq!(m.after_ack(5001, 6000, MSS), forced(5001, 999), "its round is over and it is not acknowledged: lost");
+    assert_eq!(
+        m.after_ack(5001, 6000, false, MSS),
+        forced(5001, 999),
+        "its round is over and it is not acknowledged: lost"
+    );
     // Nothing exposed, all outstanding bytes protected: the first byte once more.
     m.on_ack(Importance::ForcedEcho, 5001, &[], 5001);
-    assert_eq!(m.after_ack(5001, 6000, MSS), forced(5001, 1));
+    assert_eq!(m.after_ack(5001, 6000, false, MSS), forced(5001, 1));
     // All acknowledged: stays armed, so that the first packet after silence is important.
     m.on_ack(Importance::ForcedEcho, 6000, &[], 5001);
-    assert_eq!(m.after_ack(6000, 6000, MSS), None);
+    assert_eq!(m.after_ack(6000, 6000, false, MSS), None);
     assert_eq!(m.on_packet(6000, MSS, false), Importance::Important);
 }
 
@@ -87,7 +91,7 @@ fn ablations_force_a_byte_or_a_segment_always() {
         let mut m = Marker::new(&WindowParams { force, ..WindowParams::default() });
         send(&mut m, 0, 4);
         m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
-        assert_eq!(m.after_ack(0, 4000, MSS).map(|it| it.len), Some(len));
+        assert_eq!(m.after_ack(0, 4000, false, MSS).map(|it| it.len), Some(len));
     }
 }
 
@@ -98,7 +102,7 @@ fn stale_echoes_are_kept_from_the_transport() {
     send(&mut m, 0, 4);
     let sees = |m: &mut Marker, importance, ack| m.on_ack(importance, ack, &[], 2000);
     assert!(!sees(&mut m, Importance::ForcedEcho, 1999));
-    assert!(m.after_ack(2000, 4000, MSS).is_some(), "and still keeps the clock running");
+    assert!(m.after_ack(2000, 4000, false, MSS).is_some(), "and still keeps the clock running");
     assert!(
         sees(&mut m, Importance::ForcedEcho, 2000)
             && sees(&mut m, Importance::ForcedEcho, 2001)
@@ -107,9 +111,9 @@ fn stale_echoes_are_kept_from_the_transport() {
     let mut released = Marker::new(&WindowParams { force_after_stale_echo: false, ..WindowParams::default() });
     send(&mut released, 0, 4);
     assert!(!sees(&mut released, Importance::ForcedEcho, 1999));
-    assert_eq!(released.after_ack(2000, 4000, MSS), None, "the released simulator waits for another");
+    assert_eq!(released.after_ack(2000, 4000, false, MSS), None, "the released simulator waits for another");
     released.on_ack(Importance::Control, 2000, &[], 2000);
-    assert!(released.after_ack(2000, 4000, MSS).is_some());
+    assert!(released.after_ack(2000, 4000, false, MSS).is_some());
 }
 
 #[test]
@@ -134,18 +138,20 @@ fn a_timeout_arms_unless_told_otherwise() {
     }
 }
 
-/// Oracle: in order, out of order, duplicate, old: one echo each; none for a handshake.
 #[test]
-fn one_echo_for_each_important_packet() {
-    let mut e = Echoer::default();
-    for (importance, now, answer) in [
-        (Importance::Important, true, Importance::Echo),
-        (Importance::Unimportant, false, Importance::Control),
-        (Importance::Forced, true, Importance::ForcedEcho),
-        (Importance::Control, false, Importance::Control),
-    ] {
-        assert_eq!((e.on_data(importance), e.answer(), e.answer()), (now, answer, Importance::Control));
-    }
+fn a_busy_nic_is_no_reason_to_force() {
+    let mut m = marker();
+    send(&mut m, 0, 4);
+    m.on_ack(Importance::Echo, 2000, &[], 0);
+    assert_eq!(m.after_ack(2000, 4000, true, MSS), None);
+    assert_eq!(m.on_packet(4000, MSS, false), Importance::Important);
+}
+
+/// Oracle: one echo each for important and forced packets; none for a handshake, or for what is not important.
+#[test]
+fn important_packets_are_echoed() {
+    let echoes = Importance::ALL.map(Importance::echo);
+    assert_eq!(echoes.map(Importance::name), ["control", "control", "echo", "control", "forced-echo", "control"]);
 }
 
 #[test]
@@ -163,7 +169,7 @@ fn rates_mark_tails_rewinds_and_every_nth() {
 /// A flow over a FIFO path that loses unimportant packets as told, under a transport that never sends anything again by
 /// itself. Returns how many round trips it took, or `None` if everything came to a stop: what would be a timeout.
 fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> bool) -> Option<usize> {
-    let (mut m, mut echoer) = (Marker::new(&params), Echoer::default());
+    let mut m = Marker::new(&params);
     let (mut una, mut nxt, mut held) = (0u64, 0u64, Ranges::default());
     let mut data: VecDeque<(u64, u32, Importance)> = VecDeque::new();
     let mut acks: VecDeque<(Importance, u64)> = VecDeque::from([(Importance::Control, 0)]);
@@ -184,7 +190,7 @@ fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> 
                 let last = nxt == bytes || nxt - una >= window;
                 data.push_back((nxt - len as u64, len, m.on_packet(nxt - len as u64, len, last)));
             }
-            if let Some(Forced { seq, len, importance }) = m.after_ack(una, nxt, MSS) {
+            if let Some(Forced { seq, len, importance }) = m.after_ack(una, nxt, false, MSS) {
                 assert!(seq >= una && seq + len as u64 <= nxt && len > 0);
                 data.push_back((seq, len, importance));
             }
@@ -197,10 +203,9 @@ fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> 
             if importance == Importance::Unimportant && lost() {
                 continue;
             }
-            echoer.on_data(importance);
             held.insert(seq, seq + len as u64);
             let ack = held.around(0).map_or(0, |r| r.1);
-            acks.push_back((echoer.answer(), ack));
+            acks.push_back((importance.echo(), ack));
         }
         if acks.is_empty() {
             return None;
@@ -236,7 +241,7 @@ proptest! {
         let mut m = marker();
         send(&mut m, 0, segments);
         m.on_ack(Importance::Echo, segments * 1000, &[], 0);
-        prop_assert_eq!(m.after_ack(segments * 1000, segments * 1000, MSS), None);
+        prop_assert_eq!(m.after_ack(segments * 1000, segments * 1000, false, MSS), None);
         prop_assert_eq!(m.masked, 0);
     }
 }

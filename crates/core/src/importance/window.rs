@@ -5,16 +5,18 @@
 //! of what was sent unprotected, so that the clock does not stop: a byte of it if nothing seems lost, else a segment.
 //!
 //! Whether something is lost shows by *rounds*. A round is the time between two echoes. When an echo comes, all that went out
-//! unprotected before its important packet has had its chance: where something of the previous round is still not
-//! acknowledged, it is lost (packets of a flow keep their order).
+//! unprotected before its important packet has had its chance: what of earlier rounds is still not acknowledged is lost
+//! (packets of a flow keep their order).
 //!
-//! From the authors' released simulator this deviates where the published analysis of it says so, each by a key of its
-//! own: the clock is armed again by a timeout, and an echo that is older than what is acknowledged still keeps the
-//! clock running. An order matters that is easy to get wrong: what an ACK acknowledges is forgotten first, then the transport
+//! From the authors' released simulator this deviates in three ways, each by a key of its own: the clock is armed again by a
+//! timeout; an echo that is older than what is acknowledged still keeps the clock running; and what earlier rounds than
+//! the last have lost is not forgotten while newer losses go on, so that no loss of unimportant packets costs a
+//! timeout. An order matters that is easy to get wrong: what an ACK acknowledges is forgotten first, then the transport
 //! sends, then a packet is forced, then the rounds change.
 //!
 //! Invariant: while data is outstanding, the sender is armed only within the handling of one acknowledgement.
 
+use super::ImportanceParams;
 use crate::packet::Importance;
 use crate::ranges::Ranges;
 
@@ -40,6 +42,16 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// Which rounds tell what is lost.
+    pub enum LostRounds {
+        /// All that are over.
+        All = "all",
+        /// The last one; what earlier ones have left is sent again only once it has left nothing.
+        Last = "last",
+    }
+}
+
 crate::params! {
     /// TLT with a window.
     pub struct WindowParams {
@@ -54,6 +66,9 @@ crate::params! {
         /// Whether an echo of a forced packet that acknowledges less than what is acknowledged already keeps the clock
         /// running. The authors' TCP simulator waits for another acknowledgement.
         pub force_after_stale_echo: bool = true,
+        /// Which rounds' packets count as lost once they are not acknowledged. The authors' simulators look at the last; then
+        /// a hole of an earlier round waits while every round loses something, up to a timeout.
+        pub lost_rounds: LostRounds = LostRounds::All,
     }
 }
 
@@ -67,7 +82,7 @@ enum Clock {
     Armed,
 }
 
-/// Bytes sent unprotected in one round and not acknowledged.
+/// Bytes sent unprotected in a round, or in all rounds that are over, and not acknowledged.
 #[derive(Clone, Debug, Default)]
 struct Round {
     bytes: Ranges,
@@ -103,9 +118,36 @@ pub struct Marker {
     stale: bool,
     /// Segments that were forced out because something seemed lost, unknown to the congestion control.
     pub masked: u32,
+    /// What was sent: unimportant, important, forced.
+    pub sent: [Sent; 3],
+}
+
+/// Data packets of one importance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets.
+    pub packets: u64,
+    /// Their payload, in bytes.
+    pub bytes: u64,
+}
+
+impl Sent {
+    #[inline]
+    fn add(&mut self, len: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(len);
+    }
 }
 
 impl Marker {
+    /// Of a new flow, if any of its packets is important.
+    pub fn of(params: &ImportanceParams) -> Option<Marker> {
+        match params {
+            ImportanceParams::None(_) => None,
+            ImportanceParams::Tlt(params) => Some(Marker::new(params)),
+        }
+    }
+
     /// Of a new flow.
     pub fn new(params: &WindowParams) -> Marker {
         Marker {
@@ -118,6 +160,7 @@ impl Marker {
             round_ends: false,
             stale: false,
             masked: 0,
+            sent: [Sent::default(); 3],
         }
     }
 
@@ -132,8 +175,10 @@ impl Marker {
         if important {
             self.protect(seq, seq + len as u64);
             self.clock = Clock::Running;
+            self.sent[1].add(len);
             return Importance::Important;
         }
+        self.sent[0].add(len);
         self.exposed.insert(seq, seq + len as u64);
         self.current.bytes.insert(seq, seq + len as u64);
         self.current.used = true;
@@ -160,29 +205,41 @@ impl Marker {
         !self.stale
     }
 
-    /// In a recovery the transport is about to send from `seq`: what is to be sent before it, if this packet must be
+    /// In a recovery the transport is about to send from `seq`: what is to be sent in its place, if this packet must be
     /// important and something older is known to be lost.
     pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {
         if self.clock != Clock::Armed || seq <= self.echoed {
             return None;
         }
-        self.take(mss).map(|(seq, len)| Forced { seq, len, importance: Importance::Important })
+        let (seq, len) = self.take(mss)?;
+        self.sent[1].add(len);
+        Some(Forced { seq, len, importance: Importance::Important })
     }
 
     /// The transport has sent what it may after an acknowledgement; `una` and `nxt` are its first unacknowledged and first
-    /// unsent byte. A packet to be sent at once, if the clock would stop otherwise.
+    /// unsent byte, and `more` says that only the NIC keeps it from sending, so that its next packet comes without a
+    /// further acknowledgement. A packet to be sent at once, if the clock would stop otherwise.
     #[inline]
-    pub fn after_ack(&mut self, una: u64, nxt: u64, mss: u32) -> Option<Forced> {
+    pub fn after_ack(&mut self, una: u64, nxt: u64, more: bool, mss: u32) -> Option<Forced> {
         let mut forced = None;
-        let waits = self.stale && !self.params.force_after_stale_echo;
+        let waits = more || (self.stale && !self.params.force_after_stale_echo);
         if self.clock == Clock::Armed && una < nxt && !waits {
             // Where all that is outstanding was protected already, its first byte once more.
             let (seq, len) = self.take(mss).unwrap_or((una, 1));
+            self.clock = Clock::Running;
+            self.sent[2].add(len);
             forced = Some(Forced { seq, len, importance: Importance::Forced });
         }
         self.stale = false;
         if std::mem::take(&mut self.round_ends) {
-            self.previous = std::mem::take(&mut self.current);
+            let over = std::mem::take(&mut self.current);
+            match self.params.lost_rounds {
+                LostRounds::Last => self.previous = over,
+                LostRounds::All => {
+                    over.bytes.iter().for_each(|(from, to)| drop(self.previous.bytes.insert(from, to)));
+                    self.previous.used = over.used;
+                }
+            }
         }
         forced
     }
@@ -200,7 +257,7 @@ impl Marker {
         !(self.previous.bytes.is_empty() && self.previous.used)
     }
 
-    /// The range to send protected: the lowest of the previous round, else the lowest at all.
+    /// The range to send protected: the lowest that counts as lost, else the lowest at all.
     fn take(&mut self, mss: u32) -> Option<(u64, u32)> {
         let segment = match self.params.force {
             Force::Adaptive => self.is_loss_probable(),

@@ -74,7 +74,7 @@ impl Hosts {
         let Some(ended) = self.senders.remove(slot) else { return };
         fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
         let opening = ended.opening;
-        self.count_sent(&ended.sender);
+        self.count_sent(&ended);
         // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
         // capture shows, must not depend on where it is.
         fabric.post(self.shared.partition_of_host(opening.dst), Note::Release(opening.flow));
@@ -104,9 +104,12 @@ impl Hosts {
         }
     }
 
-    pub(super) fn count_sent(&mut self, sender: &Sender) {
-        self.counters.retransmitted += sender.retransmitted as u64;
-        self.counters.timeouts += sender.timeouts as u64;
+    pub(super) fn count_sent(&mut self, it: &Sending) {
+        self.counters.retransmitted += it.sender.retransmitted as u64;
+        self.counters.timeouts += it.sender.timeouts as u64;
+        if let Some(marker) = &it.marker {
+            self.counters.marking.add(marker);
+        }
     }
 
     pub(super) fn count_received(&mut self, it: &Receiving) {
@@ -121,10 +124,9 @@ impl Hosts {
     pub fn finish(&mut self, end: Time) {
         let warm_up = self.shared.plan.warm_up;
         let mut rest: Vec<FlowRecord> = Vec::new();
-        let (mut retransmitted, mut timeouts) = (0, 0);
-        for (_, it) in self.senders.iter() {
-            retransmitted += it.sender.retransmitted as u64;
-            timeouts += it.sender.timeouts as u64;
+        let senders = std::mem::take(&mut self.senders);
+        for (_, it) in senders.iter() {
+            self.count_sent(it);
             match it.opening.role {
                 Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs => {}
                 // The response that has not begun is what did not finish.
@@ -145,9 +147,8 @@ impl Hosts {
                 _ => rest.push(flow_record(it, None, warm_up)),
             }
         }
+        self.senders = senders;
         self.unanswered(&mut rest);
-        self.counters.retransmitted += retransmitted;
-        self.counters.timeouts += timeouts;
         let mut received = std::mem::take(&mut self.receivers);
         for it in received.drain() {
             if it.opening.role == Role::RpcResponses && it.asked != Time::MAX && it.asked < end {

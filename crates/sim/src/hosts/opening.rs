@@ -196,6 +196,7 @@ impl Hosts {
             delivered: None,
             share: share.map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
+            marker: shared.marker.clone().map(Box::new),
         };
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;

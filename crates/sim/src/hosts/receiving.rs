@@ -32,7 +32,9 @@ impl Hosts {
             stamp: packet.stamp,
             hops: (packet.seq >> 32) as u8,
         };
-        it.sender.on_ack(now, &ack, &self.shared.transport);
+        if it.marker.is_none() || marking::sees(it, packet, ack.sack) {
+            it.sender.on_ack(now, &ack, &self.shared.transport);
+        }
         if it.sender.is_done() && !it.opening.role.is_persistent() {
             self.end(now, packet.peer, fabric);
         } else {
@@ -105,7 +107,7 @@ impl Hosts {
         }
         it.hops = TTL.wrapping_sub(packet.ttl);
         let (ce, cwr) = (packet.ecn == Ecn::Ce, packet.has(flags::CWR));
-        let arrived =
+        let mut arrived =
             it.receiver.on_data(now, packet.seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
         it.out_of_order += arrived.out_of_order as u32;
         let news = arrived.in_order_upto - it.delivered;
@@ -121,8 +123,11 @@ impl Hosts {
             fabric.events.push(deadline, key);
         }
         let complete = news > 0 && it.delivered >= it.ends;
+        if packet.importance != Importance::Control {
+            self.echo(now, slot, packet.importance, &mut arrived.acks, fabric);
+        }
         for ack in arrived.acks.into_iter().flatten() {
-            self.acknowledge(now, slot, &ack, fabric);
+            self.acknowledge(now, slot, &ack, Importance::Control, fabric);
         }
         if complete {
             self.complete(now, slot, fabric);
@@ -167,12 +172,19 @@ impl Hosts {
             fabric.events.push(deadline, Key::new(Class::ReceiverTimer, it.host, flow));
         }
         if let Some(ack) = ack {
-            self.acknowledge(now, slot, &ack, fabric);
+            self.acknowledge(now, slot, &ack, Importance::Control, fabric);
         }
     }
 
     #[inline]
-    pub(super) fn acknowledge(&mut self, now: Time, slot: u32, ack: &AckOut, fabric: &mut Fabric) {
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Time,
+        slot: u32,
+        ack: &AckOut,
+        importance: Importance,
+        fabric: &mut Fabric,
+    ) {
         let it = self.receivers.at(slot);
         // RFC 2018 §3: two bytes and eight a block, padded to a multiple of four.
         let (side, option) = match ack.sack.count {
@@ -194,7 +206,7 @@ impl Hosts {
             payload: 0,
             flags: if ack.ece { flags::ACK | flags::ECE } else { flags::ACK },
             ecn: Ecn::NotEct,
-            importance: Importance::Control,
+            importance,
             priority: it.priority,
             ingress: 0,
             ttl: TTL,

@@ -9,8 +9,8 @@ impl Hosts {
     /// Hands down what the windows and the NIC allow, and keeps the timer armed.
     #[inline]
     pub(super) fn pump(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let shared = &*self.shared;
         loop {
+            let shared = &*self.shared;
             let it = self.senders.at(slot);
             let room = match &mut it.share {
                 None => shared.segment_max,
@@ -26,12 +26,19 @@ impl Hosts {
                     }
                 },
             };
+            if it.marker.is_some() && self.sends_instead(now, slot, room, fabric) {
+                continue;
+            }
+            let (it, shared) = (self.senders.at(slot), &*self.shared);
             let Some(out) = it.sender.poll_send(now, room, &shared.transport) else { break };
             let host = &mut self.hosts[it.host as usize];
             hand_down(now, slot, it, &out, host, shared, fabric, &mut self.begun);
             if !self.begun.is_empty() {
                 transmit_begun(&mut self.begun, &mut self.senders, shared, fabric);
             }
+        }
+        if self.senders.at(slot).marker.is_some() {
+            self.keep_clock(now, slot, fabric);
         }
         let it = self.senders.at(slot);
         let deadline = it.sender.deadline();
@@ -72,7 +79,13 @@ impl Hosts {
             return;
         }
         it.timer_at = Time::MAX;
+        let timeouts = it.sender.timeouts;
         it.sender.on_timer(now, &self.shared.transport);
+        if let Some(marker) = &mut it.marker
+            && it.sender.timeouts > timeouts
+        {
+            marker.on_timeout();
+        }
         self.pump(now, slot, fabric);
     }
 }
@@ -114,6 +127,22 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
 pub(super) fn size_packet(now: Time, it: &mut Sending, packet: &mut Packet, rest: u32, shared: &Shared) -> u32 {
     let payload = rest.min(shared.mss);
     let rest = rest - payload;
+    fill_packet(now, it, packet, payload, shared);
+    if rest == 0 {
+        packet.flags |= flags::LAST;
+    }
+    if let Some(marker) = &mut it.marker
+        && payload > 0
+    {
+        let last = rest == 0 && !it.sender.would_send(&shared.transport);
+        packet.importance = marker.on_packet(packet.seq, payload, last);
+    }
+    rest
+}
+
+/// Gives a packet its payload, its size and its rank.
+#[inline(always)]
+pub(super) fn fill_packet(now: Time, it: &mut Sending, packet: &mut Packet, payload: u32, shared: &Shared) {
     packet.payload = payload as u16;
     packet.size = (payload + shared.header) as u16;
     if let Some(ranker) = &mut it.ranker
@@ -122,10 +151,6 @@ pub(super) fn size_packet(now: Time, it: &mut Sending, packet: &mut Packet, rest
         let (again, written, acked) = (packet.has(flags::RETRANSMISSION), it.sender.written(), it.sender.acked());
         packet.rank = ranker.rank(now, &Outbound { seq: packet.seq, len: payload, again, written, acked });
     }
-    if rest == 0 {
-        packet.flags |= flags::LAST;
-    }
-    rest
 }
 
 /// Cuts a segment into packets and gives them to the NIC.

@@ -6,12 +6,12 @@
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the host knows a flow's
 //! size), and an ACK echoes the hand-down time of the data that caused it (RFC 7323), in picoseconds. Not modelled: PRR
-//! (RFC 6937), RACK-TLP (RFC 8985), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and
+//! (RFC 6937), RACK (RFC 8985 §6), F-RTO (RFC 5682), DSACK (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and
 //! RFC 3168's wait for the timer when a mark meets a window of one segment.
 //!
 //! | file | what it follows |
 //! |---|---|
-//! | `sender` | RFC 5681, 6582, 6675, 3042, 6928: windows, loss recovery, handshake |
+//! | `sender` | RFC 5681, 6582, 6675, 3042, 6928, 8985 §7: windows, loss recovery, handshake, tail loss probe |
 //! | `scoreboard`, `ranges` | RFC 6675 §4: what the receiver holds, what is lost, what is next |
 //! | `receiver` | RFC 5681 §4.2, 2018, 3168 §6.1.3, 8257 §3.2: reassembly, ACKs, echoes |
 //! | `rto` | RFC 6298; INET's TCP |
@@ -68,6 +68,8 @@ pub struct Config {
     pub dupack_threshold: u32,
     /// Whether connections open with SYN and SYN-ACK.
     pub handshake: bool,
+    /// RFC 8985 §7.
+    pub tlp: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
     /// RFC 5681 §3.2 without RFC 6582, where there is no SACK.
@@ -93,7 +95,7 @@ pub struct Config {
     pub control: Control,
     /// How long a sender with nothing in flight waits to try again what its own host has refused.
     pub probe_timer: Time,
-    /// Its connections take the uncommon path: Swift's, which may have to wait, and those of `others`.
+    /// Its connections take the uncommon path: Swift's, which may have to wait, those that probe, and those of `others`.
     pub apart: bool,
     /// Further transports of the run, of the same common parameters: those that some traffics have for themselves.
     pub others: Vec<Config>,
@@ -253,6 +255,7 @@ impl Config {
             delayed_ack_timeout: params.delayed_ack_timeout,
             dupack_threshold: params.dupack_threshold.map_or(u32::MAX, |n| n.max(1)),
             handshake: params.handshake,
+            tlp: params.tlp && params.sack,
             limited_transmit: params.limited_transmit,
             reno: params.fast_recovery == FastRecovery::Reno && !params.sack,
             window_validation: params.window_validation,
@@ -264,7 +267,7 @@ impl Config {
             retransmission_ecn: if matches!(control, Control::Dctcp { .. }) { Ecn::Ect } else { Ecn::NotEct },
             echo: if ecn { echo } else { Echo::Off },
             probe_timer: params.probe_timer.max(SHORTEST_RTO),
-            apart: matches!(control, Control::Swift(_)),
+            apart: matches!(control, Control::Swift(_)) || params.tlp,
             others: Vec::new(),
             control,
         }

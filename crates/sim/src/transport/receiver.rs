@@ -175,7 +175,8 @@ impl Receiver {
         }
     }
 
-    fn acknowledge(&mut self, cfg: &Config) -> AckOut {
+    /// An ACK of all that has arrived, now.
+    pub fn acknowledge(&mut self, cfg: &Config) -> AckOut {
         self.pending = 0;
         self.deadline = Time::MAX;
         self.acked = self.next;

@@ -10,16 +10,19 @@
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
 //! unacknowledged or a SYN unanswered the deadline is set.
 
+mod forced;
 mod pace;
 mod plan;
 mod recovery;
 mod refusal;
+mod tail;
 
 use super::congestion::{Cause, Congestion, Growth, Window};
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use super::{AckIn, Config, Outgoing};
 use millpond_core::{Ecn, Time};
+use tail::Tail;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,8 @@ enum Why {
     Rescue,
     /// After a timeout.
     Timeout,
+    /// The tail loss probe.
+    Probe,
 }
 
 /// A connection's sending end. The fields that every ACK touches come first.
@@ -111,6 +116,8 @@ pub struct Sender {
     probes: u8,
     /// The probe timer has expired: one segment may be tried.
     probing: bool,
+    /// The tail loss probe.
+    tail: Tail,
 }
 
 /// How many bytes of new data to send: whole segments, except at the end of what is written.
@@ -167,6 +174,7 @@ impl Sender {
             which,
             probes: 0,
             probing: false,
+            tail: Tail::Idle,
         }
     }
 
@@ -298,11 +306,18 @@ impl Sender {
             Next::Syn => Some(self.send_syn(now)),
             Next::Again(from, to, why) => Some(self.send_again(now, from, to, why, cfg)),
             Next::New(len) => {
+                let probes = self.tail == Tail::Due;
+                self.unschedule_probe();
                 if let Some(board) = &mut self.board {
                     board.pipe += u64::from(len); // RFC 6675 (C.4)
                 }
                 let segment = self.send_new(now, len, cfg);
                 self.resend = self.nxt; // after a timeout, new data is due only once all holes are sent again
+                if probes {
+                    self.probe_sent(now);
+                } else {
+                    self.schedule_probe(now, cfg);
+                }
                 Some(segment)
             }
         }
@@ -321,12 +336,13 @@ impl Sender {
                     board.rescue_sent(self.recover);
                     board.pipe += to - from;
                 }
-                Why::Timeout => {}
+                Why::Timeout | Why::Probe => {}
             }
         }
         match why {
             Why::First => self.first_due = false,
             Why::Timeout => self.resend = to,
+            Why::Probe => self.probe_sent(now),
             Why::Hole | Why::Rescue => {}
         }
         self.retransmitted += 1;

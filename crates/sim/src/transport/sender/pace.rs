@@ -7,6 +7,7 @@
 //!
 //! Invariant: below one segment, at most one leaves every round-trip time / window; whoever is held has a deadline.
 
+use super::tail::Tail;
 use super::{Phase, Sender};
 use crate::transport::congestion::Congestion;
 use crate::transport::{AckIn, Config};
@@ -27,6 +28,9 @@ impl Sender {
 
     /// Ends the waiting, for whatever happens now; the deadline is the retransmission timer's again.
     pub(super) fn let_go(&mut self) {
+        if !self.unschedule_probe() && self.tail == Tail::Due {
+            self.tail = Tail::Idle; // what happens now decides anew
+        }
         if std::mem::take(&mut self.held)
             && let Congestion::Swift(swift) = &self.congestion
         {

@@ -3,6 +3,7 @@
 //! Invariant: new data fits `window_limit` and whatever of the congestion window the phase grants; a retransmission is at
 //! most a segment and covers nothing that the receiver is known to hold.
 
+use super::tail::Tail;
 use super::{Next, Phase, Sender, Why, whole_segments};
 use crate::transport::Config;
 use crate::transport::scoreboard::NextSeg;
@@ -12,6 +13,9 @@ impl Sender {
     pub(super) fn plan(&self, max_len: u32, cfg: &Config) -> Option<Next> {
         if self.held {
             return None;
+        }
+        if self.tail == Tail::Due {
+            return self.plan_probe(cfg);
         }
         match self.phase {
             Phase::Closed => (self.written > 0).then_some(Next::Syn),

@@ -3,6 +3,7 @@
 //! Invariant: a window of data is answered for by one cut, and recovery ends when what was outstanding at its beginning
 //! is acknowledged; but Reno's ends with the first new ACK, and the next three duplicates cut again.
 
+use super::tail::Tail;
 use super::{Phase, Sender};
 use crate::transport::congestion::Cause;
 use crate::transport::{AckIn, Config};
@@ -48,6 +49,7 @@ impl Sender {
             _ => self.suspect(now, duplicate, cfg),
         }
         self.pace(now, cfg);
+        self.schedule_probe(now, cfg);
     }
 
     fn update_board(&mut self, sack: &Sack, una: u64, cfg: &Config) -> u64 {
@@ -129,6 +131,10 @@ impl Sender {
     #[cold]
     pub(super) fn expire(&mut self, now: Time, cfg: &Config) {
         let cfg = cfg.of(self.which);
+        if self.unschedule_probe() {
+            self.tail = Tail::Due;
+            return;
+        }
         self.let_go();
         if now < self.deadline {
             return; // only the pace's time has come
@@ -158,6 +164,7 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.min(held); // FlightSize has grown while it repaired
         }
         self.phase = Phase::Loss;
+        self.tail = Tail::Idle;
         self.recover = self.nxt;
         self.resend = self.una;
         self.dupacks = 0;

@@ -29,30 +29,33 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
 
 fn any_params() -> impl Strategy<Value = TransportParams> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let released = (any::<bool>(), any::<bool>(), any::<bool>());
+    let released = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
-    (flags, released, numbers).prop_map(|(flags, (reno, validation, avoidance), (delayed, iw, threshold, buffer))| {
-        let (sack, limited, handshake, fixed, restart) = flags;
-        TransportParams {
-            fast_recovery: if reno { FastRecovery::Reno } else { FastRecovery::NewReno },
-            window_validation: validation,
-            silly_window_avoidance: avoidance,
-            mss: Some(MSS as u32),
-            sack,
-            limited_transmit: limited,
-            handshake,
-            fixed_rto: fixed.then_some(Time::from_us(300)),
-            restart_after_idle: restart,
-            delayed_ack: delayed,
-            initial_window: iw,
-            dupack_threshold: threshold,
-            receive_buffer: buffer.map(|b| millpond_core::Bytes(b * MSS / 2)),
-            min_rto: Time::from_us(500),
-            initial_rto: Time::from_ms(1),
-            delayed_ack_timeout: Time::from_us(200),
-            ..TransportParams::default()
-        }
-    })
+    (flags, released, numbers).prop_map(
+        |(flags, (reno, validation, avoidance, tlp), (delayed, iw, threshold, buffer))| {
+            let (sack, limited, handshake, fixed, restart) = flags;
+            TransportParams {
+                fast_recovery: if reno { FastRecovery::Reno } else { FastRecovery::NewReno },
+                window_validation: validation,
+                silly_window_avoidance: avoidance,
+                tlp,
+                mss: Some(MSS as u32),
+                sack,
+                limited_transmit: limited,
+                handshake,
+                fixed_rto: fixed.then_some(Time::from_us(300)),
+                restart_after_idle: restart,
+                delayed_ack: delayed,
+                initial_window: iw,
+                dupack_threshold: threshold,
+                receive_buffer: buffer.map(|b| millpond_core::Bytes(b * MSS / 2)),
+                min_rto: Time::from_us(500),
+                initial_rto: Time::from_ms(1),
+                delayed_ack_timeout: Time::from_us(200),
+                ..TransportParams::default()
+            }
+        },
+    )
 }
 
 /// From a byte: a tenth each of lost, repeated, marked and late packets, some of them both.

@@ -131,3 +131,34 @@ fn inet_timeouts_repair_a_tail_lost_once_or_twice_at_the_plateaus() {
         }
     }
 }
+
+#[test]
+fn rfc8985_a_probe_repairs_a_lost_tail_after_two_round_trips() {
+    let tlp = |lost: &'static [usize], segments| {
+        let mut pipe = Pipe::losing(newreno(|p| (p.tlp, p.dupack_threshold) = (true, Some(1))), lost);
+        pipe.write(segments);
+        let done = pipe.finish();
+        (pipe.sender.timeouts, pipe.sender.retransmitted, done)
+    };
+    // The last ACK comes after one round trip; the probe leaves two later, and repairs the tail itself.
+    assert_eq!(tlp(&[4], 5), (0, 1, RTT + RTT * 2 + RTT));
+    // The whole tail: the probe is its last segment, and its SACK shows the others;
+    // RFC 6675 adds its own rescue retransmission.
+    assert_eq!(tlp(&[2, 3, 4], 5), (0, 4, RTT + RTT * 2 + RTT + RTT));
+    // One probe a flight: a lost one leaves the rest to the timer, which starts again with it.
+    assert_eq!(tlp(&[4, 5], 5), (1, 2, RTT + RTT * 2 + Time::from_ms(10) + RTT));
+    assert_eq!(tlp(&[], 5), (0, 0, RTT));
+}
+
+#[test]
+fn rfc8985_a_probe_is_new_data_where_there_is_any_whatever_the_window() {
+    let cfg = newreno(|p| p.tlp = true);
+    let mut s = in_flight(&cfg, 10);
+    let before = s.cwnd();
+    assert_eq!(s.in_flight(), before);
+    s.on_timer(s.deadline(), &cfg);
+    assert_eq!(poll(&mut s, &cfg), [(before / MSS, 1, false)]);
+    assert_eq!((s.timeouts, s.cwnd()), (0, before));
+    s.on_timer(s.deadline(), &cfg);
+    assert_eq!(s.timeouts, 1, "no second probe");
+}

@@ -1,0 +1,157 @@
+//! TLT from end to end: whatever becomes of unimportant packets, no timer expires, and without losses TLT changes nothing.
+
+mod common;
+
+use common::{fingerprint, plan, simulate};
+use millpond_scenario::plan::Plan;
+use proptest::prelude::*;
+
+/// A time in which the links between the switches lose a share of the unimportant packets, in microseconds.
+type Loss = (f64, u64, Option<u64>);
+
+/// Two pairs of hosts over one bottleneck, each host sending `bytes` to its pair's other end.
+fn lossy(kind: &str, bytes: u64, losses: &[Loss], set: &[(&str, &str)]) -> Plan {
+    let mut text = format!(
+        r#"
+        name = "lossy"
+        duration = "100s"
+        until = "flows-complete"
+        [topology]
+        kind = "dumbbell"
+        hosts-per-side = 2
+        host-link = {{ rate = "10Gbps", delay = "1us" }}
+        bottleneck = {{ rate = "10Gbps", delay = "2us" }}
+        [switch]
+        buffer = {{ kind = "per-port", size = "2MB" }}
+        admission = {{ kind = "color-aware", threshold = "100KB" }}
+        [transport]
+        kind = "{kind}"
+        importance = {{ kind = "tlt" }}
+        min-rto = "4ms"
+        initial-rto = "20ms"
+        [[traffic]]
+        name = "flows"
+        kind = "stride"
+        offset = 2
+        size = "{bytes}B"
+        "#
+    );
+    for (loss, from, until) in losses {
+        let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
+        text += &format!(
+            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = {until}\nloss = {loss}\n\
+             losable = \"unimportant\"\n"
+        );
+    }
+    plan(&text, set)
+}
+
+/// Runs it to its end, without a timeout; how many unimportant packets were lost, and when the last flow ended.
+fn completes_without_timeouts(plan: &Plan) -> (u64, f64) {
+    let (outcome, records) = simulate(plan, 1);
+    assert_eq!(outcome.hosts.timeouts, 0, "{:?}", outcome.hosts);
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "after {:?}", outcome.simulated);
+    let lost: u64 = outcome.audit.dropped.iter().map(|tally| tally.packets).sum();
+    (lost, outcome.simulated.as_us_f64())
+}
+
+/// Oracle: with every unimportant packet lost, one segment a round trip is what is left.
+#[test]
+fn all_unimportant_packets_lost() {
+    for kind in ["newreno", "dctcp", "cubic"] {
+        for bytes in [1, 1460, 1461, 14_600, 14_601, 1_000_000, 30_000_000] {
+            let (lost, us) = completes_without_timeouts(&lossy(kind, bytes, &[(1.0, 0, None)], &[]));
+            let segments = bytes.div_ceil(1460);
+            assert_eq!(lost > 0, segments > 1, "{kind} {bytes}");
+            // A round trip is 16 us; a byte may go before a segment.
+            assert!(us < 40.0 * (segments + 3) as f64, "{kind} {bytes}: {us} us");
+        }
+    }
+}
+
+/// Why all rounds that are over count: where only the last does, as in the authors' simulators, newer losses keep an older
+/// hole from being repaired.
+#[test]
+fn looking_at_the_last_round_alone_costs_timeouts() {
+    let last = [("transport.importance", "{ kind = \"tlt\", lost-rounds = \"last\" }")];
+    let (outcome, _) = simulate(&lossy("newreno", 1_000_000, &[(1.0, 0, None)], &last), 1);
+    assert!(outcome.hosts.timeouts > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Oracle: random, bursty, or all: no loss of unimportant packets costs a timeout.
+    #[test]
+    fn no_loss_of_unimportant_packets_costs_a_timeout(
+        kind in prop::sample::select(vec!["newreno", "dctcp", "cubic"]),
+        exponent in 0.0f64..15.0,
+        share in prop_oneof![Just(0.0), 0.0f64..0.5, 0.5f64..1.0],
+        bursts in prop::collection::vec((0u64..3000, 1u64..400), 0..6),
+        threshold in prop::sample::select(vec!["1", "3"]),
+        sack: bool,
+        first in prop::sample::select(vec!["first", "last"]),
+        seed in 1u64..1000,
+    ) {
+        let mut losses: Vec<Loss> = bursts.iter().map(|(at, long)| (1.0, *at, Some(at + long))).collect();
+        if share > 0.0 {
+            losses.push((share, 0, None));
+        }
+        let importance = format!("{{ kind = \"tlt\", first = \"{first}\" }}");
+        let (sack, seed) = (sack.to_string(), seed.to_string());
+        let set = [
+            ("transport.importance", importance.as_str()), ("transport.sack", &sack), ("seed", &seed),
+            ("transport.dupack-threshold", threshold),
+        ];
+        completes_without_timeouts(&lossy(kind, exponent.exp() as u64, &losses, &set));
+    }
+}
+
+/// Oracle: on a path that loses nothing, TLT adds single bytes and changes no flow's bytes or retransmissions.
+#[test]
+fn without_losses_it_costs_single_bytes() {
+    for kind in ["newreno", "dctcp"] {
+        let (outcome, _) = simulate(&lossy(kind, 300_000, &[], &[("switch.admission.kind", "drop-tail")]), 1);
+        let marking = outcome.hosts.marking;
+        assert_eq!((outcome.hosts.timeouts, marking.masked), (0, 0));
+        assert_eq!(marking.sent[2].bytes, marking.sent[2].packets, "forced packets are single bytes");
+        assert_eq!(marking.sent[0].bytes + marking.sent[1].bytes, 4 * 300_000);
+        assert_eq!(marking.echoes, [marking.sent[1].packets, marking.sent[2].packets], "one echo each");
+    }
+}
+
+#[test]
+fn threads_and_partitions_change_nothing() {
+    let text = r#"
+        duration = "3ms"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 3
+        spines = 2
+        hosts-per-leaf = 4
+        host-link = { rate = "10Gbps", delay = "1us" }
+        fabric-link = { rate = "10Gbps", delay = "1us" }
+        [switch]
+        buffer = { kind = "per-port", size = "100KB" }
+        marking = { kind = "ecn", threshold-packets = 20 }
+        admission = { kind = "color-aware", threshold = "40KB" }
+        [transport]
+        importance = { kind = "tlt" }
+        tlp = true
+        [[traffic]]
+        kind = "incast"
+        degree = 8
+        response = "30KB"
+        rate = 3000
+        [[failure]]
+        link = ["leaf0", "spine1"]
+        at = "0us"
+        loss = 0.2
+    "#;
+    let one = fingerprint(&plan(text, &[]), 1);
+    for threads in [2, 4] {
+        assert_eq!(one, fingerprint(&plan(text, &[]), threads));
+    }
+    assert_eq!(one, fingerprint(&plan(text, &[("engine.partitions", "one")]), 1));
+    assert_eq!(one, fingerprint(&plan(text, &[("engine.ports", "general")]), 2));
+}
