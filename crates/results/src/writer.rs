@@ -73,7 +73,7 @@ const QUERY_COLUMNS: [Column<'static>; 7] = [
     ("query", Of::U32, "number of the query"),
     ("class", Of::Name, "its traffic's name"),
     ("client", Of::U32, "the host that asks"),
-    ("degree", Of::U32, "hosts that answer"),
+    ("degree", Of::U32, "flows that answer"),
     ("start_us", Of::F64, "when its first request was sent, or it started, in microseconds"),
     ("qct_us", Of::OptionalF64, "start to last response complete, in microseconds; null if unfinished"),
     ("completed", Of::U32, "responses complete"),

@@ -91,6 +91,20 @@ fn incasts_have_distinct_servers_and_even_ones() {
 }
 
 #[test]
+fn servers_of_an_incast_may_send_several_flows() {
+    let p = plan(
+        "duration = \"10ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 3\nflows-per-server = 4\nresponse = \"16KB\"\ncount = 2",
+    );
+    let flows = flows(&p);
+    assert_eq!((flows.len(), p.traffic.total_flows), (24, Some(24)));
+    assert!(queries(&p).iter().all(|query| query.degree == 12));
+    for query in flows.chunks(12) {
+        let servers: BTreeSet<u32> = query.iter().map(|f| f.src).collect();
+        assert!(servers.len() == 3 && servers.iter().all(|s| query.iter().filter(|f| f.src == *s).count() == 4));
+    }
+}
+
+#[test]
 fn requests_take_two_ids() {
     let p = plan(
         "duration = \"10ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 3\nrequest = 100\nresponse = 5000\nreceiver = 7\ncount = 2\n\

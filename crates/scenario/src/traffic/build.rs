@@ -289,6 +289,14 @@ impl Builder<'_> {
         if p.degree == 0 || p.degree >= hosts {
             self.wrong(name, "degree", format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1));
         }
+        if p.degree.checked_mul(p.flows_per_server).is_none() {
+            self.wrong(
+                name,
+                "flows-per-server",
+                format!("{} of each of {} servers are too many", p.flows_per_server, p.degree),
+            );
+            return SourceKind::Open;
+        }
         if let Receiver::Host(host) = p.receiver
             && host >= hosts
         {
@@ -313,7 +321,7 @@ impl Builder<'_> {
         };
         let at_once = p.rate.is_none() && p.period.is_none();
         let count = if at_once { p.count.or(Some(1)) } else { p.count };
-        let ids = if p.request.is_some() { 2 } else { 1 } * p.degree as u64;
+        let ids = if p.request.is_some() { 2 } else { 1 } * p.degree as u64 * p.flows_per_server as u64;
         self.is_finite &= count.is_some() || stop < Time::MAX;
         let exact = count.filter(|_| at_once || stop == Time::MAX);
         self.open(exact.map(|c| c.saturating_mul(ids)));
@@ -328,6 +336,7 @@ impl Builder<'_> {
                 request: p.request.map_or(0, Bytes::get),
                 response: p.response.get(),
                 degree: p.degree,
+                flows_per_server: p.flows_per_server,
                 spacing,
             };
             self.generators.push(Generator::Incast(Incast::new(random, &shape)));

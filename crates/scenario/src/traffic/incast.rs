@@ -31,6 +31,8 @@ pub(crate) struct Incast {
     request: u64,
     response: u64,
     degree: u32,
+    /// Flows of a query.
+    flows: u32,
     /// A permutation of 0…H−2 of which each query shuffles the first `degree`: the hosts but the receiver.
     others: Vec<u32>,
     at: Time,
@@ -51,6 +53,7 @@ pub(crate) struct IncastShape {
     pub request: u64,
     pub response: u64,
     pub degree: u32,
+    pub flows_per_server: u32,
     pub spacing: Spacing,
 }
 
@@ -72,18 +75,19 @@ impl Incast {
             request: shape.request,
             response: shape.response,
             degree: shape.degree,
+            flows: shape.degree * shape.flows_per_server,
             others: (0..shape.hosts - 1).collect(),
             at: Time::ZERO,
             client: 0,
-            emitted: shape.degree,
+            emitted: shape.degree * shape.flows_per_server,
         }
     }
 
     pub fn next(&mut self) -> Option<(Time, Emitted)> {
-        if self.emitted == self.degree {
+        if self.emitted == self.flows {
             return self.begin();
         }
-        let draw = self.others[self.emitted as usize];
+        let draw = self.others[(self.emitted % self.degree) as usize];
         let server = draw + (draw >= self.client) as u32;
         self.emitted += 1;
         let (src, dst, bytes, response) = match self.request {
@@ -112,6 +116,6 @@ impl Incast {
             Spacing::Random(mean) => gap(&mut self.random, mean),
             Spacing::Fixed(period) => period,
         });
-        Some((self.at, Emitted::Query { client: self.client, degree: self.degree }))
+        Some((self.at, Emitted::Query { client: self.client, degree: self.flows }))
     }
 }

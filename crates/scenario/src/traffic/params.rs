@@ -141,8 +141,11 @@ params! {
     pub struct IncastParams {
         /// Servers that answer each query, drawn for each among all hosts but the receiver.
         pub degree: u32 = 10,
-        /// Bytes that each server sends.
+        /// Bytes that each server sends on each of its flows.
         pub response: Bytes = Bytes(40_000),
+        /// Flows of each server, all at once. Source: TLT's published simulations open four.
+        #[within(1..)]
+        pub flows_per_server: u32 = 1,
         /// Bytes that the receiver sends to ask each server; off means that the servers start by themselves at the
         /// query's time.
         pub request: Option<Bytes> = None,
