@@ -60,6 +60,7 @@ pub fn execute_into(
         taps: plan.capture.taps.iter().map(|tap| tap.name.clone()).collect(),
         snaplen: plan.capture.snaplen,
         tcp_timestamps: plan.capture.tcp_timestamps,
+        timers: plan.capture.timers,
         trace: plan.capture.trace,
     })?;
     let mut watch = Watch::new(writer, folder, bar, plan.horizon.as_s_f64());

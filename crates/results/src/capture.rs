@@ -39,6 +39,8 @@ pub struct Captures {
     pub snaplen: u32,
     /// Whether captured packets show TCP timestamps.
     pub tcp_timestamps: bool,
+    /// Whether the summary tells of round-trip times and timeouts.
+    pub timers: bool,
     /// Whether a trace is written.
     pub trace: bool,
 }

@@ -50,7 +50,7 @@ pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
     Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown,
-    Status, Summary, Totals, World, peak_rss_bytes,
+    Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
 };
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};

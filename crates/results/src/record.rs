@@ -68,6 +68,10 @@ pub struct FlowRecord {
     pub path_changes: u32,
     /// The query that it answers, if any.
     pub query: Option<u32>,
+    /// The smoothed round-trip time at its end; zero: none was measured.
+    pub srtt: Time,
+    /// The retransmission timeout at its end.
+    pub rto: Time,
     /// `false`: it started in the warm-up. It carried load, but makes no row and enters no statistic.
     pub counted: bool,
 }

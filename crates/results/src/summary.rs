@@ -339,6 +339,28 @@ impl Audit {
     }
 }
 
+/// Of the flows of a class that have measured a round-trip time: what their estimators held at their ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timers {
+    /// Such flows.
+    pub count: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Spread,
+    /// Retransmission timeout.
+    pub rto: Spread,
+}
+
+/// Percentiles, in microseconds; `null` of nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+}
+
 /// What a world hands over at the end of a run, besides the records.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
@@ -419,6 +441,9 @@ pub struct Summary {
     /// Calls on persistent connections, by class; absent where there are none.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub latency_us: Ordered<Latency>,
+    /// What flows ended with, by class; absent unless asked for.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub timers_us: Ordered<Timers>,
     /// Packets.
     pub packets: Packets,
     /// Retransmission timeouts.

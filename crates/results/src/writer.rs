@@ -17,7 +17,7 @@ use crate::manifest::{Kind, Manifest};
 use crate::record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use crate::statistics::{Between, Samples};
 use crate::summary::{
-    Fct, Flows, Latency, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Status, Summary, Totals, World,
+    Fct, Flows, Latency, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
 };
 
 /// Rows of `flows.parquet`.
@@ -31,6 +31,7 @@ const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
 const P50: u32 = 5_000;
 const P90: u32 = 9_000;
 const P99: u32 = 9_900;
+const P95: u32 = 9_500;
 const P999: u32 = 9_990;
 
 /// What is known of a run before it starts.
@@ -176,6 +177,8 @@ pub struct RunWriter {
     slowdown: Vec<Samples>,
     qct: Completions,
     rtt: Samples,
+    /// Round-trip times and timeouts by class, if they are told.
+    timers: Option<Vec<[Samples; 2]>>,
     keep: Keep,
     recording: Recording,
     finished: bool,
@@ -212,6 +215,7 @@ impl RunWriter {
             slowdown: (0..classes).map(|n| samples("slowdown", n)).collect(),
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
+            timers: None,
             keep,
             recording: Recording::none(),
             finished: false,
@@ -231,6 +235,10 @@ impl RunWriter {
 
     /// Writes this, too. Call before the first record.
     pub fn capture(&mut self, what: &Captures) -> Result<()> {
+        if what.timers {
+            let samples = |what: &str, n: usize| Samples::new(self.dir.join(format!(".spill-{what}-{n}")));
+            self.timers = Some((0..self.fct.len()).map(|n| [samples("srtt", n), samples("rto", n)]).collect());
+        }
         self.recording.open(&self.dir, what, &self.header.classes, ("schema", SCHEMA.to_string()))
     }
 
@@ -261,6 +269,13 @@ impl RunWriter {
             self.fct[class].push(flow.start, fct)?;
             if let Some(slowdown) = slowdown {
                 self.slowdown[class].push_float(slowdown)?;
+            }
+            if let Some(timers) = &mut self.timers
+                && flow.srtt > Time::ZERO
+            {
+                let [srtt, rto] = &mut timers[class];
+                srtt.push(flow.srtt.as_ps())?;
+                rto.push(flow.rto.as_ps())?;
             }
         }
         let Some(table) = &mut self.flows else { return Ok(()) };
@@ -341,6 +356,11 @@ impl RunWriter {
         for (name, mut samples) in classes().zip(self.slowdown.drain(..)) {
             slowdown.push((name, slowdown_of(&mut samples)?));
         }
+        let mut timers = Vec::new();
+        for (name, [mut srtt, mut rto]) in classes().zip(self.timers.take().into_iter().flatten()) {
+            let timer = Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
+            timers.push((name, timer));
+        }
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
         let [p50, p99, p999] = quantiles_us(&mut self.rtt, [P50, P99, P999])?;
         let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
@@ -366,6 +386,7 @@ impl RunWriter {
             slowdown: Ordered(slowdown),
             qct_us: qct.qct(totals.horizon)?,
             rtt_us: Rtt { count: self.rtt.count(), p50, p99, p999 },
+            timers_us: Ordered(timers),
             packets: Packets::of(&totals),
             warnings: totals.warnings,
             run: totals.run,
@@ -412,6 +433,11 @@ fn mean_us(sum_ps: u128, count: u64) -> Option<f64> {
 fn quantiles_us<const N: usize>(samples: &mut Samples, quantiles: [u32; N]) -> Result<[Option<f64>; N]> {
     let found = samples.quantiles(&quantiles)?;
     Ok(std::array::from_fn(|at| found.as_ref().map(|values| values[at].interpolate(PS_PER_US))))
+}
+
+fn spread(samples: &mut Samples) -> Result<Spread> {
+    let [p50, p95, p99] = quantiles_us(samples, [P50, P95, P99])?;
+    Ok(Spread { p50, p95, p99 })
 }
 
 fn slowdown_of(samples: &mut Samples) -> Result<Slowdown> {

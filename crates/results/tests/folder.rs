@@ -78,6 +78,8 @@ fn record(n: u32, seed: u64) -> FlowRecord {
         out_of_order: u32::MAX - n,
         path_changes: 1,
         query: x.is_multiple_of(4).then_some(n / 40),
+        srtt: Time::from_us(u64::from(n % 200)),
+        rto: Time::from_ms(4),
         counted: n >= 100,
     }
 }

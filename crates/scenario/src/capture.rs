@@ -25,6 +25,9 @@ params! {
         /// Whether captured packets show TCP timestamps (RFC 7323, in microseconds). The simulated packet has no room for
         /// them: each captured one is then 12 bytes longer than it was.
         pub tcp_timestamps: bool = false,
+        /// Whether summary.json tells, of each class, the smoothed round-trip time and the retransmission timeout that its flows
+        /// ended with (`timers_us`).
+        pub timers: bool = false,
         /// Whether to write trace.json, a trace of flows by host and (where there are samples) of queues, for
         /// ui.perfetto.dev or chrome://tracing.
         pub trace: bool = false,
@@ -124,6 +127,7 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) ->
         taps,
         snaplen: u32::try_from(snaplen).unwrap_or(u32::MAX),
         tcp_timestamps: c.tcp_timestamps,
+        timers: c.timers,
         trace: c.trace,
     }
 }

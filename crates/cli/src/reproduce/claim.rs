@@ -52,15 +52,31 @@ pub enum Statistic {
     /// Mean smoothed round-trip time that the first limit saw.
     RoundTrip,
     /// Of the calls of a class, this.
-    Calls(&'static str, Call),
+    Calls(&'static str, Of),
+    /// Of the flows of a class, this of their completion times.
+    Flows(&'static str, Of),
+    /// Retransmission timeouts.
+    Timeouts,
+    /// PAUSE frames.
+    Pauses,
+    /// Time for which ports were paused.
+    PausedTime,
+    /// 95th percentile of the round-trip times that the flows of a class ended with.
+    RttP95(&'static str),
+    /// The same of their retransmission timeouts.
+    RtoP95(&'static str),
+    /// Share of the data that TLT sent as important or forced, in percent of the payload.
+    Important,
 }
 
-/// A number of the calls of a class.
+/// A number of the calls or the flows of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Calls answered.
+pub enum Of {
+    /// How many completed.
     Count,
-    /// Median latency.
+    /// Mean time.
+    Mean,
+    /// Median.
     P50,
     /// 99th percentile.
     P99,
@@ -72,8 +88,16 @@ pub enum Call {
 pub enum Measure {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40 is 40 % less.
     Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    /// The same of each seed; of these changes, the median.
+    Paired { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    /// The same of means over seeds at the load where it is lowest; what it costs in another statistic there is told beside.
+    Best { experiment: &'static str, statistic: Statistic, beside: Statistic, of: &'static str, than: &'static str },
     /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the statistic's unit.
     Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    /// The same of the median over seeds.
+    Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    /// One statistic of a scheme as a part of another, of the means over seeds.
+    Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
     /// The share of seeds in which the schemes of each group are below those of the next one. `slack` gives, for each step,
     /// the factor that the next one is multiplied with before.
     Order {
@@ -115,14 +139,37 @@ impl Statistic {
             Statistic::Dropped => Some(summary.packets.dropped as f64),
             Statistic::Goodput => summary.flows.goodput_gbps,
             Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
-            Statistic::Calls(class, call) => {
+            Statistic::Calls(class, of) => {
                 let calls = summary.latency_us.get(class)?;
-                match call {
-                    Call::Count => Some(calls.count as f64),
-                    Call::P50 => calls.p50,
-                    Call::P99 => calls.p99,
-                    Call::P999 => calls.p999,
+                match of {
+                    Of::Count => Some(calls.count as f64),
+                    Of::Mean => calls.mean,
+                    Of::P50 => calls.p50,
+                    Of::P99 => calls.p99,
+                    Of::P999 => calls.p999,
                 }
+            }
+            Statistic::Flows(class, of) => {
+                let flows = summary.fct_us.get(class)?;
+                match of {
+                    Of::Count => Some(flows.count as f64),
+                    Of::Mean => flows.mean,
+                    Of::P50 => flows.p50,
+                    Of::P99 => flows.p99,
+                    Of::P999 => flows.p999,
+                }
+            }
+            Statistic::Timeouts => Some(summary.timeouts as f64),
+            Statistic::Pauses => Some(summary.pause_frames as f64),
+            Statistic::PausedTime => Some(*summary.mechanisms.get("pfc")?.get("paused_us")? as f64),
+            Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
+            Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
+            Statistic::Important => {
+                let tlt = summary.mechanisms.get("tlt")?;
+                let bytes = |importance: &str| tlt.get(importance).copied().unwrap_or(0) as f64;
+                let important = bytes("important_bytes") + bytes("forced_bytes");
+                let all = important + bytes("unimportant_bytes");
+                (all > 0.0).then(|| important / all * 100.0)
             }
         }
     }
@@ -131,8 +178,18 @@ impl Statistic {
     fn absent(self) -> &'static str {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
-            Statistic::Goodput | Statistic::RoundTrip => "nothing was measured",
-            _ => "no query completed",
+            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
+            Statistic::Flows(..) => "no flow completed",
+            _ => "nothing was measured",
+        }
+    }
+
+    /// What it is called where it is not what a claim is of.
+    fn name(self) -> &'static str {
+        match self {
+            Statistic::Flows(_, Of::P50) => "the median",
+            Statistic::Flows(_, Of::Mean) => "the mean",
+            _ => "the other",
         }
     }
 
@@ -147,7 +204,11 @@ impl Claim {
     pub fn experiment(&self) -> &'static str {
         match self.measure {
             Measure::Change { experiment, .. }
+            | Measure::Paired { experiment, .. }
+            | Measure::Best { experiment, .. }
             | Measure::Part { experiment, .. }
+            | Measure::Median { experiment, .. }
+            | Measure::Ratio { experiment, .. }
             | Measure::Order { experiment, .. }
             | Measure::Cells { experiment, .. }
             | Measure::Furthest { experiment, .. }
@@ -160,12 +221,18 @@ impl Claim {
     #[cfg(test)]
     pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
         match self.measure {
-            Measure::Change { of, than, load, .. } => (vec![of, than], Some(load)),
-            Measure::Part { of, load, .. } => (vec![of], Some(load)),
+            Measure::Change { of, than, load, .. } | Measure::Paired { of, than, load, .. } => {
+                (vec![of, than], Some(load))
+            }
+            Measure::Part { of, load, .. } | Measure::Median { of, load, .. } | Measure::Ratio { of, load, .. } => {
+                (vec![of], Some(load))
+            }
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
             Measure::Plateaus { variant, .. } => (vec![variant], None),
-            Measure::Furthest { of, than, .. } | Measure::PlateauRatio { of, than, .. } => (vec![of, than], None),
+            Measure::Best { of, than, .. }
+            | Measure::Furthest { of, than, .. }
+            | Measure::PlateauRatio { of, than, .. } => (vec![of, than], None),
         }
     }
 
@@ -214,7 +281,11 @@ impl Measure {
     fn of(&self, experiment: &Experiment, found: &Found) -> Measured {
         match *self {
             Measure::Change { load, statistic, of, than, .. } => change(found, load, statistic, of, than),
+            Measure::Paired { load, statistic, of, than, .. } => paired(found, load, statistic, of, than),
+            Measure::Best { statistic, beside, of, than, .. } => best(found, statistic, beside, of, than),
             Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
+            Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
+            Measure::Ratio { load, statistic, over, of, .. } => ratio(found, load, statistic, over, of),
             Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
             Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
@@ -290,6 +361,73 @@ fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
 fn part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
     let runs = runs(found, of, load)?;
     Ok((mean_of(statistic, runs, of)? / whole * 100.0, seeds(runs.len())))
+}
+
+/// A statistic's value with each seed.
+fn each(statistic: Statistic, runs: &[Run], variant: &str) -> Result<Vec<(u64, f64)>, String> {
+    let value = |run: &Run| {
+        let missing = || format!("with {variant} {} in the run of seed {}", statistic.absent(), run.seed);
+        statistic.of(&run.summary).map(|value| (run.seed, value)).ok_or_else(missing)
+    };
+    runs.iter().map(value).collect()
+}
+
+/// The middle one, or the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+/// The lowest and the highest, as text.
+fn span(values: &[f64]) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{low:.1} to {high:.1}")
+}
+
+fn paired(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let a = each(statistic, runs(found, of, load)?, of)?;
+    let b = each(statistic, runs(found, than, load)?, than)?;
+    let change = |(seed, of): &(u64, f64)| {
+        let (_, than) = b.iter().find(|(other, _)| other == seed).ok_or_else(|| format!("no run of seed {seed}"))?;
+        relative(*of, *than)
+    };
+    let changes: Vec<f64> = a.iter().map(change).collect::<Result<_, _>>()?;
+    let how = format!("median of {}: {} %", seeds(changes.len()), span(&changes));
+    Ok((median(changes), how))
+}
+
+fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: &str) -> Measured {
+    let loads: Vec<f64> = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load).collect();
+    let mut lowest: Option<(f64, f64)> = None;
+    let mut all = Vec::new();
+    for load in loads {
+        let (measured, _) = change(found, load, statistic, of, than)?;
+        all.push(format!("{measured:+.0} % at {load}"));
+        if lowest.is_none_or(|(least, _)| measured < least) {
+            lowest = Some((measured, load));
+        }
+    }
+    let (measured, load) = lowest.ok_or_else(|| format!("{of} is not run with this effort"))?;
+    let (cost, _) = change(found, load, beside, of, than)?;
+    Ok((measured, format!("at {load}, where {} changes by {cost:+.1} %; {}", beside.name(), all.join(", "))))
+}
+
+fn median_part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
+    let values = each(statistic, runs(found, of, load)?, of)?;
+    let parts: Vec<f64> = values.iter().map(|(_, value)| value / whole * 100.0).collect();
+    let how = format!("median of {}: {} %", seeds(parts.len()), span(&parts));
+    Ok((median(parts), how))
+}
+
+fn ratio(found: &Found, load: f64, statistic: Statistic, over: Statistic, of: &str) -> Measured {
+    let runs = runs(found, of, load)?;
+    let (a, b) = (mean_of(statistic, runs, of)?, mean_of(over, runs, of)?);
+    if b <= 0.0 {
+        return Err("there is nothing to compare with: it is 0".into());
+    }
+    Ok((a / b * 100.0, format!("{}: {a:.1} over {b:.1}", seeds(runs.len()))))
 }
 
 fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {

@@ -8,7 +8,7 @@
 //! The published numbers are of one run each. Accepted is what the analysis of the slides calls the shape, laid down before
 //! anything was run.
 
-use super::claim::{Call, Claim, Measure, Statistic, Value};
+use super::claim::{Claim, Measure, Of, Statistic, Value};
 use super::experiment::{Experiment, Paper, Runs};
 use millpond_results::Keep;
 
@@ -80,11 +80,11 @@ const EXPERIMENTS: &[Experiment] = &[
 ];
 
 const GOODPUT: Statistic = Statistic::Goodput;
-const LARGE_P99: Statistic = Statistic::Calls("large", Call::P99);
-const LARGE_P999: Statistic = Statistic::Calls("large", Call::P999);
-const SMALL_CALLS: Statistic = Statistic::Calls("small", Call::Count);
-const SMALL_P50: Statistic = Statistic::Calls("small", Call::P50);
-const SMALL_P999: Statistic = Statistic::Calls("small", Call::P999);
+const LARGE_P99: Statistic = Statistic::Calls("large", Of::P99);
+const LARGE_P999: Statistic = Statistic::Calls("large", Of::P999);
+const SMALL_CALLS: Statistic = Statistic::Calls("small", Of::Count);
+const SMALL_P50: Statistic = Statistic::Calls("small", Of::P50);
+const SMALL_P999: Statistic = Statistic::Calls("small", Of::P999);
 
 type Name = &'static str;
 

@@ -26,7 +26,7 @@ mod rate;
 mod window;
 
 pub use rate::{RateMarker, RateParams};
-pub use window::{First, Force, Forced, LostRounds, Marker, Sent, WindowParams};
+pub use window::{First, Force, Forced, LostRounds, Marker, Sent, Standing, WindowParams};
 
 use crate::registry::{About, PathProperty};
 

@@ -12,6 +12,11 @@ fn marker() -> Marker {
     Marker::new(&WindowParams::default())
 }
 
+/// A transport that is not in recovery.
+fn at(una: u64, nxt: u64, more: bool) -> Standing {
+    Standing { una, nxt, more, recovering: false }
+}
+
 /// Sends `n` segments from `seq`, the last of which is the last that may leave.
 fn send(m: &mut Marker, seq: u64, n: u64) -> Vec<Importance> {
     (0..n).map(|i| m.on_packet(seq + i * MSS as u64, MSS, i + 1 == n)).collect()
@@ -33,10 +38,10 @@ fn one_packet_an_echo_is_important() {
     send(&mut m, 0, 4);
     assert!(m.on_ack(Importance::Control, 1000, &[], 0));
     assert_eq!(send(&mut m, 4000, 1), [U]);
-    assert_eq!(m.after_ack(1000, 5000, false, MSS), None, "an ordinary acknowledgement forces nothing");
+    assert_eq!(m.after_ack(at(1000, 5000, false), MSS), None, "an ordinary acknowledgement forces nothing");
     assert!(m.on_ack(Importance::Echo, 4000, &[], 1000));
     assert_eq!(send(&mut m, 5000, 2), [I, U]);
-    assert_eq!(m.after_ack(4000, 7000, false, MSS), None);
+    assert_eq!(m.after_ack(at(4000, 7000, false), MSS), None);
 }
 
 /// Oracle: (previous round empty or not) × (used or not) × (anything exposed or not) → what is forced.
@@ -47,41 +52,41 @@ fn forced_size_and_range() {
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
-    assert_eq!(m.after_ack(0, 4000, false, MSS), forced(0, 1000));
+    assert_eq!(m.after_ack(at(0, 4000, false), MSS), forced(0, 1000));
     assert_eq!(m.masked, 1);
     // Previous round used, and of it something is left: lost. The lowest of it, not the lowest exposed.
     m.on_ack(Importance::ForcedEcho, 1000, &[(3000, 4000)], 0);
-    assert_eq!(m.after_ack(1000, 4000, false, MSS), forced(1000, 1000));
+    assert_eq!(m.after_ack(at(1000, 4000, false), MSS), forced(1000, 1000));
     // A packet that leaves with an important one, behind it, counts for the round before: taken for lost though it is not.
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 4000, &[], 0);
     assert_eq!(send(&mut m, 4000, 2), [Importance::Important, Importance::Unimportant]);
-    m.after_ack(4000, 6000, false, MSS);
+    m.after_ack(at(4000, 6000, false), MSS);
     m.on_ack(Importance::Echo, 5000, &[], 4000);
-    assert_eq!(m.after_ack(5000, 6000, false, MSS), forced(5000, 1000));
+    assert_eq!(m.after_ack(at(5000, 6000, false), MSS), forced(5000, 1000));
     // Previous round used and empty: nothing lost, one byte.
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 4000, &[], 0);
     send(&mut m, 4000, 1);
-    m.after_ack(4000, 5000, false, MSS);
+    m.after_ack(at(4000, 5000, false), MSS);
     send(&mut m, 5000, 1);
     m.on_ack(Importance::Echo, 5000, &[], 4000);
-    assert_eq!(m.after_ack(5000, 6000, false, MSS), forced(5000, 1));
+    assert_eq!(m.after_ack(at(5000, 6000, false), MSS), forced(5000, 1));
     // The byte is protected now; what is left of the segment is not.
     m.on_ack(Importance::ForcedEcho, 5001, &[], 5000);
     assert_eq!(
-        m.after_ack(5001, 6000, false, MSS),
+        m.after_ack(at(5001, 6000, false), MSS),
         forced(5001, 999),
         "its round is over and it is not acknowledged: lost"
     );
     // Nothing exposed, all outstanding bytes protected: the first byte once more.
     m.on_ack(Importance::ForcedEcho, 5001, &[], 5001);
-    assert_eq!(m.after_ack(5001, 6000, false, MSS), forced(5001, 1));
+    assert_eq!(m.after_ack(at(5001, 6000, false), MSS), forced(5001, 1));
     // All acknowledged: stays armed, so that the first packet after silence is important.
     m.on_ack(Importance::ForcedEcho, 6000, &[], 5001);
-    assert_eq!(m.after_ack(6000, 6000, false, MSS), None);
+    assert_eq!(m.after_ack(at(6000, 6000, false), MSS), None);
     assert_eq!(m.on_packet(6000, MSS, false), Importance::Important);
 }
 
@@ -91,7 +96,7 @@ fn ablations_force_a_byte_or_a_segment_always() {
         let mut m = Marker::new(&WindowParams { force, ..WindowParams::default() });
         send(&mut m, 0, 4);
         m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
-        assert_eq!(m.after_ack(0, 4000, false, MSS).map(|it| it.len), Some(len));
+        assert_eq!(m.after_ack(at(0, 4000, false), MSS).map(|it| it.len), Some(len));
     }
 }
 
@@ -102,7 +107,7 @@ fn stale_echoes_are_kept_from_the_transport() {
     send(&mut m, 0, 4);
     let sees = |m: &mut Marker, importance, ack| m.on_ack(importance, ack, &[], 2000);
     assert!(!sees(&mut m, Importance::ForcedEcho, 1999));
-    assert!(m.after_ack(2000, 4000, false, MSS).is_some(), "and still keeps the clock running");
+    assert!(m.after_ack(at(2000, 4000, false), MSS).is_some(), "and still keeps the clock running");
     assert!(
         sees(&mut m, Importance::ForcedEcho, 2000)
             && sees(&mut m, Importance::ForcedEcho, 2001)
@@ -111,9 +116,9 @@ fn stale_echoes_are_kept_from_the_transport() {
     let mut released = Marker::new(&WindowParams { force_after_stale_echo: false, ..WindowParams::default() });
     send(&mut released, 0, 4);
     assert!(!sees(&mut released, Importance::ForcedEcho, 1999));
-    assert_eq!(released.after_ack(2000, 4000, false, MSS), None, "the released simulator waits for another");
+    assert_eq!(released.after_ack(at(2000, 4000, false), MSS), None, "the released simulator waits for another");
     released.on_ack(Importance::Control, 2000, &[], 2000);
-    assert!(released.after_ack(2000, 4000, false, MSS).is_some());
+    assert!(released.after_ack(at(2000, 4000, false), MSS).is_some());
 }
 
 #[test]
@@ -143,7 +148,7 @@ fn a_busy_nic_is_no_reason_to_force() {
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 2000, &[], 0);
-    assert_eq!(m.after_ack(2000, 4000, true, MSS), None);
+    assert_eq!(m.after_ack(at(2000, 4000, true), MSS), None);
     assert_eq!(m.on_packet(4000, MSS, false), Importance::Important);
 }
 
@@ -190,7 +195,7 @@ fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> 
                 let last = nxt == bytes || nxt - una >= window;
                 data.push_back((nxt - len as u64, len, m.on_packet(nxt - len as u64, len, last)));
             }
-            if let Some(Forced { seq, len, importance }) = m.after_ack(una, nxt, false, MSS) {
+            if let Some(Forced { seq, len, importance }) = m.after_ack(at(una, nxt, false), MSS) {
                 assert!(seq >= una && seq + len as u64 <= nxt && len > 0);
                 data.push_back((seq, len, importance));
             }
@@ -241,7 +246,7 @@ proptest! {
         let mut m = marker();
         send(&mut m, 0, segments);
         m.on_ack(Importance::Echo, segments * 1000, &[], 0);
-        prop_assert_eq!(m.after_ack(segments * 1000, segments * 1000, false, MSS), None);
+        prop_assert_eq!(m.after_ack(at(segments * 1000, segments * 1000, false), MSS), None);
         prop_assert_eq!(m.masked, 0);
     }
 }

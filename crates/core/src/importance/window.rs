@@ -101,6 +101,19 @@ pub struct Forced {
     pub importance: Importance,
 }
 
+/// Where a transport stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Its first unacknowledged byte.
+    pub una: u64,
+    /// Its first unsent byte.
+    pub nxt: u64,
+    /// Only the NIC keeps it from sending, so that its next packet comes without a further acknowledgement.
+    pub more: bool,
+    /// It is in fast recovery.
+    pub recovering: bool,
+}
+
 /// One flow's machine at its sender.
 #[derive(Clone, Debug)]
 pub struct Marker {
@@ -116,7 +129,8 @@ pub struct Marker {
     round_ends: bool,
     /// It is an echo that is to be ignored otherwise.
     stale: bool,
-    /// Segments that were forced out because something seemed lost, unknown to the congestion control.
+    /// Segments that were forced out because something seemed lost while the transport was not in recovery, so that its
+    /// congestion control may never see the loss.
     pub masked: u32,
     /// What was sent: unimportant, important, forced.
     pub sent: [Sent; 3],
@@ -216,14 +230,14 @@ impl Marker {
         Some(Forced { seq, len, importance: Importance::Important })
     }
 
-    /// The transport has sent what it may after an acknowledgement; `una` and `nxt` are its first unacknowledged and first
-    /// unsent byte, and `more` says that only the NIC keeps it from sending, so that its next packet comes without a
-    /// further acknowledgement. A packet to be sent at once, if the clock would stop otherwise.
+    /// The transport has sent what it may after an acknowledgement, and stands there. A packet to be sent at once, if the clock
+    /// would stop otherwise.
     #[inline]
-    pub fn after_ack(&mut self, una: u64, nxt: u64, more: bool, mss: u32) -> Option<Forced> {
+    pub fn after_ack(&mut self, Standing { una, nxt, more, recovering }: Standing, mss: u32) -> Option<Forced> {
         let mut forced = None;
         let waits = more || (self.stale && !self.params.force_after_stale_echo);
         if self.clock == Clock::Armed && una < nxt && !waits {
+            self.masked += u32::from(self.loses() && !recovering);
             // Where all that is outstanding was protected already, its first byte once more.
             let (seq, len) = self.take(mss).unwrap_or((una, 1));
             self.clock = Clock::Running;
@@ -236,7 +250,9 @@ impl Marker {
             match self.params.lost_rounds {
                 LostRounds::Last => self.previous = over,
                 LostRounds::All => {
-                    over.bytes.iter().for_each(|(from, to)| drop(self.previous.bytes.insert(from, to)));
+                    for (from, to) in over.bytes.iter() {
+                        self.previous.bytes.insert(from, to);
+                    }
                     self.previous.used = over.used;
                 }
             }
@@ -257,16 +273,19 @@ impl Marker {
         !(self.previous.bytes.is_empty() && self.previous.used)
     }
 
-    /// The range to send protected: the lowest that counts as lost, else the lowest at all.
-    fn take(&mut self, mss: u32) -> Option<(u64, u32)> {
-        let segment = match self.params.force {
+    /// Whether a segment is forced, not a byte.
+    fn loses(&self) -> bool {
+        match self.params.force {
             Force::Adaptive => self.is_loss_probable(),
             Force::Byte => false,
             Force::Segment => true,
-        };
+        }
+    }
+
+    /// The range to send protected: the lowest that counts as lost, else the lowest at all.
+    fn take(&mut self, mss: u32) -> Option<(u64, u32)> {
         let (from, to) = self.previous.bytes.first().or_else(|| self.exposed.first())?;
-        let len = if segment { (to - from).min(mss as u64) } else { 1 };
-        self.masked += u32::from(segment);
+        let len = if self.loses() { (to - from).min(mss as u64) } else { 1 };
         self.protect(from, from + len);
         self.clock = Clock::Running;
         Some((from, len as u32))

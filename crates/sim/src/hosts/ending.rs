@@ -184,6 +184,8 @@ fn flow_record(it: &Sending, ended: Option<Time>, warm_up: Time) -> FlowRecord {
         out_of_order: it.delivered.map_or(0, |d| d.out_of_order),
         path_changes: it.delivered.map_or(0, |d| d.path_changes),
         query: o.query,
+        srtt: it.sender.srtt(),
+        rto: it.sender.rto(),
         counted: o.start >= warm_up,
     }
 }

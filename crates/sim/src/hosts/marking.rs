@@ -10,7 +10,7 @@
 use super::sending::{fill_packet, first_packet};
 use super::*;
 use millpond_core::Sack;
-use millpond_core::importance::{Forced, Sent};
+use millpond_core::importance::{Forced, Sent, Standing};
 
 /// What hosts that run TLT have counted. Bytes are payload.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,8 +97,13 @@ impl Hosts {
     pub(super) fn keep_clock(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let it = self.senders.at(slot);
         let Some(marker) = &mut it.marker else { return };
-        let more = it.sender.would_send(&self.shared.transport);
-        let forced = marker.after_ack(it.sender.acked(), it.sender.sent(), more, self.shared.mss);
+        let standing = Standing {
+            una: it.sender.acked(),
+            nxt: it.sender.sent(),
+            more: it.sender.would_send(&self.shared.transport),
+            recovering: it.sender.is_recovering(),
+        };
+        let forced = marker.after_ack(standing, self.shared.mss);
         if let Some(forced) = forced {
             self.force_out(now, slot, forced, fabric);
         }
