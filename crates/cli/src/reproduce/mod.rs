@@ -24,7 +24,7 @@ use millpond_scenario::nearest;
 use std::path::{Path, PathBuf};
 
 /// The papers whose tables are written.
-const BUILT: [&Paper; 2] = [&nrm::NRM, &canary::CANARY];
+const BUILT: [&Paper; 3] = [&nrm::NRM, &tlt::TLT, &canary::CANARY];
 /// Every name that the command takes for a paper, in the order of their years.
 pub const PAPERS: [&str; 5] = ["presto", "nrm", "tlt", "backdraft", "canary"];
 /// All that are built.
