@@ -148,9 +148,8 @@ registry! {
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
-    ("switch.admission", &["color-aware"]),
     ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
-    ("switch.pause", &["pfc", "bfc"]),
+    ("switch.pause", &["bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("transport.importance", &["tlt"]),
     ("edge.load-balancing", &["presto", "flowlet"]),

@@ -60,7 +60,7 @@ crate::registry! {
     };
     "drop-tail" => DropTail { DropTailParams, DropTail; drop_tail::ABOUT },
     "aifo" => Aifo { AifoParams, Aifo; aifo::ABOUT },
-    "color" => Color { ColorParams, Color; color::ABOUT },
+    "color-aware" => Color { ColorParams, Color; color::ABOUT },
     "distribution" => Distribution { DistributionParams, Distribution; distribution::ABOUT },
     "last-packet" => LastPacket { LastPacketParams, LastPacket; last_packet::ABOUT },
     "probabilistic" => Probabilistic { ProbabilisticParams, Probabilistic; probabilistic::ABOUT },
