@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod deflection;
+mod pause;
 
 #[derive(Default)]
 struct Recorder {

@@ -192,3 +192,102 @@ impl Pfc {
         Some(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::IngressFacts;
+    use super::*;
+
+    const POOL: i64 = 3_120_000;
+
+    /// A priority that holds so much, alone in the switch of TLT's simulations.
+    fn view(bytes: u64) -> IngressView {
+        let facts = IngressFacts { minimum: 3_000, free: POOL - bytes as i64, headroom: 0 };
+        IngressView { port: 0, priority: 3, bytes, facts }
+    }
+
+    fn pfc(params: PfcParams) -> Pfc {
+        let mut it = Pfc::new(&params);
+        it.install(&[Rate::from_gbps(40)]);
+        it
+    }
+
+    /// Oracle: PAUSE if used − 2 MTU > (I − used) / 16 or anything is in headroom, RESUME if used − 2 MTU < (I − used − 16) / 16
+    /// and nothing is; at no more than 2 MTU never.
+    #[test]
+    fn thresholds_are_as_published() {
+        let it = pfc(PfcParams::default());
+        // 17 used > 3,168,000 and 17 used < 3,168,000 − 16.
+        let stops = [(186_352, false), (186_353, true)];
+        assert!(stops.iter().all(|(bytes, stops)| it.must_stop(&view(*bytes)) == *stops));
+        let goes = [(186_351, true), (186_352, false)];
+        assert!(goes.iter().all(|(bytes, goes)| it.may_go_on(&view(*bytes)) == *goes));
+        let with = |bytes: u64, free: i64, headroom: u64| {
+            let facts = IngressFacts { minimum: 3_000, free, headroom };
+            let view = IngressView { port: 0, priority: 3, bytes, facts };
+            (it.must_stop(&view), it.may_go_on(&view))
+        };
+        assert_eq!(with(3_000, -50_000, 0), (false, true));
+        assert_eq!(with(3_001, -50_000, 0), (true, false));
+        assert_eq!(with(3_001, POOL, 1), (true, false));
+        assert_eq!(with(3_001, POOL, 0), (false, true));
+    }
+
+    /// What one frame stops takes no second one until half of the pause is over; both counts are kept.
+    #[test]
+    fn one_frame_stops_and_one_resumes() {
+        let mut it = pfc(PfcParams::default());
+        let longest = Time::from_ns(838_848);
+        let mut frames = Vec::new();
+        for n in 1..=200 {
+            let signal = it.on_enqueue(Time::from_us(n), &view(n * 1_500));
+            frames.extend(signal.frame);
+            assert_eq!(signal.call_at.is_some(), n == 125, "{n}");
+        }
+        assert_eq!(frames, [PauseFrame { priority: 3, duration: longest }]);
+        assert_eq!(it.counts(), PauseCounts { frames: 1, resumes: 0, episodes: 1, arrivals: 76 });
+        // Half of the pause is over: again. Later: not by a call of before.
+        let at = Time::from_us(125) + longest / 2;
+        let again = it.on_check(at, &view(300_000));
+        assert_eq!((again.frame, again.call_at), (Some(frames[0]), Some(at + longest / 2)));
+        let end = (1..=200).rev().find(|n| it.on_dequeue(at, &view(n * 1_500)).frame.is_some());
+        assert_eq!((end, it.counts().resumes, it.counts().episodes), (Some(124), 1, 1));
+        assert_eq!(it.on_check(at + longest / 2, &view(0)), Signal::default(), "nothing is stopped any more");
+        // Stopped and not: an episode each.
+        for n in 2..10 {
+            assert!(it.on_enqueue(at, &view(187_500)).frame.is_some());
+            assert!(it.on_dequeue(at, &view(1_500)).frame.is_some_and(|frame| frame.duration == Time::ZERO));
+            assert_eq!((it.counts().episodes, it.counts().frames), (n, n + 1));
+        }
+    }
+
+    /// As TLT's simulator of TCP has it: short pauses that are looked at every 2 us and run out by themselves, and a frame
+    /// an arrival.
+    #[test]
+    fn frames_at_each_arrival_and_pauses_that_run_out() {
+        let params = PfcParams {
+            pause_time: Some(Time::from_us(5)),
+            recheck: Some(Time::from_us(2)),
+            resume: false,
+            frames: PfcFrames::EachArrival,
+            ..PfcParams::default()
+        };
+        let mut it = pfc(params);
+        let full = view(300_000);
+        let first = it.on_enqueue(Time::ZERO, &full);
+        assert_eq!(first.call_at, Some(Time::from_us(2)));
+        for n in 1..10 {
+            let more = it.on_enqueue(Time::from_ns(100 * n), &full);
+            assert_eq!((more.frame, more.call_at), (first.frame, None));
+        }
+        // The call comes before the look that the last frame has put off.
+        let early = it.on_check(Time::from_us(2), &full);
+        assert_eq!(early, Signal { frame: None, call_at: Some(Time::from_ns(2_900)) });
+        assert_eq!(it.on_check(Time::from_ns(2_900), &full).frame, first.frame);
+        assert_eq!(it.on_dequeue(Time::from_us(3), &view(1_500)), Signal::default());
+        assert_eq!(it.on_check(Time::from_ns(4_900), &view(1_500)), Signal::default());
+        assert_eq!(it.counts(), PauseCounts { frames: 11, resumes: 0, episodes: 1, arrivals: 10 });
+        assert!(it.on_enqueue(Time::from_us(5), &full).frame.is_some());
+        assert_eq!(it.counts().episodes, 2);
+    }
+}
