@@ -14,7 +14,6 @@ use crate::nic::{Limited, Nic};
 use crate::partition::{Partition, Sampler, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
-use millpond_core::registry::Choice;
 use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
 use millpond_core::switch::deflection::Deflection;
