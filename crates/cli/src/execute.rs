@@ -14,7 +14,7 @@ use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
 use millpond_sim::limiter::LimitCounts;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -102,6 +102,8 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         retransmitted: outcome.hosts.retransmitted,
         out_of_order: outcome.hosts.out_of_order,
         timeouts: outcome.hosts.timeouts,
+        pause_frames: outcome.pauses.frames,
+        mechanisms: mechanisms(plan, outcome),
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
@@ -109,6 +111,23 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         audit: conserved,
         ..Totals::default()
     }
+}
+
+/// What mechanisms have counted beside what every run counts, by mechanism.
+fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
+    let kind = plan.switch.pause.kind();
+    if kind != "none" {
+        let p = &outcome.pauses;
+        let counters = [
+            ("episodes", p.episodes),
+            ("arrivals_while_congested", p.arrivals),
+            ("resume_frames", p.resumes),
+            ("paused_us", outcome.paused.as_us_f64().round() as u64),
+        ];
+        all.insert(kind.to_string(), counters.map(|(name, n)| (name.to_string(), n)).into());
+    }
+    all
 }
 
 /// The classes of calls on persistent connections.
