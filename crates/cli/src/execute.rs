@@ -104,8 +104,9 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         retransmitted: outcome.hosts.retransmitted,
         out_of_order: outcome.hosts.out_of_order,
         timeouts: outcome.hosts.timeouts,
-        fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
+        pause_frames: outcome.pauses.frames,
         mechanisms: mechanisms(plan, outcome),
+        fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
         warnings: plan.warnings.clone(),
@@ -114,20 +115,38 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
     }
 }
 
-/// What the mechanisms that the plan has chosen have counted.
+/// What the mechanisms that the plan has chosen have counted, beside what every run counts.
 fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     if plan.importance.kind() != "none" {
         all.insert(plan.importance.kind().to_string(), marking(&outcome.hosts.marking));
     }
+    if plan.switch.pause.kind() != "none" {
+        all.insert(plan.switch.pause.kind().to_string(), pauses(outcome));
+    }
     all
+}
+
+fn named<const N: usize>(counters: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    counters.map(|(name, count)| (name.to_string(), count)).into()
+}
+
+/// Frames and episodes.
+fn pauses(outcome: &Outcome) -> BTreeMap<String, u64> {
+    let p = &outcome.pauses;
+    named([
+        ("episodes", p.episodes),
+        ("arrivals_while_congested", p.arrivals),
+        ("resume_frames", p.resumes),
+        ("paused_us", outcome.paused.as_us_f64().round() as u64),
+    ])
 }
 
 /// Packets by importance; bytes are payload.
 fn marking(counters: &MarkingCounters) -> BTreeMap<String, u64> {
     let [unimportant, important, forced] = counters.sent;
     let [echoes, forced_echoes] = counters.echoes;
-    let counts = [
+    named([
         ("unimportant_packets", unimportant.packets),
         ("unimportant_bytes", unimportant.bytes),
         ("important_packets", important.packets),
@@ -137,8 +156,7 @@ fn marking(counters: &MarkingCounters) -> BTreeMap<String, u64> {
         ("echoes", echoes),
         ("forced_echoes", forced_echoes),
         ("masked_losses", counters.masked),
-    ];
-    counts.map(|(name, count)| (name.to_string(), count)).into()
+    ])
 }
 
 /// The classes of calls on persistent connections.

@@ -8,7 +8,7 @@
 use millpond_core::counters::DropReason;
 use millpond_core::random::Stream;
 use millpond_core::switch::admission::{Admission, AdmissionParams, AifoParams};
-use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams};
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::marking::Marking;
 use millpond_core::switch::occupancy::Occupancy;
@@ -42,7 +42,8 @@ impl Wire for Sink {
     fn discard(&mut self, _: PacketId, _: DropReason) {
         self.dropped += 1;
     }
-    fn send_pause(&mut self, _: u16, _: PauseFrame) {}
+    fn send_pause(&mut self, _: u16, _: PauseFrame, _: Time) {}
+    fn call_pause_check(&mut self, _: u16, _: u8, _: Time) {}
 }
 
 fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
@@ -62,7 +63,7 @@ fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
         ports,
         fabric_ports: (HOSTS..HOSTS + UPLINKS).collect(),
         fast: true,
-        memory: Memory::new(&buffer),
+        memory: Memory::new(&buffer, &SwitchFacts::default()),
         path: Path::new(&Default::default()),
         deflection: Deflection::new(deflection),
         occupancy: Occupancy::new(&Default::default()),

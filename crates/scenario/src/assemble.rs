@@ -48,6 +48,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         report.add(s.place("topology"), problem);
         return None;
     }
+    switch::check_pools(&s, &topology, host.stack_delay, report);
     load_files(&mut s, base, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::MAX);
     let traffic = traffic::build(&s, &topology, horizon, report);

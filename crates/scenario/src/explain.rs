@@ -206,7 +206,7 @@ mod tests {
         has("web-search", &["mean:     17"]);
         has("fifo-per-flow", &["switch.path \"spray\"", "transport \"dctcp\""]);
         has("[host]", &["mtu", "mss"]);
-        has("pfc", &["not built yet"]);
+        has("bfc", &["not built yet"]);
         assert!(explain("min-rtto").unwrap_err().contains("min-rto"));
         assert!(explain("qqqqqq").unwrap_err().contains("list"));
         assert!(explain("").is_err());

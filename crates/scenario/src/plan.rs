@@ -10,12 +10,12 @@ use crate::transport::{TransportKind, TransportParams};
 use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::importance::ImportanceParams;
 use millpond_core::switch::admission::AdmissionParams;
-use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
 use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
-use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::pause::{Pause, PauseParams};
 use millpond_core::switch::queue::QueueParams;
 use millpond_core::{Bytes, Time};
 use std::sync::Arc;
@@ -69,6 +69,31 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// The whole scenario with every default written out, as TOML that gives the same plan.
     pub resolved: String,
+}
+
+impl Plan {
+    /// What a switch's buffer follows from.
+    pub fn switch_facts(&self, switch: usize) -> SwitchFacts {
+        let pauses = Pause::new(&self.switch.pause).is_active();
+        let packet_max = (self.host.mtu + self.host.frame_overhead) as u64;
+        switch_facts(&self.topology, switch, packet_max, self.host.stack_delay, pauses)
+    }
+}
+
+/// The same where there is no plan yet. A host's stack lies on its link.
+pub(crate) fn switch_facts(
+    topology: &Topology,
+    switch: usize,
+    packet_max: u64,
+    stack_delay: Time,
+    pauses: bool,
+) -> SwitchFacts {
+    let link = |link: &u32| {
+        let site = &topology.links[*link as usize];
+        let stack = if topology.is_host_link(*link as usize) { stack_delay } else { Time::ZERO };
+        (site.rate, site.delay + stack)
+    };
+    SwitchFacts { packet_max, links: topology.wiring[switch].iter().map(link).collect(), pauses }
 }
 
 /// A host.

@@ -143,7 +143,7 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
     ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
-    ("switch.pause", &["pfc", "bfc"]),
+    ("switch.pause", &["bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),

@@ -3,12 +3,16 @@
 //! Invariant: an error is what cannot be run, or what could only be meant otherwise; a warning is what has no effect.
 
 use crate::error::{Problem, Report};
+use crate::plan::switch_facts;
 use crate::settings::{NicChoice, Settings};
-use millpond_core::Bytes;
+use crate::topology::Topology;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
-use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::buffer::{BufferParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
+use millpond_core::switch::pause::PauseParams;
+use millpond_core::{Bytes, Time};
+use std::collections::BTreeSet;
 
 /// Checks them.
 pub(crate) fn check(s: &Settings, report: &mut Report) {
@@ -17,18 +21,35 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     thresholds(s, report);
     measures(s, report);
     cells(s, report);
+    pause(s, report);
+}
+
+/// What follows from the switches' places in the network: each one's minima and headroom must leave something to share.
+pub(crate) fn check_pools(s: &Settings, topology: &Topology, stack_delay: Time, report: &mut Report) {
+    let BufferParams::Pools(params) = &s.switch.buffer else { return };
+    let packet_max = (s.host.mtu + s.host.frame_overhead) as u64;
+    for (index, site) in topology.switches.iter().enumerate() {
+        let facts = switch_facts(topology, index, packet_max, stack_delay, s.switch.pause.kind() != "none");
+        let left = params.pools(&facts).1;
+        if left <= 0 {
+            let taken = Bytes((params.size.get() as i64 - left) as u64);
+            let text =
+                format!("{} is not enough for {}, whose minima and headroom take {taken}", params.size, site.name);
+            return report.value(s.place("switch.buffer.size"), "switch.buffer.size", text);
+        }
+    }
 }
 
 /// What a buffer must be able to do.
 fn buffers(s: &Settings, report: &mut Report) {
     let mut check = |buffer: &BufferParams, path: &str| match buffer {
-        BufferParams::Shared(p) => {
-            if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
+        BufferParams::Shared(SharedParams { size, alpha }) | BufferParams::Pools(PoolsParams { size, alpha, .. }) => {
+            if !(*alpha > 0.0 && *alpha <= 1_000_000.0) {
                 let path = format!("{path}.alpha");
-                report.value(s.place(&path), &path, format!("{} is no share; above 0 is", p.alpha));
+                report.value(s.place(&path), &path, format!("{alpha} is no share; above 0 is"));
             }
-            if p.size.get() > 1 << 52 {
-                report.value(s.place(&format!("{path}.size")), path, format!("{} is no buffer", p.size));
+            if size.get() > 1 << 52 {
+                report.value(s.place(&format!("{path}.size")), path, format!("{size} is no buffer"));
             }
         }
         BufferParams::PerPort(p) => {
@@ -41,7 +62,7 @@ fn buffers(s: &Settings, report: &mut Report) {
     check(&s.switch.buffer, "switch.buffer");
     match &s.nic.buffer {
         NicChoice::Own(buffer) => check(buffer, "host.nic.buffer"),
-        NicChoice::Switch if matches!(s.switch.buffer, BufferParams::Shared(_)) => {
+        NicChoice::Switch if !matches!(s.switch.buffer, BufferParams::PerPort(_)) => {
             let message = "\"switch\" is a shared buffer, and a NIC has nobody to share with";
             let problem = Problem::Value { key: "host.nic.buffer".into(), message: message.into() };
             report.help(s.place("host.nic.buffer"), problem, "give the NIC a buffer of its own");
@@ -53,7 +74,14 @@ fn buffers(s: &Settings, report: &mut Report) {
 /// A deflection that moves packets out of a queue needs a queue that can give them up.
 fn displacement(s: &Settings, report: &mut Report) {
     let (deflection, queue) = (s.switch.deflection.kind(), s.switch.queue.kind());
-    if Deflection::new(&s.switch.deflection).nature().displaces && queue != "srpt" {
+    let displaces = Deflection::new(&s.switch.deflection).nature().displaces;
+    if displaces && matches!(s.switch.buffer, BufferParams::Pools(_)) {
+        let problem = Problem::Impossible(format!(
+            "switch.deflection \"{deflection}\" makes room by what leaves the packet's own queue, and in \"pools\" that need not make any"
+        ));
+        report.help(s.place("switch.buffer"), problem, "use a buffer of kind \"shared\" or \"per-port\"");
+    }
+    if displaces && queue != "srpt" {
         let problem = Problem::Impossible(format!(
             "switch.deflection \"{deflection}\" takes the least important packets out of a full queue, and \"{queue}\" gives none up"
         ));
@@ -118,5 +146,41 @@ fn cells(s: &Settings, report: &mut Report) {
     if !matches!(&s.switch.buffer, BufferParams::PerPort(buffer) if buffer.size == Some(cells)) {
         let text = format!("switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size");
         report.warnings.push(text);
+    }
+}
+
+/// A pause goes by what ingresses hold of one memory, and needs headroom for what comes while its frame travels.
+fn pause(s: &Settings, report: &mut Report) {
+    let PauseParams::Pfc(p) = &s.switch.pause else { return };
+    if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
+        let path = "switch.pause.alpha";
+        report.value(s.place(path), path, format!("{} is no share; above 0 is", p.alpha));
+    }
+    if let (Some(pause), Some(recheck)) = (p.pause_time, p.recheck)
+        && recheck >= pause
+    {
+        report.warnings.push(format!(
+            "switch.pause.recheck ({recheck}) is not below pause-time ({pause}): a pause ends although its cause lasts, and packets can be lost"
+        ));
+    }
+    match &s.switch.buffer {
+        BufferParams::PerPort(_) => {
+            let text = "switch.pause \"pfc\" goes by what an ingress holds of one memory, and each port has its own";
+            let problem = Problem::Impossible(text.into());
+            report.help(s.place("switch.pause"), problem, "write buffer = { kind = \"pools\" }");
+        }
+        BufferParams::Shared(_) => report.warnings.push(
+            "switch.pause \"pfc\" finds no headroom in a \"shared\" buffer: packets that come while a PAUSE travels can be lost; use \"pools\"".into(),
+        ),
+        BufferParams::Pools(p) => {
+            let priorities: BTreeSet<u32> = s.traffic.iter().map(|t| t.common.priority).collect();
+            if priorities.len() > p.lossless_priorities as usize {
+                report.warnings.push(format!(
+                    "traffic has {} priorities, and switch.buffer keeps headroom for {}: packets can be lost; set lossless-priorities",
+                    priorities.len(),
+                    p.lossless_priorities
+                ));
+            }
+        }
     }
 }

@@ -86,7 +86,7 @@ fn names_that_do_not_exist() {
 #[test]
 fn what_is_not_built_yet_says_so() {
     fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
-    fails("[switch]\npause = { kind = \"pfc\" }", 3, 18, "not built yet");
+    fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
     fails("[transport]\nkind = \"hpcc\"", 3, 8, "not built yet");
     fails("[edge]\nload-balancing = { kind = \"presto\" }", 3, 27, "not built yet");
     fails("[host]\nreceive-offload = { kind = \"stock-gro\" }", 3, 28, "not built yet");

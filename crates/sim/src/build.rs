@@ -14,16 +14,15 @@ use crate::nic::{Limited, Nic};
 use crate::partition::{Partition, Sampler, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
-use millpond_core::registry::Choice;
 use millpond_core::switch::admission::Admission;
-use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams};
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
 use millpond_core::switch::deflection::Deflection;
 use millpond_core::switch::marking::Marking;
 use millpond_core::switch::occupancy::Occupancy;
 use millpond_core::switch::path::{Path, Site};
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::{LinkRate, PortConfig};
-use millpond_core::switch::queue::{Queue, QueueParams};
+use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::{Switch, SwitchConfig};
 use millpond_core::{Pool, Rate, Time};
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
@@ -211,12 +210,17 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
     loops
 }
 
+/// Whether switches pause their neighbours.
+fn pauses(plan: &Plan) -> bool {
+    Pause::new(&plan.switch.pause).is_active()
+}
+
 /// Whether switches can use fast ports.
 pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
     let occupancy = Occupancy::new(&switch.occupancy);
     let displaces = Deflection::new(&switch.deflection).nature().displaces;
-    let policies = switch.pause.kind() == "none" && !displaces && !occupancy.watches_departures();
+    let policies = !pauses(plan) && !displaces && !occupancy.watches_departures();
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
     let port = port_config(plan, Rate(1)).fits_fast();
     policies && buffer && port && !plan.engine.general_ports
@@ -244,7 +248,7 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
         ports: ports.iter().map(|id| port_config(plan, topology.links[link(id)].rate)).collect(),
         fabric_ports: fabric_ports.collect(),
         fast: fast_ports(plan),
-        memory: Memory::new(&plan.switch.buffer),
+        memory: Memory::new(&plan.switch.buffer, &plan.switch_facts(index)),
         path: Path::new(&plan.switch.path),
         deflection: Deflection::new(&plan.switch.deflection),
         occupancy: Occupancy::new(&plan.switch.occupancy),
@@ -256,15 +260,18 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
 fn nic(plan: &Plan, rate: Rate) -> Nic {
     let unlimited = BufferParams::PerPort(PerPortParams { size: None, packets: None });
     let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
+    // A NIC that can be paused has a queue for each priority, or one would hold up the others.
+    let strict = QueueParams::StrictPriority(StrictPriorityParams::default());
+    let queue = if pauses(plan) { strict } else { QueueParams::default() };
     let config = PortConfig {
         rate,
         capacity: Capacity::new(buffer),
         marking: Marking::new(&plan.host.nic.marking),
         admission: Admission::new(&Default::default()),
-        queue: Queue::new(&QueueParams::default()),
+        queue: Queue::new(&queue),
     };
     let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
-    Nic::new(config, Memory::new(buffer), fast)
+    Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast)
 }
 
 /// A NIC with the limits of its host, if it has any.

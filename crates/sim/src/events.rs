@@ -45,6 +45,8 @@ pub enum Class {
     Answer = 10,
     /// A segment that a limit has held back is due.
     Release = 11,
+    /// A switch looks again at what it has paused.
+    PauseCheck = 12,
 }
 
 impl Key {
@@ -69,7 +71,8 @@ impl Key {
             8 => Class::OrderingTimer,
             9 => Class::Probe,
             10 => Class::Answer,
-            _ => Class::Release,
+            11 => Class::Release,
+            _ => Class::PauseCheck,
         }
     }
     /// Its source.

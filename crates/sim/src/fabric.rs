@@ -14,7 +14,7 @@ use millpond_core::counters::DropReason;
 use millpond_core::packet::{NONE, flags};
 use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
-use millpond_core::switch::pause::PauseFrame;
+use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame};
 use millpond_core::switch::port::LinkRate;
 use millpond_core::{Color, Packet, PacketId, Pool, Sack, Time};
 use millpond_results::PacketRecord;
@@ -110,7 +110,7 @@ pub struct Inbound {
     pub to: Receiver,
     /// Packets in flight and when their last bit arrives.
     flight: Flight,
-    /// Pause frames in flight: they wait for no packet.
+    /// Pause frames in flight and when each arrives: packets that wait are no obstacle to them.
     pauses: VecDeque<(Time, PauseFrame)>,
 }
 
@@ -238,6 +238,9 @@ impl Fabric {
     pub fn land_pause(&mut self, inbound: u32) -> (Receiver, PauseFrame) {
         let link = &mut self.inbound[inbound as usize];
         let (_, frame) = link.pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
+        if let Some((arrives, _)) = link.pauses.front() {
+            self.events.push(*arrives, Key::new(Class::Pause, inbound, 0));
+        }
         match link.to {
             Receiver::Failing(failing) => (self.failing[failing as usize], frame),
             to => (to, frame),
@@ -263,8 +266,32 @@ impl Fabric {
     }
 
     fn fly_pause(&mut self, inbound: u32, arrives: Time, frame: PauseFrame) {
-        self.inbound[inbound as usize].pauses.push_back((arrives, frame));
-        self.events.push(arrives, Key::new(Class::Pause, inbound, 0));
+        let pauses = &mut self.inbound[inbound as usize].pauses;
+        if pauses.is_empty() {
+            self.events.push(arrives, Key::new(Class::Pause, inbound, 0));
+        }
+        pauses.push_back((arrives, frame));
+    }
+
+    /// Sends a pause frame over out-link `out`; its last bit leaves at `departs`.
+    #[cold]
+    pub fn send_pause(&mut self, out: u32, frame: PauseFrame, departs: Time) {
+        let link = self.outlinks[out as usize];
+        let arrives = departs + link.delay;
+        match link.target {
+            Target::Local(inbound) => self.fly_pause(inbound, arrives, frame),
+            Target::Remote(partition, inbound) => {
+                self.outbox[partition as usize].pauses.push((arrives, inbound, frame));
+            }
+            Target::Watched(watched) => {
+                let it = &mut self.watched[watched as usize];
+                let starts = departs.saturating_sub(it.rate.time(FRAME_BYTES));
+                if it.loses(starts, departs + it.delay, Color::Green).is_none() {
+                    let plain = it.plain;
+                    self.send_pause(plain, frame, departs);
+                }
+            }
+        }
     }
 
     /// Frees a packet that has reached its host, and returns it with its SACK blocks.
@@ -332,8 +359,10 @@ impl Wire for Ports<'_> {
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.fabric.discard(id, reason);
     }
-    fn send_pause(&mut self, _port: u16, _frame: PauseFrame) {
-        // Frames leave with the pause policies; none is registered yet, and `Pause::is_active` says so.
-        unreachable!("no registered pause policy sends frames");
+    fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
+        self.fabric.send_pause(self.first + port as u32, frame, departs);
+    }
+    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time) {
+        self.fabric.events.push(at, Key::new(Class::PauseCheck, self.first + port as u32, priority as u32));
     }
 }

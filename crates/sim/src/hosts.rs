@@ -215,4 +215,9 @@ impl Hosts {
     pub fn marked(&self) -> u64 {
         self.hosts.iter().map(|host| host.nic.marked()).sum()
     }
+
+    /// How long switches have paused priorities of this partition's NICs by `now`.
+    pub fn paused_time(&self, now: Time) -> Time {
+        self.hosts.iter().fold(Time::ZERO, |sum, host| sum + host.nic.paused_time(now))
+    }
 }

@@ -10,6 +10,7 @@ use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::limiter::Limiter;
 use millpond_core::switch::buffer::Memory;
+use millpond_core::switch::pause::PauseFrame;
 use millpond_core::switch::port::{FastPort, GeneralPort, PortConfig, Service};
 use millpond_core::{PacketId, Time};
 use std::collections::VecDeque;
@@ -85,6 +86,36 @@ impl Nic {
                 act(out, service, fabric)
             }
             Nic::Limited(inner) => inner.nic.on_ready(now, out, fabric),
+        }
+    }
+
+    /// The switch pauses a priority, or lets it go on: what the NIC begins to send, for the caller to transmit. Where
+    /// switches pause, NICs are general ones.
+    pub fn on_pause(
+        &mut self,
+        now: Time,
+        out: u32,
+        frame: PauseFrame,
+        fabric: &mut Fabric,
+    ) -> Option<(PacketId, Time)> {
+        match self {
+            Nic::Fast(_) => None,
+            Nic::General(inner) => {
+                let (port, memory) = &mut **inner;
+                port.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+                let service = port.serve(now, &mut fabric.packets, memory);
+                act(out, service, fabric)
+            }
+            Nic::Limited(inner) => inner.nic.on_pause(now, out, frame, fabric),
+        }
+    }
+
+    /// How long priorities have been paused here by `now`, summed over them.
+    pub fn paused_time(&self, now: Time) -> Time {
+        match self {
+            Nic::Fast(_) => Time::ZERO,
+            Nic::General(inner) => inner.0.paused_time(now),
+            Nic::Limited(inner) => inner.nic.paused_time(now),
         }
     }
 

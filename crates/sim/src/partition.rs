@@ -221,12 +221,20 @@ impl Partition {
             Class::OrderingTimer => self.hosts.on_ordering_timer(now, key.sequence(), &mut self.fabric),
             Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
             Class::Release => self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric),
-            Class::Pause => {
-                if let (Receiver::Switch(switch, port), frame) = self.fabric.land_pause(key.source()) {
+            Class::Pause => match self.fabric.land_pause(key.source()) {
+                (Receiver::Switch(switch, port), frame) => {
                     let node = &mut self.switches[switch as usize];
                     let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
                     node.switch.on_pause(now, port, frame, &mut ports);
                 }
+                (Receiver::Host(host), frame) => self.hosts.on_pause(now, host, frame, &mut self.fabric),
+                (Receiver::Failing(_), _) => unreachable!("a link ends at a node"),
+            },
+            Class::PauseCheck => {
+                let Receiver::Switch(switch, port) = self.owners[key.source() as usize] else { return };
+                let node = &mut self.switches[switch as usize];
+                let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
+                node.switch.on_pause_check(now, port, key.sequence() as u8, &mut ports);
             }
             Class::Probe => self.hosts.on_probe(now, key.sequence(), &mut self.fabric),
             Class::Arrival | Class::PortReady => unreachable!("served in the loop"),

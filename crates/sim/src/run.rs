@@ -22,6 +22,7 @@ use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::shared::Shared;
+use millpond_core::switch::pause::PauseCounts;
 use millpond_core::{HostId, Time};
 use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
@@ -93,6 +94,10 @@ pub struct Outcome {
     pub marked: u64,
     /// Packets deflected.
     pub deflected: u64,
+    /// Pause frames that switches sent, and what made them.
+    pub pauses: PauseCounts,
+    /// How long priorities were paused, summed over priorities of switch ports and NICs.
+    pub paused: Time,
     /// Application bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// The most bytes that ever waited at a switch port.
@@ -427,6 +432,8 @@ impl<O: Observer> Director<'_, O> {
             hosts: HostCounters::default(),
             marked: 0,
             deflected: 0,
+            pauses: PauseCounts::default(),
+            paused: Time::ZERO,
             pairs: BTreeMap::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
@@ -436,10 +443,13 @@ impl<O: Observer> Director<'_, O> {
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();
+            outcome.paused += p.hosts.paused_time(self.edge);
             p.hosts.count_limits(&mut outcome.limits);
             for node in &p.switches {
                 outcome.marked += node.switch.marked();
                 outcome.deflected += node.switch.deflected;
+                outcome.pauses.merge(&node.switch.pause_counts());
+                outcome.paused += node.switch.paused_time(self.edge);
                 let most = node.switch.bytes_max().into_iter().max().unwrap_or(0);
                 outcome.queue_bytes_max = outcome.queue_bytes_max.max(most);
             }

@@ -31,6 +31,14 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"per-port\", packets = 5 }",
         "{ kind = \"shared\", size = \"60KB\", alpha = 0.5 }",
         "{ kind = \"shared\", size = \"200KB\", alpha = 4.0 }",
+        "{ kind = \"pools\", size = \"2MB\", headroom = \"3KB\" }",
+        "{ kind = \"pools\", size = \"400KB\", headroom = \"1KB\", egress-limit = \"always\", queue-min = 100 }",
+    ]);
+    let pause = prop::sample::select(vec![
+        "{ kind = \"none\" }",
+        "{ kind = \"pfc\" }",
+        "{ kind = \"pfc\", alpha = 0.01, pause-time = \"5us\", recheck = \"2us\", resume = false }",
+        "{ kind = \"pfc\", alpha = 4.0, frames = \"each-arrival\", resume-offset = \"3KB\" }",
     ]);
     let marking = prop::sample::select(vec![
         "{ kind = \"none\" }",
@@ -38,8 +46,12 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
     ]);
     let path = prop::sample::select(vec!["ecmp", "balanced", "spray", "power-of-n"]);
-    (buffer, marking, path, deflection()).prop_map(|(buffer, marking, path, deflection)| {
-        format!("buffer = {buffer}\nmarking = {marking}\npath = {{ kind = \"{path}\" }}\n{deflection}")
+    (buffer, pause, marking, path, deflection()).prop_map(|(buffer, pause, marking, path, deflection)| {
+        // Who moves packets from one queue to another does not go with pools, nor a pause with ports by themselves.
+        let moves = deflection.contains("vertigo") && buffer.contains("pools");
+        let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
+        let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
+        format!("buffer = {buffer}\npause = {pause}\nmarking = {marking}\npath = {{ kind = \"{path}\" }}\n{deflection}")
     })
 }
 

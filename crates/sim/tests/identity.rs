@@ -216,6 +216,16 @@ const AIFO: Set = &[
 const CANARY: Set = &[("switch.deflection.kind", "canary")];
 const STALE: Set = &[("switch.occupancy.kind", "refreshed"), ("switch.occupancy.period", "3us")];
 
+const POOLS: Set =
+    &[("switch.buffer.kind", "pools"), ("switch.buffer.size", "600KB"), ("switch.buffer.headroom", "10KB")];
+const PFC: Set = &[
+    ("switch.pause.kind", "pfc"),
+    ("switch.pause.frames", "each-arrival"),
+    ("switch.pause.pause-time", "5us"),
+    ("switch.pause.recheck", "2us"),
+    ("switch.pause.resume", "false"),
+];
+
 const LOW: (&str, &str) = ("switch.admission.min-threshold", "8KB");
 const FRESH: (&str, &str) = ("switch.admission.weight", "0.1");
 const HIGH: (&str, &str) = ("switch.admission.max-threshold", "24KB");
@@ -234,6 +244,17 @@ const DEFLECTIONS: &[(&str, &[Set])] = &[
             RANKED,
             &[("switch.deflection.kind", "canary-pisa"), ("switch.deflection.cells", "500")],
             &[("switch.occupancy.kind", "refreshed"), ("switch.occupancy.written-at", "departures")],
+        ],
+    ),
+    ("pools, pfc", &[POOLS, &[("switch.pause.kind", "pfc")]]),
+    ("pools, pfc as released", &[POOLS, PFC]),
+    (
+        "dibs, pools, pfc",
+        &[
+            POOLS,
+            PFC,
+            &[("switch.buffer.egress-limit", "always"), ("switch.buffer.alpha", "0.1")],
+            &[("switch.deflection.kind", "dibs"), ("transport.dupack-threshold", "off")],
         ],
     ),
     ("distribution", &[RANKED, CANARY, &[("switch.admission.kind", "distribution")]]),

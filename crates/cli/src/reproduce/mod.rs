@@ -9,6 +9,7 @@ mod experiment;
 mod nrm;
 #[cfg(test)]
 mod tests;
+mod tlt;
 
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;

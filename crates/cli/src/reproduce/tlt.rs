@@ -50,22 +50,9 @@ const LOAD: &str = "load, percent of the uplinks";
 const ONE_LOAD: &[(f64, &str)] = &[(40.0, "")];
 const FLOWS: &[(f64, &str)] = &[(1.0, "1"), (2.0, "2"), (4.0, "4"), (8.0, "8")];
 const SIZES: &[(f64, &str)] = &[(8.0, "8KB"), (16.0, "16KB"), (32.0, "32KB")];
-const THRESHOLDS: &[(f64, &str)] = &[
-    (100.0, "100KB"),
-    (200.0, "200KB"),
-    (300.0, "300KB"),
-    (400.0, "400KB"),
-    (500.0, "500KB"),
-    (600.0, "600KB"),
-];
-const SENDERS: &[(f64, &str)] = &[
-    (8.0, "1"),
-    (40.0, "5"),
-    (80.0, "10"),
-    (120.0, "15"),
-    (160.0, "20"),
-    (200.0, "25"),
-];
+const THRESHOLDS: &[(f64, &str)] =
+    &[(100.0, "100KB"), (200.0, "200KB"), (300.0, "300KB"), (400.0, "400KB"), (500.0, "500KB"), (600.0, "600KB")];
+const SENDERS: &[(f64, &str)] = &[(8.0, "1"), (40.0, "5"), (80.0, "10"), (120.0, "15"), (160.0, "20"), (200.0, "25")];
 
 /// 207 ms of arrivals: 10,000 background flows and 312 incasts.
 const WHOLE: &[(&str, &str)] =
@@ -361,13 +348,7 @@ const CLAIMS: &[Claim] = &[
         within(85.0, 115.0),
         median(TAIL, "baseline", 12_400.0),
     ),
-    released(
-        "R3",
-        "TLT, as released: no timeout",
-        Given(0.0),
-        most(0.0),
-        median(TIMEOUTS, "tlt-released", 1.0),
-    ),
+    released("R3", "TLT, as released: no timeout", Given(0.0), most(0.0), median(TIMEOUTS, "tlt-released", 1.0)),
     released(
         "R4",
         "TLT, as released: foreground p99.9, median over seeds, of 3.4 ms",
@@ -380,13 +361,7 @@ const CLAIMS: &[Claim] = &[
         "TLT, as released: foreground p99.9 against the baseline, paired by seed",
         Given(-73.0),
         within(-85.0, -60.0),
-        Measure::Paired {
-            experiment: "released",
-            load: 40.0,
-            statistic: TAIL,
-            of: "tlt-released",
-            than: "baseline",
-        },
+        Measure::Paired { experiment: "released", load: 40.0, statistic: TAIL, of: "tlt-released", than: "baseline" },
     ),
     released(
         "R6",

@@ -7,10 +7,11 @@
 //!
 //! Invariant: a packet is displaced only by one of a strictly smaller rank.
 
+use super::buffer::Claim;
 use super::port::set_ce;
 use super::{Ports, Switch, Wire};
 use crate::counters::DropReason;
-use crate::packet::{PacketId, flags};
+use crate::packet::{Packet, PacketId, flags};
 use crate::units::Time;
 
 impl Switch {
@@ -19,7 +20,7 @@ impl Switch {
         let packet = wire.packets()[id];
         let mut victims = std::mem::take(&mut self.victims);
         if self.can_displace(port, packet.rank, packet.size) {
-            while self.lacks_room(port, packet.size) {
+            while self.lacks_room(port, &packet) {
                 let Some(victim) = self.evict(now, port, packet.rank, wire) else { break };
                 victims.push(victim);
             }
@@ -39,7 +40,7 @@ impl Switch {
     /// Puts `id` in the queue of `port`, of which the least important are dropped until it fits.
     fn squeeze<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         let packet = wire.packets()[id];
-        while self.lacks_room(port, packet.size) {
+        while self.lacks_room(port, &packet) {
             match self.evict(now, port, packet.rank, wire) {
                 Some(worse) => wire.discard(worse, DropReason::Evicted),
                 None => return wire.discard(id, DropReason::NoDeflection),
@@ -64,10 +65,10 @@ impl Switch {
         ports[port as usize].can_displace(rank, size as u64, &self.memory)
     }
 
-    fn lacks_room(&self, port: u16, size: u16) -> bool {
+    fn lacks_room(&self, port: u16, packet: &Packet) -> bool {
         let Ports::General(ports) = &self.ports else { return true };
         let it = &ports[port as usize];
-        it.lacks_room(&it.view(), size as u64, &self.memory).is_some()
+        it.lacks_room(&it.view(), &Claim::of(packet, port), &self.memory).is_some()
     }
 
     /// Takes the least important packet out of a queue, if it is less important than `rank`.

@@ -1,7 +1,7 @@
 //! The switch node: receive, choose a port, admit, queue, transmit.
 //!
-//! It is passive: [`Switch::on_arrival`], [`Switch::on_ready`] and [`Switch::on_pause`] are called by a driver, which
-//! owns the links and the clock, and answers through [`Wire`]. The simulator drives it from its event queue, the Linux
+//! It is passive: [`Switch::on_arrival`], [`Switch::on_ready`], [`Switch::on_pause`] and [`Switch::on_pause_check`] are
+//! called by a driver, which owns the links and the clock, and answers through [`Wire`]. The simulator drives it from its event queue, the Linux
 //! poll loop from its clock.
 //!
 //! Invariant: each packet that arrives is handed to the wire exactly once, to be transmitted or dropped. A port that a
@@ -24,11 +24,11 @@ use crate::packet::{Packet, PacketId, Pool};
 use crate::random::Stream;
 use crate::units::Time;
 use admission::{Admission, PortFacts};
-use buffer::Memory;
+use buffer::{Claim, Memory};
 use deflection::{Deflection, Nature};
 use occupancy::Occupancy;
 use path::{Path, Site};
-use pause::{IngressView, Pause, PauseFrame};
+use pause::{IngressView, Pause, PauseCounts, PauseFrame, Signal};
 use port::{FastPort, GeneralPort, PortConfig, Service};
 use route::Routes;
 
@@ -86,8 +86,10 @@ pub trait Wire {
     fn call_ready(&mut self, port: u16, at: Time);
     /// `id` is dropped; count it and free it.
     fn discard(&mut self, id: PacketId, reason: DropReason);
-    /// Send a pause frame to the neighbour at `port`.
-    fn send_pause(&mut self, port: u16, frame: PauseFrame);
+    /// Send a pause frame to the neighbour at `port`; its last bit leaves at `departs`.
+    fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time);
+    /// Call [`Switch::on_pause_check`] for `port` and `priority` at `at`.
+    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time);
 }
 
 /// All ports of a switch, of one kind.
@@ -155,6 +157,8 @@ pub struct Switch {
 /// The ports of a switch as a policy sees them.
 struct View<'a> {
     now: Time,
+    /// Where the packet that is decided of came in, and its priority.
+    origin: (u16, u8),
     ports: &'a mut Ports,
     memory: &'a Memory,
     occupancy: &'a mut Occupancy,
@@ -184,7 +188,9 @@ impl View<'_> {
             }
             Ports::General(ports) => {
                 let it = &ports[port as usize];
-                it.lacks_room(known, size, self.memory).or_else(|| beyond(&it.admission))
+                let (ingress, priority) = self.origin;
+                let claim = Claim { port, ingress, priority, size };
+                it.lacks_room(known, &claim, self.memory).or_else(|| beyond(&it.admission))
             }
         }
     }
@@ -242,7 +248,8 @@ impl Switch {
         let mut ports = if config.fast {
             Ports::Fast(config.ports.iter().cloned().map(FastPort::new).collect())
         } else {
-            Ports::General(config.ports.iter().cloned().map(GeneralPort::new).collect())
+            let port = |(number, it): (usize, &PortConfig)| GeneralPort::new(it.clone()).numbered(number as u16);
+            Ports::General(config.ports.iter().enumerate().map(port).collect())
         };
         let count = ports.count();
         // A stream of their own, so that what they draw does not move the node's.
@@ -253,17 +260,20 @@ impl Switch {
             let capacity = config.memory.reach(it.capacity);
             ports.admission(port as u16).install(&PortFacts { capacity, rate: it.rate }, &mut random);
         }
+        let mut pause = config.pause;
+        let rates: Vec<_> = config.ports.iter().map(|it| it.rate).collect();
+        pause.install(&rates);
         Switch {
             site: config.site,
             routes: config.routes,
             ports,
             path: config.path,
             memory: config.memory,
-            ingress_bytes: if config.pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
+            ingress_bytes: if pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
             nature: config.deflection.nature(),
             deflection: config.deflection,
             occupancy,
-            pause: config.pause,
+            pause,
             fabric_ports: config.fabric_ports,
             random: config.random,
             dead: Vec::new(),
@@ -291,7 +301,8 @@ impl Switch {
                 let candidates =
                     if self.dead.is_empty() { candidates } else { alive(candidates, &self.dead, &mut self.alive) };
                 let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
-                let mut view = View { now, ports, memory, occupancy };
+                let origin = (packet.ingress, packet.priority & 7);
+                let mut view = View { now, origin, ports, memory, occupancy };
                 let port = self.path.choose(candidates, packet, self.site, &mut view, &mut self.random);
                 packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
                 port
@@ -327,6 +338,13 @@ impl Switch {
             let service = it.serve(now, wire.packets(), &mut self.memory);
             self.act(now, port, service, wire);
         }
+    }
+
+    /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
+    pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, priority: u8, wire: &mut W) {
+        let view = self.ingress_view(port, priority);
+        let signal = self.pause.on_check(now, &view);
+        self.signal(now, &view, signal, wire);
     }
 
     /// The link at `port` is known to be up again, or to be down: then the port is chosen only where a route has no
@@ -378,6 +396,19 @@ impl Switch {
         }
     }
 
+    /// What the pause policy has counted.
+    pub fn pause_counts(&self) -> PauseCounts {
+        self.pause.counts()
+    }
+
+    /// How long neighbours have paused priorities here by `now`, summed over ports and priorities.
+    pub fn paused_time(&self, now: Time) -> Time {
+        match &self.ports {
+            Ports::Fast(_) => Time::ZERO,
+            Ports::General(ports) => ports.iter().fold(Time::ZERO, |sum, port| sum + port.paused_time(now)),
+        }
+    }
+
     /// Bytes that wait in the shared memory (0 with fast ports, which need none).
     pub fn memory_used(&self) -> u64 {
         self.memory.used()
@@ -420,7 +451,9 @@ impl Switch {
     #[inline(never)]
     fn is_diverted<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> bool {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
-        self.deflection.divert(port, &wire.packets()[id], &mut View { now, ports, memory, occupancy })
+        let packet = &wire.packets()[id];
+        let origin = (packet.ingress, packet.priority & 7);
+        self.deflection.divert(port, packet, &mut View { now, origin, ports, memory, occupancy })
     }
 
     /// The queue refused it: deflect or drop.
@@ -445,8 +478,9 @@ impl Switch {
     #[inline]
     fn elsewhere<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Option<u16> {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
-        let mut view = View { now, ports, memory, occupancy };
         let packet = &wire.packets()[id];
+        let origin = (packet.ingress, packet.priority & 7);
+        let mut view = View { now, origin, ports, memory, occupancy };
         let all = &self.fabric_ports;
         let candidates = if self.dead.is_empty() { all } else { alive(all, &self.dead, &mut self.alive) };
         self.deflection.choose(port, candidates, packet, &mut view, &mut self.random)
@@ -474,13 +508,30 @@ impl Switch {
     #[cold]
     fn count_ingress<W: Wire>(&mut self, now: Time, id: PacketId, enters: bool, wire: &mut W) {
         let packet = wire.packets()[id];
-        let bytes = &mut self.ingress_bytes[packet.ingress as usize][(packet.priority & 7) as usize];
+        let priority = packet.priority & 7;
+        let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
-        let view =
-            IngressView { port: packet.ingress, priority: packet.priority, bytes: *bytes, free: self.memory.free() };
-        let frame = if enters { self.pause.on_enqueue(now, &view) } else { self.pause.on_dequeue(now, &view) };
-        if let Some(frame) = frame {
-            wire.send_pause(packet.ingress, frame);
+        let view = self.ingress_view(packet.ingress, priority);
+        let signal = if enters { self.pause.on_enqueue(now, &view) } else { self.pause.on_dequeue(now, &view) };
+        self.signal(now, &view, signal, wire);
+    }
+
+    fn ingress_view(&self, port: u16, priority: u8) -> IngressView {
+        let bytes = self.ingress_bytes[port as usize][priority as usize];
+        IngressView { port, priority, bytes, facts: self.memory.ingress(port, priority) }
+    }
+
+    /// Does what the pause policy wants.
+    fn signal<W: Wire>(&mut self, now: Time, view: &IngressView, signal: Signal, wire: &mut W) {
+        if let Some(frame) = signal.frame {
+            let departs = match &mut self.ports {
+                Ports::Fast(_) => now,
+                Ports::General(ports) => ports[view.port as usize].send_frame(now),
+            };
+            wire.send_pause(view.port, frame, departs);
+        }
+        if let Some(at) = signal.call_at {
+            wire.call_pause_check(view.port, view.priority, at);
         }
     }
 }

@@ -9,8 +9,9 @@
 
 use super::QueueView;
 use super::admission::Admission;
-use super::buffer::{Capacity, Memory};
+use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
+use super::pause::FRAME_BYTES;
 use super::queue::{PausedSet, Queue};
 use crate::counters::DropReason;
 use crate::packet::{Ecn, Packet, PacketId, Pool};
@@ -235,12 +236,26 @@ pub struct GeneralPort {
     marking: Marking,
     pub(super) admission: Admission,
     queue: Queue,
-    /// By priority: until when it is paused.
-    paused_until: [Time; 8],
+    /// Its number at its switch.
+    number: u16,
+    /// What pause frames have said; none before the first.
+    pauses: Option<Box<Pauses>>,
     /// Packets marked here.
     pub marked: u64,
     /// The most bytes that ever waited.
     pub bytes_max: u64,
+}
+
+/// What the neighbour's pause frames have said.
+#[derive(Clone, Debug, Default)]
+struct Pauses {
+    /// By priority: from when and until when it is or was paused last.
+    spans: [(Time, Time); 8],
+    /// Time that spans before those have lasted, summed over priorities.
+    lasted: Time,
+    /// The last end of a pause for which the driver was asked to call. As all pauses of a link last as long, the next
+    /// ends later.
+    called_at: Time,
 }
 
 /// What a general port asks its driver to do next.
@@ -266,10 +281,16 @@ impl GeneralPort {
             marking: config.marking,
             admission: config.admission,
             queue: config.queue,
-            paused_until: [Time::ZERO; 8],
+            number: 0,
+            pauses: None,
             marked: 0,
             bytes_max: 0,
         }
+    }
+
+    /// The same port as the `number`-th of its switch.
+    pub fn numbered(self, number: u16) -> GeneralPort {
+        GeneralPort { number, ..self }
     }
 
     /// What waits.
@@ -283,10 +304,10 @@ impl GeneralPort {
         self.queue.waiting()
     }
 
-    /// Why a queue of `view` has no room for `size` more bytes, if it has none.
+    /// Why a queue of `view` has no room for what claims it, if it has none.
     #[inline]
-    pub fn lacks_room(&self, view: &QueueView, size: u64, memory: &Memory) -> Option<DropReason> {
-        self.capacity.lacks_room(view, size).or_else(|| memory.test(view.bytes, size))
+    pub fn lacks_room(&self, view: &QueueView, claim: &Claim, memory: &Memory) -> Option<DropReason> {
+        self.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
     }
 
     /// Takes the packet into the queue, or refuses it; the arguments as those of [`FastPort::offer`]. Follow with
@@ -301,9 +322,10 @@ impl GeneralPort {
         known: Option<QueueView>,
         sample_full: bool,
     ) -> Result<(), DropReason> {
-        let size = packet.size as u64;
+        let claim = Claim::of(packet, self.number);
         let (live, capacity) = (self.view(), self.capacity);
-        let lacks_room = |view: &QueueView| capacity.lacks_room(view, size).or_else(|| memory.test(view.bytes, size));
+        let lacks_room =
+            |view: &QueueView| capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim));
         admit(&mut self.admission, now, packet, live, known, sample_full, lacks_room)?;
         self.take(now, id, packet, memory);
         Ok(())
@@ -319,7 +341,7 @@ impl GeneralPort {
         self.queue.push(id, packet);
         self.bytes += packet.size as u64;
         self.packets += 1;
-        memory.take(packet.size as u64);
+        memory.take(self.number, packet);
     }
 
     /// Whether the packets less important than `rank` would, if they left, make room for `size` bytes.
@@ -332,11 +354,11 @@ impl GeneralPort {
     /// Takes out the least important packet, the newest among equals, if its rank is larger than `rank`.
     pub fn evict(&mut self, now: Time, rank: u32, packets: &Pool<Packet>, memory: &mut Memory) -> Option<PacketId> {
         let id = self.queue.evict(rank)?;
-        let size = packets[id].size as u64;
-        self.admission.on_dequeue(now, &self.view(), &packets[id]);
-        self.bytes -= size;
+        let packet = &packets[id];
+        self.admission.on_dequeue(now, &self.view(), packet);
+        self.bytes -= packet.size as u64;
         self.packets -= 1;
-        memory.give(size);
+        memory.give(self.number, packet);
         Some(id)
     }
 
@@ -344,6 +366,9 @@ impl GeneralPort {
     #[inline]
     pub fn serve(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory) -> Service {
         let mut service = Service::default();
+        if self.paused != 0 {
+            self.expire_pauses(now);
+        }
         if now >= self.busy_until
             && self.packets > 0
             && let Some(id) = self.queue.pop(self.paused)
@@ -356,16 +381,16 @@ impl GeneralPort {
             self.admission.on_dequeue(now, &self.view(), packet);
             self.bytes -= size;
             self.packets -= 1;
-            memory.give(size);
+            memory.give(self.number, packet);
             self.busy_until = now + self.rate.time(size);
             service.transmit = Some((id, self.busy_until));
         }
         self.bytes_max = self.bytes_max.max(self.bytes);
         if self.packets > 0 {
-            let at = if self.busy_until > now { self.busy_until } else { self.next_resume(now) };
+            let at = if self.busy_until > now { self.busy_until } else { self.next_resume() };
             if at < self.ready_at {
                 self.ready_at = at;
-                service.call_at = Some(at);
+                service.call_at = self.call(at);
             }
         }
         service
@@ -378,9 +403,6 @@ impl GeneralPort {
             return Service::default(); // an earlier call took its place
         }
         self.ready_at = Time::MAX;
-        if self.paused != 0 {
-            self.expire_pauses(now);
-        }
         self.serve(now, packets, memory)
     }
 
@@ -388,7 +410,9 @@ impl GeneralPort {
     /// Follow with [`GeneralPort::serve`].
     pub fn on_pause(&mut self, now: Time, priority: u8, until: Time) {
         let p = (priority & 7) as usize;
-        self.paused_until[p] = until;
+        let pauses = self.pauses.get_or_insert_default();
+        pauses.lasted += lasted(pauses.spans[p], now);
+        pauses.spans[p] = (now, until);
         if until > now {
             self.paused |= 1 << p;
         } else {
@@ -396,22 +420,55 @@ impl GeneralPort {
         }
     }
 
+    /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and for nothing else. When its
+    /// last bit leaves.
+    pub fn send_frame(&mut self, now: Time) -> Time {
+        self.busy_until = self.busy_until.max(now) + self.rate.time(FRAME_BYTES);
+        self.busy_until
+    }
+
     /// Whether a priority is paused.
     pub fn is_paused(&self, priority: u8) -> bool {
         self.paused & (1 << (priority & 7)) != 0
     }
 
+    /// How long priorities have been paused by `now`, summed over them.
+    pub fn paused_time(&self, now: Time) -> Time {
+        let Some(pauses) = &self.pauses else { return Time::ZERO };
+        pauses.spans.iter().fold(pauses.lasted, |sum, span| sum + lasted(*span, now))
+    }
+
     fn expire_pauses(&mut self, now: Time) {
+        let Some(pauses) = &self.pauses else { return };
         for p in 0..8 {
-            if self.paused & (1 << p) != 0 && self.paused_until[p] <= now {
+            if pauses.spans[p].1 <= now {
                 self.paused &= !(1 << p);
             }
         }
     }
 
     /// When the first pause ends, or never.
-    fn next_resume(&self, now: Time) -> Time {
+    fn next_resume(&self) -> Time {
+        let Some(pauses) = &self.pauses else { return Time::MAX };
         let paused = (0..8).filter(|p| self.paused & (1 << p) != 0);
-        paused.map(|p| self.paused_until[p].max(now)).min().unwrap_or(Time::MAX)
+        paused.map(|p| pauses.spans[p].1).min().unwrap_or(Time::MAX)
     }
+
+    /// The time for which to ask the driver, unless it has been asked already: other priorities may have been served since.
+    fn call(&mut self, at: Time) -> Option<Time> {
+        if let Some(pauses) = &mut self.pauses {
+            if pauses.called_at == at {
+                return None;
+            }
+            if at != self.busy_until {
+                pauses.called_at = at;
+            }
+        }
+        Some(at)
+    }
+}
+
+/// How much of a span is over by `now`.
+fn lasted((from, until): (Time, Time), now: Time) -> Time {
+    until.min(now).saturating_sub(from)
 }

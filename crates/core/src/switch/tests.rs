@@ -1,7 +1,7 @@
 //! The node by itself, under a driver that records what it asks for.
 
 use super::admission::{Admission, AdmissionParams};
-use super::buffer::{BufferParams, Capacity, PerPortParams, SharedParams};
+use super::buffer::{BufferParams, Capacity, PerPortParams, SharedParams, SwitchFacts};
 use super::deflection::DeflectionParams;
 use super::marking::{EcnParams, MarkingParams};
 use super::occupancy::OccupancyParams;
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod deflection;
+mod pause;
 
 #[derive(Default)]
 struct Recorder {
@@ -40,7 +41,8 @@ impl Wire for Recorder {
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.dropped.push((id, reason));
     }
-    fn send_pause(&mut self, _: u16, _: PauseFrame) {}
+    fn send_pause(&mut self, _: u16, _: PauseFrame, _: Time) {}
+    fn call_pause_check(&mut self, _: u16, _: u8, _: Time) {}
 }
 
 impl Recorder {
@@ -78,7 +80,7 @@ fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &Qu
         ports: vec![port.clone(), port],
         fabric_ports: vec![],
         fast,
-        memory: Memory::new(buffer),
+        memory: Memory::new(buffer, &SwitchFacts::default()),
         path: Path::new(&PathParams::default()),
         deflection: Deflection::new(&DeflectionParams::default()),
         occupancy: Occupancy::new(&OccupancyParams::default()),

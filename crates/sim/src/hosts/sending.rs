@@ -4,6 +4,7 @@
 
 use super::*;
 use millpond_core::edge::Outbound;
+use millpond_core::switch::pause::PauseFrame;
 
 impl Hosts {
     /// Hands down what the windows and the NIC allow, and keeps the timer armed.
@@ -54,6 +55,15 @@ impl Hosts {
     pub fn on_nic_ready(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
         let it = &mut self.hosts[host as usize];
         if let Some((id, departs)) = it.nic.on_ready(now, it.out, fabric) {
+            self.begun.push(Departure { out: it.out, id, departs });
+            transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
+        }
+    }
+
+    /// A pause frame has reached a NIC.
+    pub fn on_pause(&mut self, now: Time, host: u32, frame: PauseFrame, fabric: &mut Fabric) {
+        let it = &mut self.hosts[host as usize];
+        if let Some((id, departs)) = it.nic.on_pause(now, it.out, frame, fabric) {
             self.begun.push(Departure { out: it.out, id, departs });
             transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
         }

@@ -1,14 +1,20 @@
 //! Pause: *whom do I stop, and until when?*
 //!
 //! A policy sees, per ingress port and priority, the bytes that the switch holds, and answers with a frame to send
-//! upstream. What a paused port does is the port's part ([`super::port::GeneralPort`]) and exists whether or not any
-//! policy sends pauses.
+//! upstream and a time at which it wants to look again. What a paused port does is the port's part
+//! ([`super::port::GeneralPort`]) and exists whether or not any policy sends pauses.
 
 mod none;
+mod pfc;
 
 pub use none::{Unpaused, UnpausedParams};
+pub use pfc::{Pfc, PfcFrames, PfcParams};
 
-use crate::units::Time;
+use super::buffer::IngressFacts;
+use crate::units::{Rate, Time};
+
+/// Bytes of a pause frame on the wire: the least that Ethernet has.
+pub const FRAME_BYTES: u64 = 64;
 
 /// A frame for the upstream neighbour of one ingress port (IEEE 802.1Qbb): stop this priority until then, or go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +34,59 @@ pub struct IngressView {
     pub priority: u8,
     /// Bytes in the switch that came in there.
     pub bytes: u64,
-    /// Bytes that the shared buffer has free.
-    pub free: u64,
+    /// How they stand in the buffer.
+    pub facts: IngressFacts,
+}
+
+/// What a policy wants done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signal {
+    /// Send this upstream.
+    pub frame: Option<PauseFrame>,
+    /// Ask [`Pause::on_check`] of this ingress and priority then.
+    pub call_at: Option<Time>,
+}
+
+/// What a policy has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PauseCounts {
+    /// Frames sent that stop a priority.
+    pub frames: u64,
+    /// Frames sent that let one go on.
+    pub resumes: u64,
+    /// Times that a priority of an ingress port was stopped, until it was let go on.
+    pub episodes: u64,
+    /// Packets that arrived in a priority that was to be stopped. One frame each is what TLT's simulators send.
+    pub arrivals: u64,
+}
+
+impl PauseCounts {
+    /// Adds another switch's.
+    pub fn merge(&mut self, other: &PauseCounts) {
+        self.frames += other.frames;
+        self.resumes += other.resumes;
+        self.episodes += other.episodes;
+        self.arrivals += other.arrivals;
+    }
 }
 
 crate::registry! {
     /// Which pause, with its parameters.
     place: "switch.pause", question: "whom do I stop, and until when?", default: None,
     params: PauseParams, policy: Pause {
-        /// The frame to send upstream after a packet of this ingress was admitted.
-        fn on_enqueue(&mut self, now: Time, view: &IngressView) -> Option<PauseFrame>;
-        /// The frame to send upstream after a packet of this ingress left.
-        fn on_dequeue(&mut self, now: Time, view: &IngressView) -> Option<PauseFrame>;
+        /// Tells the policy of its ports: their links' rates.
+        fn install(&mut self, ports: &[Rate]) -> ();
+        /// A packet of this ingress was admitted.
+        fn on_enqueue(&mut self, now: Time, view: &IngressView) -> Signal;
+        /// A packet of this ingress left.
+        fn on_dequeue(&mut self, now: Time, view: &IngressView) -> Signal;
+        /// The time has come for which a [`Signal`] asked.
+        fn on_check(&mut self, now: Time, view: &IngressView) -> Signal;
+        /// What was counted.
+        fn counts(&self) -> PauseCounts;
         /// Whether it ever sends anything (then ingress bytes must be counted).
         fn is_active(&self) -> bool;
     };
     "none" => None { UnpausedParams, Unpaused; none::ABOUT },
+    "pfc" => Pfc { PfcParams, Pfc; pfc::ABOUT },
 }

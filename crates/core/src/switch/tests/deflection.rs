@@ -37,7 +37,7 @@ impl Setup {
             ports: vec![port; 8],
             fabric_ports: FABRIC.to_vec(),
             fast,
-            memory: Memory::new(&self.buffer),
+            memory: Memory::new(&self.buffer, &SwitchFacts::default()),
             path: Path::new(&PathParams::of_kind("power-of-n").unwrap()),
             deflection: Deflection::new(&DeflectionParams::of_kind(self.deflection).unwrap()),
             occupancy: Occupancy::new(&self.occupancy),
@@ -197,7 +197,7 @@ proptest! {
         feed(&mut setup.leaf(false), &arrivals, |before, w, s, id, now| {
             let Some(port) = place(s, w, id) else { return };
             let (packet, port) = (w.packets[id], &general(before)[port as usize]);
-            let room = port.lacks_room(&port.view(), packet.size as u64, &before.memory).is_none();
+            let room = port.lacks_room(&port.view(), &Claim::of(&packet, 0), &before.memory).is_none();
             if !room || port.admission.test(now, &port.view(), &packet).is_some() {
                 bad = Some(id);
             }

@@ -1,14 +1,22 @@
 //! The buffer: where a port's packets may wait, and how much of it a port may take.
 //!
 //! *Per port*: each port has its own bytes or packets. *Shared*: one memory for all ports, of which a queue may hold at
-//! most α times what is free (dynamic thresholds; Choudhury and Hahne, IEEE/ACM ToN 1998).
+//! most α times what is free (dynamic thresholds; Choudhury and Hahne, IEEE/ACM ToN 1998). *Pools*: one memory that is
+//! accounted twice, for the queue where a packet waits and for the port where it came in, with guaranteed minima and
+//! headroom, as shared-memory chips do it and as lossless links need it ([`pools`]).
 //!
 //! Invariant: the packet in transmission is outside the buffer, and a packet fits if occupancy + its size ≤ capacity.
 
+pub mod pools;
+
+pub use pools::{EgressLimit, PoolsParams};
+
 use crate::counters::DropReason;
+use crate::packet::Packet;
 use crate::registry::About;
 use crate::switch::QueueView;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate, Time};
+use pools::Pools;
 
 const PER_PORT: About = About {
     summary: "each port has its own memory",
@@ -51,6 +59,50 @@ crate::registry! {
     params: BufferParams;
     "per-port" => PerPort { PerPortParams; PER_PORT },
     "shared" => Shared { SharedParams; SHARED },
+    "pools" => Pools { PoolsParams; pools::ABOUT },
+}
+
+/// What a shared buffer's thresholds follow from, beside its parameters.
+#[derive(Clone, Debug, Default)]
+pub struct SwitchFacts {
+    /// Bytes on the wire of the largest packet.
+    pub packet_max: u64,
+    /// By port: its link's rate, and its delay each way.
+    pub links: Vec<(Rate, Time)>,
+    /// Whether the switch pauses its neighbours.
+    pub pauses: bool,
+}
+
+/// A packet that asks for room: whence, whither, how much.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The port where it would wait.
+    pub port: u16,
+    /// The port by which it came in.
+    pub ingress: u16,
+    /// Its priority.
+    pub priority: u8,
+    /// Its bytes.
+    pub size: u64,
+}
+
+impl Claim {
+    /// Of a packet at `port`.
+    #[inline]
+    pub fn of(packet: &Packet, port: u16) -> Claim {
+        Claim { port, ingress: packet.ingress, priority: packet.priority & 7, size: packet.size as u64 }
+    }
+}
+
+/// What a pause policy goes by, beside a priority's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IngressFacts {
+    /// Bytes that it is guaranteed.
+    pub minimum: u64,
+    /// Bytes that are left of what all ingresses share; negative where headroom is in use.
+    pub free: i64,
+    /// Bytes of it that are in headroom.
+    pub headroom: u64,
 }
 
 /// What one port may hold by itself.
@@ -79,7 +131,7 @@ impl Capacity {
             BufferParams::PerPort(p) => {
                 Capacity { bytes: p.size.map_or(u64::MAX, Bytes::get), packets: p.packets.unwrap_or(u32::MAX) }
             }
-            BufferParams::Shared(_) => Capacity::UNLIMITED,
+            BufferParams::Shared(_) | BufferParams::Pools(_) => Capacity::UNLIMITED,
         }
     }
 }
@@ -91,25 +143,37 @@ pub struct Memory {
     used: u64,
     /// α in 1/1024, so that no float decides.
     alpha: u64,
+    /// Who holds what, where that decides.
+    pools: Option<Box<Pools>>,
 }
 
 impl Memory {
     /// The memory that the parameters describe; unlimited (and still counted) with per-port buffers.
-    pub fn new(params: &BufferParams) -> Memory {
-        match params {
-            BufferParams::PerPort(_) => Memory { size: 1 << 40, used: 0, alpha: 1 << 20 },
-            BufferParams::Shared(p) => Memory { size: p.size.get(), used: 0, alpha: (p.alpha * 1024.0) as u64 },
-        }
+    pub fn new(params: &BufferParams, facts: &SwitchFacts) -> Memory {
+        let (size, alpha) = match params {
+            BufferParams::PerPort(_) => (1 << 40, 1 << 20),
+            BufferParams::Shared(p) => (p.size.get(), in_1024ths(p.alpha)),
+            BufferParams::Pools(p) => (p.size.get(), in_1024ths(p.alpha)),
+        };
+        let pools = match params {
+            BufferParams::Pools(p) => Some(Box::new(Pools::new(p, facts))),
+            _ => None,
+        };
+        Memory { size, used: 0, alpha, pools }
     }
-    /// Whether `size` more bytes fit a queue that holds `queued`.
+    /// Why what claims room in a queue that holds `queued` bytes has none, if it has none. Pools go by their own counters.
     #[inline]
-    pub fn test(&self, queued: u64, size: u64) -> Option<DropReason> {
+    pub fn test(&self, queued: u64, claim: &Claim) -> Option<DropReason> {
+        if let Some(pools) = &self.pools {
+            return pools.test(claim);
+        }
         let free = self.size - self.used;
-        let over = (queued + size) << 10 > self.alpha.saturating_mul(free) || size > free;
+        let over = (queued + claim.size) << 10 > self.alpha.saturating_mul(free) || claim.size > free;
         if over { Some(DropReason::SharedBuffer) } else { None }
     }
     /// How many bytes must leave a queue that holds `queued` before `size` more fit: its own bytes count twice, once
-    /// against its share and once for what the share is of.
+    /// against its share and once for what the share is of. Not of pools, where other things than bytes of that queue
+    /// can be in the way.
     pub fn missing(&self, queued: u64, size: u64) -> u64 {
         let free = self.size - self.used;
         let over = ((queued + size) << 10).saturating_sub(self.alpha.saturating_mul(free));
@@ -117,27 +181,44 @@ impl Memory {
     }
     /// What a port of this capacity can hold at most, all others being empty.
     pub fn reach(&self, capacity: Capacity) -> Capacity {
-        let share = (u128::from(self.size) * u128::from(self.alpha) / u128::from(self.alpha + 1024)) as u64;
+        let share = match &self.pools {
+            Some(pools) => pools.reach(),
+            None => (u128::from(self.size) * u128::from(self.alpha) / u128::from(self.alpha + 1024)) as u64,
+        };
         Capacity { bytes: capacity.bytes.min(share), ..capacity }
     }
-    /// Bytes came in.
+    /// A packet waits at `port` from now on.
     #[inline]
-    pub fn take(&mut self, size: u64) {
-        self.used += size;
+    pub fn take(&mut self, port: u16, packet: &Packet) {
+        self.used += packet.size as u64;
+        if let Some(pools) = &mut self.pools {
+            pools.take(&Claim::of(packet, port));
+        }
     }
-    /// Bytes left.
+    /// A packet waits at `port` no more.
     #[inline]
-    pub fn give(&mut self, size: u64) {
-        self.used -= size;
+    pub fn give(&mut self, port: u16, packet: &Packet) {
+        self.used -= packet.size as u64;
+        if let Some(pools) = &mut self.pools {
+            pools.give(&Claim::of(packet, port));
+        }
+    }
+    /// What a pause policy goes by, of a priority's packets that came in at `ingress`.
+    pub fn ingress(&self, ingress: u16, priority: u8) -> IngressFacts {
+        match &self.pools {
+            Some(pools) => pools.ingress(ingress, priority),
+            None => IngressFacts { minimum: 0, free: (self.size - self.used) as i64, headroom: 0 },
+        }
     }
     /// Bytes that wait in the whole switch.
     pub fn used(&self) -> u64 {
         self.used
     }
-    /// Bytes that are free.
-    pub fn free(&self) -> u64 {
-        self.size - self.used
-    }
+}
+
+/// A share in 1/1024.
+fn in_1024ths(share: f64) -> u64 {
+    (share * 1024.0) as u64
 }
 
 #[cfg(test)]
@@ -148,10 +229,12 @@ mod tests {
     #[test]
     fn one_hot_queue_takes_alpha_over_one_plus_alpha() {
         for (alpha, share) in [(1.0, 0.5), (2.0, 2.0 / 3.0), (0.5, 1.0 / 3.0)] {
-            let mut memory = Memory::new(&BufferParams::Shared(SharedParams { size: Bytes(3_000_000), alpha }));
+            let params = BufferParams::Shared(SharedParams { size: Bytes(3_000_000), alpha });
+            let mut memory = Memory::new(&params, &SwitchFacts::default());
+            let packet = Packet { size: 1_500, ..Packet::default() };
             let mut queued = 0;
-            while memory.test(queued, 1_500).is_none() {
-                memory.take(1_500);
+            while memory.test(queued, &Claim::of(&packet, 0)).is_none() {
+                memory.take(0, &packet);
                 queued += 1_500;
             }
             let expected = 3_000_000.0 * share;

@@ -1,0 +1,293 @@
+//! PFC: priority flow control (IEEE 802.1Qbb), with dynamic thresholds as shared-memory switches have them.
+//!
+//! A priority of an ingress port is stopped when what it holds beyond its minimum exceeds α times what the ingress pool has
+//! free, or when it has bytes in headroom; it goes on when neither is so by a little less. The rule is that of TLT's
+//! simulations (Lim et al., EuroSys 2021; the thresholds of the HPCC and DCQCN simulators). Those send a frame at each
+//! arrival of a priority that is to be stopped, stopped already or not; here one frame stops it, and it is repeated when
+//! half of its time is over. Their way is `frames = "each-arrival"`; both are counted either way.
+//!
+//! A priority that is stopped is looked at again without traffic, before the pause runs out, so that a pause lasts as long
+//! as what caused it. That needs frames of one length: a neighbour's pauses all last as long.
+//!
+//! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that resumes follows one that
+//! stops.
+
+use super::{IngressView, PauseCounts, PauseFrame, Signal};
+use crate::registry::{About, PathProperty};
+use crate::units::{Bytes, Rate, Time};
+
+pub(super) const ABOUT: About = About {
+    summary: "stops a priority of the neighbour that fills the buffer, so that nothing has to be dropped",
+    source: "IEEE 802.1Qbb; dynamic thresholds as in Lim et al., EuroSys 2021",
+    needs: &[],
+    breaks: &[PathProperty::TimersRun, PathProperty::ControlNeverWaits],
+    restores: &[],
+};
+
+crate::choice! {
+    /// When frames are sent that stop a priority.
+    pub enum PfcFrames {
+        /// When it is to be stopped, and again before the pause runs out.
+        Once = "once",
+        /// At each of its arrivals while it is to be stopped, too.
+        EachArrival = "each-arrival",
+    }
+}
+
+crate::params! {
+    /// Priority flow control.
+    pub struct PfcParams {
+        /// A priority of an ingress port is stopped when it holds more, beyond its minimum, than alpha times the free bytes
+        /// of the ingress pool. Source: 1/16, TLT's simulations.
+        pub alpha: f64 = 0.0625,
+        /// The free bytes count for so much less when it is decided whether to go on. Source: 16, TLT's simulations; next to
+        /// no hysteresis.
+        pub resume_offset: Bytes = Bytes(16),
+        /// How long a frame stops a priority; off means the longest that it can say, 65,535 times 512 bits at the link's
+        /// rate. Source: the longest is usual (TLT's simulations of RDMA); those of TCP have 5 us.
+        #[within(1..)]
+        pub pause_time: Option<Time> = None,
+        /// From a frame to the next look at what it stopped; off means half of the pause. Source: 2 us in TLT's simulations
+        /// of TCP.
+        #[within(1..)]
+        pub recheck: Option<Time> = None,
+        /// Whether a frame of time zero ends a pause as soon as it can end. Otherwise it is left to run out. Source: true is
+        /// what switches do.
+        pub resume: bool = true,
+        /// When frames are sent: "once", or at "each-arrival" as well. Source: once is what the standard is for; the released
+        /// simulators of TLT send one at each arrival.
+        pub frames: PfcFrames = PfcFrames::Once,
+    }
+}
+
+/// The longest pause that a frame can say, in bytes of the link's time: 65,535 quanta of 512 bits.
+const LONGEST_BYTES: u64 = 65_535 * 64;
+
+/// A priority of an ingress port.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    is_stopped: bool,
+    /// When it is looked at again; `Time::MAX`: not at all.
+    check_at: Time,
+    /// The one time for which the driver has been asked to call; `Time::MAX`: none.
+    called_at: Time,
+}
+
+/// Priority flow control.
+#[derive(Clone, Debug)]
+pub struct Pfc {
+    params: PfcParams,
+    /// α in 1/1024.
+    alpha: i128,
+    /// By port: how long its frames stop, and from one to the next look.
+    durations: Vec<(Time, Time)>,
+    groups: Vec<[Group; 8]>,
+    counts: PauseCounts,
+}
+
+impl Pfc {
+    pub(super) fn new(params: &PfcParams) -> Pfc {
+        let alpha = (params.alpha * 1024.0) as i128;
+        let counts = PauseCounts::default();
+        Pfc { params: params.clone(), alpha, durations: Vec::new(), groups: Vec::new(), counts }
+    }
+
+    pub(super) fn install(&mut self, ports: &[Rate]) {
+        let durations = ports.iter().map(|rate| {
+            let pause = self.params.pause_time.unwrap_or_else(|| rate.transmission_time(LONGEST_BYTES));
+            (pause, self.params.recheck.unwrap_or(pause / 2))
+        });
+        self.durations = durations.collect();
+        let group = Group { is_stopped: false, check_at: Time::MAX, called_at: Time::MAX };
+        self.groups = vec![[group; 8]; ports.len()];
+    }
+
+    pub(super) fn on_enqueue(&mut self, now: Time, view: &IngressView) -> Signal {
+        if !self.must_stop(view) {
+            return self.on_dequeue(now, view);
+        }
+        self.counts.arrivals += 1;
+        if self.params.frames == PfcFrames::EachArrival || !self.group(view).is_stopped {
+            return self.stop(now, view);
+        }
+        Signal::default()
+    }
+
+    pub(super) fn on_dequeue(&mut self, _: Time, view: &IngressView) -> Signal {
+        if self.params.resume && self.group(view).is_stopped && self.may_go_on(view) {
+            return self.let_go_on(view);
+        }
+        Signal::default()
+    }
+
+    pub(super) fn on_check(&mut self, now: Time, view: &IngressView) -> Signal {
+        let group = self.group(view);
+        group.called_at = Time::MAX;
+        if group.check_at > now {
+            // A frame has been sent since: its look is later. Or there is nothing to look at any more.
+            let at = group.check_at;
+            return Signal { frame: None, call_at: self.call(view, at) };
+        }
+        if self.may_go_on(view) { self.let_go_on(view) } else { self.stop(now, view) }
+    }
+
+    pub(super) fn counts(&self) -> PauseCounts {
+        self.counts
+    }
+
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        true
+    }
+
+    fn group(&mut self, view: &IngressView) -> &mut Group {
+        &mut self.groups[view.port as usize][view.priority as usize]
+    }
+
+    /// What the group holds beyond its minimum, in 1/1024 of a byte; `None`: nothing.
+    fn beyond(view: &IngressView) -> Option<i128> {
+        let beyond = view.bytes.checked_sub(view.facts.minimum).filter(|beyond| *beyond > 0);
+        beyond.map(|beyond| i128::from(beyond) << 10)
+    }
+
+    fn must_stop(&self, view: &IngressView) -> bool {
+        let limit = self.alpha * i128::from(view.facts.free);
+        Self::beyond(view).is_some_and(|beyond| beyond > limit || view.facts.headroom > 0)
+    }
+
+    fn may_go_on(&self, view: &IngressView) -> bool {
+        let limit = self.alpha * (i128::from(view.facts.free) - i128::from(self.params.resume_offset.get()));
+        Self::beyond(view).is_none_or(|beyond| beyond < limit && view.facts.headroom == 0)
+    }
+
+    fn stop(&mut self, now: Time, view: &IngressView) -> Signal {
+        let (duration, recheck) = self.durations[view.port as usize];
+        let group = self.group(view);
+        let is_new = !std::mem::replace(&mut group.is_stopped, true);
+        group.check_at = now.saturating_add(recheck);
+        let at = group.check_at;
+        self.counts.episodes += u64::from(is_new);
+        self.counts.frames += 1;
+        Signal { frame: Some(PauseFrame { priority: view.priority, duration }), call_at: self.call(view, at) }
+    }
+
+    fn let_go_on(&mut self, view: &IngressView) -> Signal {
+        let group = self.group(view);
+        (group.is_stopped, group.check_at) = (false, Time::MAX);
+        if !self.params.resume {
+            return Signal::default();
+        }
+        self.counts.resumes += 1;
+        Signal { frame: Some(PauseFrame { priority: view.priority, duration: Time::ZERO }), call_at: None }
+    }
+
+    /// The time for which to ask the driver, unless it has been asked for an earlier one, at which all is seen anew.
+    fn call(&mut self, view: &IngressView, at: Time) -> Option<Time> {
+        let group = self.group(view);
+        let is_asked = group.called_at != Time::MAX || at == Time::MAX;
+        if is_asked {
+            return None;
+        }
+        group.called_at = at;
+        Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::IngressFacts;
+    use super::*;
+
+    const POOL: i64 = 3_120_000;
+
+    /// A priority that holds so much, alone in the switch of TLT's simulations.
+    fn view(bytes: u64) -> IngressView {
+        let facts = IngressFacts { minimum: 3_000, free: POOL - bytes as i64, headroom: 0 };
+        IngressView { port: 0, priority: 3, bytes, facts }
+    }
+
+    fn pfc(params: PfcParams) -> Pfc {
+        let mut it = Pfc::new(&params);
+        it.install(&[Rate::from_gbps(40)]);
+        it
+    }
+
+    /// Oracle: PAUSE if used − 2 MTU > (I − used) / 16 or anything is in headroom, RESUME if used − 2 MTU < (I − used − 16) / 16
+    /// and nothing is; at no more than 2 MTU never.
+    #[test]
+    fn thresholds_are_as_published() {
+        let it = pfc(PfcParams::default());
+        // 17 used > 3,168,000 and 17 used < 3,168,000 − 16.
+        let stops = [(186_352, false), (186_353, true)];
+        assert!(stops.iter().all(|(bytes, stops)| it.must_stop(&view(*bytes)) == *stops));
+        let goes = [(186_351, true), (186_352, false)];
+        assert!(goes.iter().all(|(bytes, goes)| it.may_go_on(&view(*bytes)) == *goes));
+        let with = |bytes: u64, free: i64, headroom: u64| {
+            let facts = IngressFacts { minimum: 3_000, free, headroom };
+            let view = IngressView { port: 0, priority: 3, bytes, facts };
+            (it.must_stop(&view), it.may_go_on(&view))
+        };
+        assert_eq!(with(3_000, -50_000, 0), (false, true));
+        assert_eq!(with(3_001, -50_000, 0), (true, false));
+        assert_eq!(with(3_001, POOL, 1), (true, false));
+        assert_eq!(with(3_001, POOL, 0), (false, true));
+    }
+
+    /// What one frame stops takes no second one until half of the pause is over; both counts are kept.
+    #[test]
+    fn one_frame_stops_and_one_resumes() {
+        let mut it = pfc(PfcParams::default());
+        let longest = Time::from_ns(838_848);
+        let mut frames = Vec::new();
+        for n in 1..=200 {
+            let signal = it.on_enqueue(Time::from_us(n), &view(n * 1_500));
+            frames.extend(signal.frame);
+            assert_eq!(signal.call_at.is_some(), n == 125, "{n}");
+        }
+        assert_eq!(frames, [PauseFrame { priority: 3, duration: longest }]);
+        assert_eq!(it.counts(), PauseCounts { frames: 1, resumes: 0, episodes: 1, arrivals: 76 });
+        // Half of the pause is over: again. Later: not by a call of before.
+        let at = Time::from_us(125) + longest / 2;
+        let again = it.on_check(at, &view(300_000));
+        assert_eq!((again.frame, again.call_at), (Some(frames[0]), Some(at + longest / 2)));
+        let end = (1..=200).rev().find(|n| it.on_dequeue(at, &view(n * 1_500)).frame.is_some());
+        assert_eq!((end, it.counts().resumes, it.counts().episodes), (Some(124), 1, 1));
+        assert_eq!(it.on_check(at + longest / 2, &view(0)), Signal::default(), "nothing is stopped any more");
+        // Stopped and not: an episode each.
+        for n in 2..10 {
+            assert!(it.on_enqueue(at, &view(187_500)).frame.is_some());
+            assert!(it.on_dequeue(at, &view(1_500)).frame.is_some_and(|frame| frame.duration == Time::ZERO));
+            assert_eq!((it.counts().episodes, it.counts().frames), (n, n + 1));
+        }
+    }
+
+    /// As TLT's simulator of TCP has it: short pauses that are looked at every 2 us and run out by themselves, and a frame
+    /// an arrival.
+    #[test]
+    fn frames_at_each_arrival_and_pauses_that_run_out() {
+        let params = PfcParams {
+            pause_time: Some(Time::from_us(5)),
+            recheck: Some(Time::from_us(2)),
+            resume: false,
+            frames: PfcFrames::EachArrival,
+            ..PfcParams::default()
+        };
+        let mut it = pfc(params);
+        let full = view(300_000);
+        let first = it.on_enqueue(Time::ZERO, &full);
+        assert_eq!(first.call_at, Some(Time::from_us(2)));
+        for n in 1..10 {
+            let more = it.on_enqueue(Time::from_ns(100 * n), &full);
+            assert_eq!((more.frame, more.call_at), (first.frame, None));
+        }
+        // The call comes before the look that the last frame has put off.
+        let early = it.on_check(Time::from_us(2), &full);
+        assert_eq!(early, Signal { frame: None, call_at: Some(Time::from_ns(2_900)) });
+        assert_eq!(it.on_check(Time::from_ns(2_900), &full).frame, first.frame);
+        assert_eq!(it.on_dequeue(Time::from_us(3), &view(1_500)), Signal::default());
+        assert_eq!(it.on_check(Time::from_ns(4_900), &view(1_500)), Signal::default());
+        assert_eq!(it.counts(), PauseCounts { frames: 11, resumes: 0, episodes: 1, arrivals: 10 });
+        assert!(it.on_enqueue(Time::from_us(5), &full).frame.is_some());
+        assert_eq!(it.counts().episodes, 2);
+    }
+}

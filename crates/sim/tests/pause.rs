@@ -1,0 +1,196 @@
+//! PFC in a whole network: nothing is lost, whatever the load, and the frames cross links, partitions and NICs alike for any
+//! number of threads.
+
+mod common;
+
+use common::{fingerprint, plan, simulate};
+use millpond_core::Time;
+use proptest::prelude::*;
+
+/// Bursts for one host from all others, on two priorities, in TLT's network made small.
+const INCAST: &str = r#"
+    name = "pause-incast"
+    duration = "1500us"
+    seed = 3
+    [topology]
+    kind = "leaf-spine"
+    leaves = 4
+    spines = 2
+    hosts-per-leaf = 6
+    host-link = { rate = "40Gbps", delay = "2us" }
+    fabric-link = { rate = "40Gbps", delay = "3us" }
+    [switch]
+    buffer = { kind = "pools", size = "1500KB", lossless-priorities = 2 }
+    queue = { kind = "strict-priority" }
+    pause = { kind = "pfc" }
+    [transport]
+    kind = "newreno"
+    initial-window = 100
+    min-rto = "4ms"
+    [[traffic]]
+    name = "incast"
+    kind = "incast"
+    degree = 23
+    response = "60KB"
+    period = "300us"
+    request = "none"
+    priority = 1
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.6
+"#;
+
+/// The same where packets take all paths and are captured.
+const EVERYTHING: &[(&str, &str)] = &[
+    ("switch.path.kind", "spray"),
+    ("transport.dupack-threshold", "off"),
+    ("capture.queues", "7us"),
+    ("capture.pcap", "host3,leaf0:6"),
+];
+
+const RELEASED: &[(&str, &str)] = &[
+    ("switch.pause.pause-time", "5us"),
+    ("switch.pause.recheck", "2us"),
+    ("switch.pause.resume", "false"),
+    ("switch.pause.frames", "each-arrival"),
+];
+
+#[test]
+fn pfc_loses_nothing_and_is_deterministic() {
+    for set in [&[][..], RELEASED, EVERYTHING] {
+        let it = plan(INCAST, set);
+        let (outcome, records) = simulate(&it, 1);
+        let dropped = outcome.audit.dropped_total().packets;
+        assert_eq!((dropped, outcome.hosts.retransmitted), (0, 0), "{set:?}");
+        let pauses = outcome.pauses;
+        assert!(pauses.episodes > 100 && outcome.paused > Time::from_us(500), "{pauses:?} {:?}", outcome.paused);
+        assert!(records.flows.iter().filter(|flow| flow.finish.is_some()).count() > 60);
+        let one = fingerprint(&it, 1);
+        for threads in [2, 4] {
+            assert_eq!(one, fingerprint(&it, threads), "{threads} threads");
+        }
+        let merged = [set, &[("engine.partitions", "one")]].concat();
+        assert_eq!(one, fingerprint(&plan(INCAST, &merged), 1), "one partition");
+        let general = [set, &[("engine.ports", "general")]].concat();
+        assert_eq!(one, fingerprint(&plan(INCAST, &general), 2), "general ports");
+    }
+}
+
+/// What is prevented above is there.
+#[test]
+fn without_pauses_the_same_bursts_lose_packets() {
+    let (outcome, _) = simulate(&plan(INCAST, &[("switch.pause.kind", "none")]), 2);
+    assert!(outcome.audit.dropped_total().packets > 500, "{:?}", outcome.audit.dropped_total());
+    assert_eq!((outcome.pauses.frames, outcome.paused), (0, Time::ZERO));
+    // Thresholds so high that the pool fills: then headroom decides.
+    let alpha = ("switch.pause.alpha", "8");
+    let (outcome, _) = simulate(&plan(INCAST, &[alpha]), 2);
+    assert_eq!(outcome.audit.dropped_total().packets, 0);
+    let scant = [alpha, ("switch.buffer.headroom", "3KB"), ("switch.buffer.size", "600KB")];
+    let (outcome, _) = simulate(&plan(INCAST, &scant), 2);
+    assert!(outcome.audit.dropped_total().packets > 0, "headroom is needed");
+}
+
+/// Frames are as the two ways to send them say, and both are counted either way.
+#[test]
+fn episodes_and_arrivals_are_counted_apart() {
+    let (once, _) = simulate(&plan(INCAST, &[]), 2);
+    assert!(once.pauses.arrivals > 2 * once.pauses.episodes, "{:?}", once.pauses);
+    assert!(once.pauses.frames < once.pauses.episodes + once.pauses.episodes / 2, "{:?}", once.pauses);
+    assert!(once.pauses.resumes > 0 && once.pauses.resumes <= once.pauses.episodes);
+    let (each, _) = simulate(&plan(INCAST, &[("switch.pause.frames", "each-arrival")]), 2);
+    assert!(each.pauses.frames >= each.pauses.arrivals && each.pauses.arrivals > 0, "{:?}", each.pauses);
+}
+
+/// A NIC that is paused stops that priority and no other.
+#[test]
+fn a_paused_nic_stops_one_priority() {
+    // Three hosts send to a fourth, whose link is a quarter of theirs; at its priority only what it takes arrives, while a
+    // probe of another priority crosses the same NICs.
+    let text = r#"
+        name = "pause-nic"
+        duration = "1ms"
+        [topology]
+        kind = "single-switch"
+        hosts = 4
+        host-link = { rate = "40Gbps", delay = "1us" }
+        [host]
+        nic = { per-flow-limit = "off" }
+        [switch]
+        buffer = { kind = "pools", size = "400KB", lossless-priorities = 2 }
+        queue = { kind = "strict-priority" }
+        pause = { kind = "pfc" }
+        [transport]
+        kind = "newreno"
+        initial-window = 400
+        min-rto = "10ms"
+        [[traffic]]
+        name = "bulk"
+        kind = "incast"
+        degree = 3
+        response = "1MB"
+        count = 1
+        receiver = 0
+        request = "none"
+        [[traffic]]
+        name = "probe"
+        kind = "probe"
+        pairs = "random"
+        period = "20us"
+        priority = 5
+    "#;
+    let (outcome, records) = simulate(&plan(text, &[]), 1);
+    assert_eq!(outcome.audit.dropped_total().packets, 0);
+    assert!(outcome.paused > Time::from_us(100), "{:?}", outcome.paused);
+    // A probe waits for one packet in transmission at each hop, and never for the bulk that is paused.
+    let slowest = records.rtts.iter().max().expect("probes were answered");
+    assert!(records.rtts.len() > 50 && *slowest < Time::from_us(8), "{slowest:?} of {}", records.rtts.len());
+}
+
+/// A PAUSE that is sent while its link is down is lost like a packet, and the run is conserved all the same.
+#[test]
+fn frames_on_a_failing_link_are_lost() {
+    let text = format!(
+        "{INCAST}\n[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"400us\"\nuntil = \"700us\"\n\
+         [[failure]]\nlink = [\"host3\", \"leaf0\"]\nat = \"500us\"\nuntil = \"520us\"\n"
+    );
+    let it = plan(&text, &[]);
+    let (outcome, _) = simulate(&it, 1);
+    assert!(outcome.pauses.episodes > 50);
+    let one = fingerprint(&it, 1);
+    assert_eq!(one, fingerprint(&it, 4));
+    assert_eq!(one, fingerprint(&plan(&text, &[("engine.partitions", "one")]), 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Oracle: at any load, with any seed, nothing is dropped and every retransmission would be a timer's.
+    #[test]
+    fn no_load_makes_pfc_lose(
+        seed in any::<u32>(), degree in 2..24u32, response in 2..200u32, load in 1..9u32, delay in 0..8u32,
+        priority in 0..8u32, released in any::<bool>(), overhead in prop::sample::select(vec![0, 38]),
+    ) {
+        let seed = seed.to_string();
+        let (degree, response, load) = (degree.to_string(), format!("{response}KB"), format!("0.{load}"));
+        let (delay, priority, overhead) = (format!("{delay}us"), priority.to_string(), overhead.to_string());
+        let set = [
+            ("seed", seed.as_str()),
+            ("duration", "700us"),
+            ("topology.fabric-link.delay", &delay),
+            ("host.stack-delay", &delay),
+            ("host.frame-overhead", &overhead),
+            ("traffic.incast.degree", &degree),
+            ("traffic.incast.response", &response),
+            ("traffic.incast.priority", &priority),
+            ("traffic.background.load", &load),
+            ("switch.buffer.size", "3MB"),
+        ];
+        let set: Vec<_> = set.iter().chain(if released { RELEASED } else { &[] }).copied().collect();
+        let (outcome, _) = simulate(&plan(INCAST, &set), 1);
+        prop_assert_eq!(outcome.audit.dropped_total().packets, 0);
+        prop_assert_eq!(outcome.hosts.retransmitted, 0);
+    }
+}
