@@ -166,6 +166,11 @@ fn limit() {
 }
 
 #[test]
+fn lossless() {
+    holds("lossless");
+}
+
+#[test]
 fn microburst() {
     holds("microburst");
 }
