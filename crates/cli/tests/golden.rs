@@ -62,6 +62,14 @@ fn table(title: &str, s: &Value) -> String {
         drops.iter().filter(|(_, n)| n.as_u64() != Some(0)).map(|(reason, n)| format!("{reason} {n}")).collect();
     let _ = writeln!(out, "drops        {}", if line.is_empty() { "none".to_string() } else { line.join(", ") });
     let _ = writeln!(out, "timeouts     {}", count(&s["timeouts"]));
+    for (name, counters) in s["mechanisms"].as_object().into_iter().flatten() {
+        let counters = counters.as_object().expect("counters are by name");
+        let line: Vec<String> = counters.iter().map(|(key, n)| format!("{key} {}", count(n))).collect();
+        let _ = writeln!(out, "{name:12} {}", line.join(", "));
+    }
+    if s["pause_frames"].as_u64() != Some(0) {
+        let _ = writeln!(out, "pause_frames {}", count(&s["pause_frames"]));
+    }
     for limit in s["limits"].as_array().into_iter().flatten() {
         let keys = ["packets", "marked", "reduced", "local_drops", "dropped", "bypassed"];
         let line: Vec<String> = keys.iter().map(|key| format!("{key} {}", count(&limit[*key]))).collect();
@@ -155,6 +163,11 @@ fn incast() {
 #[test]
 fn limit() {
     holds("limit");
+}
+
+#[test]
+fn lossless() {
+    holds("lossless");
 }
 
 #[test]

@@ -321,3 +321,38 @@ fn parts_of_a_switch_that_do_not_go_together() {
     assert_eq!(warns(&pisa(1250)), "");
     assert!(warns(&pisa(1024)).contains("reckons with 80KiB a port"), "{}", warns(&pisa(1024)));
 }
+
+#[test]
+fn a_pause_needs_a_memory_with_headroom() {
+    let pfc = "pause = { kind = \"pfc\"";
+    fails(&format!("[switch]\n{pfc} }}"), 3, 1, "each port has its own");
+    fails(&format!("[switch]\nbuffer = {{ kind = \"pools\" }}\n{pfc}, alpha = 0 }}"), 4, 33, "0 is no share");
+    fails("[switch]\nbuffer = { kind = \"pools\", size = \"100KB\" }", 3, 35, "minima and headroom take");
+    fails("[switch]\nbuffer = { kind = \"pools\", lossless-priorities = 9 }", 3, 50, "expected 1 to 8");
+    fails("[switch]\nbuffer = { kind = \"pools\", alpha = 0.0 }", 3, 36, "0 is no share");
+    fails("[host]\nnic = { buffer = { kind = \"pools\" } }", 3, 27, "nobody to share with");
+    fails(
+        "[host]\nnic = { buffer = \"switch\" }\n[switch]\nbuffer = { kind = \"pools\" }",
+        3,
+        18,
+        "nobody to share with",
+    );
+    let vertigo = "buffer = { kind = \"pools\" }\nqueue = { kind = \"srpt\" }\ndeflection = { kind = \"vertigo\" }";
+    fails(&format!("[switch]\n{vertigo}"), 3, 1, "need not make any");
+    let warns = |buffer: &str, pause: &str, priority: u32| {
+        let text = format!(
+            "{HEAD}[switch]\nbuffer = {{ {buffer} }}\n{pfc}{pause} }}\n[[traffic]]\nkind = \"stride\"\n\
+             [[traffic]]\nname = \"other\"\nkind = \"permutation\"\npriority = {priority}\n"
+        );
+        plan(&text, None, &[]).unwrap_or_else(|e| panic!("{e}")).warnings.join("\n")
+    };
+    // Every transport has timers.
+    let (pools, always) = ("kind = \"pools\", size = \"9MB\"", "needs timers-run, which switch.pause \"pfc\" breaks");
+    let quiet = warns(pools, "", 0);
+    assert!(quiet.contains(always) && quiet.lines().count() == 1, "{quiet}");
+    assert!(warns(pools, "", 3).contains("2 priorities, and switch.buffer keeps headroom for 1"));
+    assert!(!warns(&format!("{pools}, lossless-priorities = 2"), "", 3).contains("priorities"));
+    assert!(warns("kind = \"shared\"", "", 0).contains("finds no headroom"));
+    let short = ", pause-time = \"5us\", recheck = \"5us\"";
+    assert!(warns(pools, short, 0).contains("a pause ends although its cause lasts"));
+}
