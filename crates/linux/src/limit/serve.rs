@@ -19,7 +19,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves until it is killed. `say` is told what happens.
 pub fn serve(bpffs: &Path, metrics: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
-    store::mount_bpffs(bpffs)?;
     if let Some(address) = metrics {
         let server = tiny_http::Server::http(address)
             .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
