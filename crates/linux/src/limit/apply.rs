@@ -124,7 +124,7 @@ impl Session {
         }
         let mut sources = self.sources.clone();
         sources.iter_mut().for_each(|s| s.config.limits.retain(|l| l.name() != name));
-        sources.retain(|s| !s.config.limits.is_empty() || !s.config.floors.is_empty());
+        sources.retain(|s| !s.config.is_empty());
         Ok(sources)
     }
 
