@@ -14,8 +14,13 @@
 #define LIMIT_LAYOUT 2
 #define LIMIT_CHAIN 8
 #define LIMIT_BACKLOGS 24
-/* The least time between two reports of one flow: a window is reduced once a round trip, whoever asks. */
-#define LIMIT_TELL_EVERY 1000000ull
+/*
+ * The time between two reports of one flow, in microseconds: a round trip, since a window is reduced once in that time, whoever asks; within bounds,
+ * and where it is not known.
+ */
+#define LIMIT_TELL_LEAST 100
+#define LIMIT_TELL_MOST 100000
+#define LIMIT_TELL_UNKNOWN 1000
 
 enum limit_direction { LIMIT_EGRESS, LIMIT_INGRESS };
 enum limit_head_flag { LIMIT_LOOPBACK = 1, LIMIT_NOTIFY = 2 };

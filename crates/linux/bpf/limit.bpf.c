@@ -404,16 +404,29 @@ static __always_inline int returned(int direction, const struct packet *p, __u32
 	return verdict & LIMIT_CWR ? 3 : 1;
 }
 
-/* Reports the packet's flow, unless it was just reported; 1 if it did. Whoever reads the reports may be gone: then they are full. */
-__attribute__((noinline)) int report(struct __sk_buff *skb, __u32 scope, __u64 now)
+/* Microseconds from one report of a flow to the next. */
+static __always_inline __u32 tell_every(__u32 rtt)
 {
+	if (rtt == 0)
+		return LIMIT_TELL_UNKNOWN;
+	if (rtt < LIMIT_TELL_LEAST)
+		return LIMIT_TELL_LEAST;
+	return rtt > LIMIT_TELL_MOST ? LIMIT_TELL_MOST : rtt;
+}
+
+/* Reports the packet's flow, unless it was just reported; 1 if it did. Whoever reads the reports may be gone: then they are full. */
+__attribute__((noinline)) int report(struct __sk_buff *skb, __u32 scope, const struct packet *p)
+{
+	if (!p)
+		return 0;
+	__u64 now = p->now;
 	struct limit_report report = { .scope = scope, .at = now };
 
 	if (!read_flow(skb, &report.flow))
 		return 0;
 	__u64 *last = bpf_map_lookup_elem(&told, &report.flow);
 
-	if (last && now - *last < LIMIT_TELL_EVERY)
+	if (last && now - *last < tell_every(p->ask.rtt) * 1000ull)
 		return 0;
 	if (bpf_ringbuf_output(&reports, &report, sizeof(report), 0))
 		return 0;
@@ -485,8 +498,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 	}
 	fate.returned = flags & LIMIT_OBSERVE ? 1 : returned(direction, &p, fate.verdict);
 	/* What egress returns as CWR, another host has to be asked for. */
-	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank] & LIMIT_NOTIFY && !(flags & LIMIT_OBSERVE))
-		fate.told = report(skb, scope_at(chain, worst), p.now);
+	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank & 1] & LIMIT_NOTIFY && !(flags & LIMIT_OBSERVE))
+		fate.told = report(skb, scope_at(chain, worst), &p);
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		if (i >= count)
 			break;

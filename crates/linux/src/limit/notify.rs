@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Messages a second that are sent, and that are heeded.
-pub const MOST: u32 = 10_000;
+pub const MOST: u32 = 50_000;
 /// How long a message waits for a packet of its flow, and a report for being sent.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How soon a thread that waits sees that it should end.
