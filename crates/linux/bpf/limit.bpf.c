@@ -90,13 +90,14 @@ struct packet {
 	__u64 now;
 	/* EDT: when it may leave. */
 	__u64 send;
+	/* How congested the scope is that was charged last; not in its part, since there are eight of those, and little stack. */
+	__s64 congestion;
 };
 
 /* What a scope has to do with it. */
 struct part {
 	__s64 behind;
 	__s64 cost;
-	__s64 congestion;
 	__u32 bytes;
 };
 
@@ -294,7 +295,7 @@ __attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct pa
 	 * passes: the division is saved.
 	 */
 	if (p->several)
-		part->congestion = charge.behind > 0 ? limit_congestion(&scope->settings, charge.behind) : charge.behind;
+		p->congestion = charge.behind > 0 ? limit_congestion(&scope->settings, charge.behind) : charge.behind;
 	return 1;
 }
 
@@ -473,8 +474,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			break;
 		if (!charge_scope(scope_at(chain, i), &p, &parts[i]))
 			return 1;
-		if (i == 0 || parts[i].congestion > most) {
-			most = parts[i].congestion;
+		if (i == 0 || p.congestion > most) {
+			most = p.congestion;
 			worst = i;
 		}
 	}

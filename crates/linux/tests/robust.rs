@@ -1,10 +1,14 @@
-//! Whatever a limits' file says, there are limits with a plan or errors, and never a panic. The files are those of the fuzz target, bent.
+//! Whatever a limits' file says, there are limits with a plan or errors, and never a panic. The files are those of the fuzz target, bent. And whatever
+//! arrives at the port of notifications is a flow that somebody with the secret has named, or refused.
 
 use millpond_linux::limit::cgroup::Cgroup;
 use millpond_linux::limit::config::{Config, Target};
+use millpond_linux::limit::layout::Flow;
+use millpond_linux::limit::message::{BYTES, Secret, decode, encode};
 use millpond_linux::limit::plan::{Installed, plan};
 use millpond_linux::limit::store::Source;
 use proptest::prelude::*;
+use std::time::SystemTime;
 
 /// Cgroups are there by their paths, and by nothing else.
 fn resolve(target: &Target) -> Result<Cgroup, String> {
@@ -115,6 +119,21 @@ proptest! {
             }
         }
         survive(&lines.join("\n"));
+    }
+
+    #[test]
+    fn any_datagram(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        let secret = Secret::new(b"what hosts share").unwrap();
+        prop_assert!(decode(&bytes, SystemTime::now(), &secret).is_err());
+    }
+
+    #[test]
+    fn a_datagram_bent(flow in any::<[u8; Flow::BYTES]>(), at in 0..BYTES, by in 1..=u8::MAX) {
+        let (secret, now) = (Secret::new(b"what hosts share").unwrap(), SystemTime::now());
+        let mut sent = encode(Flow::from_bytes(&flow), now, &secret);
+        prop_assert_eq!(decode(&sent, now, &secret), Ok(Flow::from_bytes(&flow)));
+        sent[at] ^= by;
+        prop_assert!(decode(&sent, now, &secret).is_err());
     }
 
     /// Some bytes exchanged, gone or added.
