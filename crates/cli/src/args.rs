@@ -316,12 +316,13 @@ nothing is detached meanwhile. Killed at any instant, it leaves the old limits o
     /// Say what this kernel offers for limits, and what a lack costs
     #[command(after_help = "Exit codes: 0 limits can work, 2 they cannot.")]
     Doctor(JsonArgs),
-    /// Answer Prometheus, put limits back on cgroups that are made anew, run the kick
+    /// Answer Prometheus, put limits back on cgroups that are made anew, run the kick, send and heed notifications
     #[command(after_help = "\
 Example: millpond limit serve --metrics 127.0.0.1:9184
 
-Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), and runs the kick where a file
-has kick = \"20ms\".")]
+Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), runs the kick where a file
+has kick = \"20ms\", and where it has [[notify]], tells the hosts of senders that limits at ingress cannot mark, and does
+what such hosts tell it.")]
     Serve(LimitServeArgs),
 }
 

@@ -18,7 +18,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         LimitAction::Observe(what) => observe(bpffs, &what.what),
         LimitAction::Show(how) => show_limits(bpffs, how),
         LimitAction::Set(what) => {
-            let mut session = open(bpffs)?;
+            let mut session = Session::existing(bpffs)?;
             let sources = session.set(&what.name, &what.keys)?;
             done(&session.install(sources, true)?);
             Ok(())
@@ -45,7 +45,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
                 Ok(())
             }
             Some(name) => {
-                let mut session = open(bpffs)?;
+                let mut session = Session::existing(bpffs)?;
                 let sources = session.without(name)?;
                 done(&session.install(sources, true)?);
                 Ok(())
@@ -77,14 +77,13 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
 }
 
 fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
-    let session = open(bpffs)?;
+    let session = Session::look(bpffs)?;
     let installed = session.sources.iter().flat_map(|s| &s.config.limits).any(|l| l.name() == what);
     if !installed && Path::new(what).exists() {
-        drop(session);
         let file = LimitFileArgs { file: what.into(), dry_run: false, wait: false };
         return apply(bpffs, &file, true);
     }
-    let mut session = session;
+    let mut session = Session::existing(bpffs)?;
     let sources = session.set(what, &[("observe".to_string(), "true".to_string())])?;
     done(&session.install(sources, true)?);
     Ok(())

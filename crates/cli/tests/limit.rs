@@ -70,3 +70,19 @@ fn nothing_is_installed() {
     assert_eq!(scratch.limit(&["remove"]).status.code(), Some(2));
     assert_eq!(scratch.limit(&["apply", "no-such-file.toml"]).status.code(), Some(1));
 }
+
+#[test]
+fn what_only_changes_or_reads_mounts_nothing() {
+    if !has_cgroups() {
+        return;
+    }
+    let scratch = Scratch::new("mounts");
+    for args in [&["show"][..], &["remove", "a"], &["set", "a", "rate=1Mbps"], &["observe", "a"]] {
+        let out = scratch.limit(args);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("no limits are installed"), "{args:?}: {said}");
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        assert!(!mounts.contains(scratch.0.to_str().unwrap()), "{args:?} has mounted a file system");
+    }
+}

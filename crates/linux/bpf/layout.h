@@ -11,9 +11,16 @@
 
 #include "limit.h"
 
-#define LIMIT_LAYOUT 1
+#define LIMIT_LAYOUT 2
 #define LIMIT_CHAIN 8
 #define LIMIT_BACKLOGS 24
+/*
+ * The time between two reports of one flow, in microseconds: a round trip, since a window is reduced once in that time, whoever asks; within bounds,
+ * and where it is not known.
+ */
+#define LIMIT_TELL_LEAST 100
+#define LIMIT_TELL_MOST 100000
+#define LIMIT_TELL_UNKNOWN 1000
 
 enum limit_direction { LIMIT_EGRESS, LIMIT_INGRESS };
 enum limit_head_flag { LIMIT_LOOPBACK = 1, LIMIT_NOTIFY = 2 };
@@ -91,6 +98,23 @@ struct limit_counts {
 	__u64 last;
 	/* Packets by how far behind they found the queue: none, then 1 us, 2 us, 4 us … */
 	__u64 backlog[LIMIT_BACKLOGS];
+};
+
+/* One direction of a TCP connection; IPv4 in IPv6, in the network's order. */
+struct limit_flow {
+	__be32 source[4];
+	__be32 destination[4];
+	__be16 source_port;
+	__be16 destination_port;
+};
+
+/* What a limit at ingress reports: this flow's sender should slow down. */
+struct limit_report {
+	struct limit_flow flow;
+	/* The scope that decided. */
+	__u32 scope;
+	/* Of the kernel's clock. */
+	__u64 at;
 };
 
 struct limit_label {

@@ -9,7 +9,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
-#include "layout.h"
+#include "flow.h"
 #include "maps.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -62,6 +62,20 @@ struct {
 	__type(value, struct limit_text);
 } texts SEC(".maps");
 
+/* For the command: flows whose senders cannot be told by their packets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16);
+} reports SEC(".maps");
+
+/* When each of them was last reported. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct limit_flow);
+	__type(value, __u64);
+} told SEC(".maps");
+
 /* What a packet is, as far as it matters here. */
 struct packet {
 	struct limit_ask ask;
@@ -76,13 +90,14 @@ struct packet {
 	__u64 now;
 	/* EDT: when it may leave. */
 	__u64 send;
+	/* How congested the scope is that was charged last; not in its part, since there are eight of those, and little stack. */
+	__s64 congestion;
 };
 
 /* What a scope has to do with it. */
 struct part {
 	__s64 behind;
 	__s64 cost;
-	__s64 congestion;
 	__u32 bytes;
 };
 
@@ -95,37 +110,11 @@ struct fate {
 	__u32 decided;
 	/* Whether a floor let it pass. */
 	__u32 floored;
+	/* Whether its sender is told by another way. */
+	__u32 told;
 };
 
-#define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
-#define ETH_P_IP 0x0800
-#define ETH_P_IPV6 0x86DD
-#define IPV6_EXTENSIONS 6
-
-/* The transport header after IPv6 extension headers: its offset, with the protocol in *next. */
-static __always_inline __u32 ipv6_transport(struct __sk_buff *skb, __u8 *next)
-{
-	__u32 at = 40;
-
-	for (int i = 0; i < IPV6_EXTENSIONS; i++) {
-		__u8 part[2];
-
-		/* Hop-by-hop, routing, fragment, destination options, mobility; AH counts in units of four. */
-		if (*next != 0 && *next != 43 && *next != 44 && *next != 60 && *next != 135 && *next != 51)
-			break;
-		if (bpf_skb_load_bytes(skb, at, part, 2))
-			break;
-		if (*next == 44)
-			at += 8;
-		else if (*next == 51)
-			at += (part[1] + 2) * 4;
-		else
-			at += (part[1] + 1) * 8;
-		*next = part[0];
-	}
-	return at;
-}
 
 /* The first bytes of the IP header: where the packet has them at hand, without a call. */
 static __always_inline void read_first(struct __sk_buff *skb, __u8 first[10])
@@ -306,7 +295,7 @@ __attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct pa
 	 * passes: the division is saved.
 	 */
 	if (p->several)
-		part->congestion = charge.behind > 0 ? limit_congestion(&scope->settings, charge.behind) : charge.behind;
+		p->congestion = charge.behind > 0 ? limit_congestion(&scope->settings, charge.behind) : charge.behind;
 	return 1;
 }
 
@@ -355,6 +344,7 @@ static __always_inline void count_verdict(struct limit_counts *c, const struct f
 {
 	c->decided += 1;
 	c->floored += fate->floored;
+	c->told += fate->told;
 	if (fate->verdict & LIMIT_DROP) {
 		c->dropped += 1;
 		c->dropped_bytes += bytes;
@@ -415,6 +405,39 @@ static __always_inline int returned(int direction, const struct packet *p, __u32
 	return verdict & LIMIT_CWR ? 3 : 1;
 }
 
+/* Microseconds from one report of a flow to the next. */
+static __always_inline __u32 tell_every(__u32 rtt)
+{
+	if (rtt == 0)
+		return LIMIT_TELL_UNKNOWN;
+	if (rtt < LIMIT_TELL_LEAST)
+		return LIMIT_TELL_LEAST;
+	return rtt > LIMIT_TELL_MOST ? LIMIT_TELL_MOST : rtt;
+}
+
+/* Reports the packet's flow, unless it was just reported; 1 if it did. Whoever reads the reports may be gone: then they are full. */
+__attribute__((noinline)) int report(struct __sk_buff *skb, __u32 scope, const struct packet *p)
+{
+	if (!p)
+		return 0;
+	__u64 now = p->now;
+	struct limit_report report = { .scope = scope, .at = now };
+
+	if (!read_flow(skb, &report.flow))
+		return 0;
+	__u64 *last = bpf_map_lookup_elem(&told, &report.flow);
+
+	if (last && now - *last < tell_every(p->ask.rtt) * 1000ull)
+		return 0;
+	if (bpf_ringbuf_output(&reports, &report, sizeof(report), 0))
+		return 0;
+	if (last)
+		*last = now;
+	else
+		bpf_map_update_elem(&told, &report.flow, &now, BPF_ANY);
+	return 1;
+}
+
 static __always_inline __u32 scope_at(const struct limit_chain *chain, __u32 i)
 {
 	return trial ? i : chain->scopes[i & (LIMIT_CHAIN - 1)];
@@ -451,8 +474,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			break;
 		if (!charge_scope(scope_at(chain, i), &p, &parts[i]))
 			return 1;
-		if (i == 0 || parts[i].congestion > most) {
-			most = parts[i].congestion;
+		if (i == 0 || p.congestion > most) {
+			most = p.congestion;
 			worst = i;
 		}
 	}
@@ -475,6 +498,9 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			fate.verdict |= LIMIT_CWR;
 	}
 	fate.returned = flags & LIMIT_OBSERVE ? 1 : returned(direction, &p, fate.verdict);
+	/* What egress returns as CWR, another host has to be asked for. */
+	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank & 1] & LIMIT_NOTIFY && !(flags & LIMIT_OBSERVE))
+		fate.told = report(skb, scope_at(chain, worst), &p);
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		if (i >= count)
 			break;

@@ -94,8 +94,12 @@ impl Place {
     }
     /// This program in another role, in the cgroup and the first namespace.
     fn child(&self, role: &str, args: &[String]) -> Child {
+        self.child_at(0, role, args)
+    }
+    /// As `child`, in one of the namespaces.
+    fn child_at(&self, host: usize, role: &str, args: &[String]) -> Child {
         let own = std::env::current_exe().unwrap();
-        let mut command = match self.networks.first() {
+        let mut command = match self.networks.get(host) {
             // The whole process, not one thread of it: the kick looks for processes.
             Some(network) => {
                 let mut command = Command::new("nsenter");
@@ -150,11 +154,12 @@ fn a_child_of_these_tests() {
     let args = std::env::var("MILLPOND_LIVE_ARGS").unwrap();
     let args: Vec<&str> = args.split(' ').collect();
     match role.as_str() {
-        "tcp" | "udp" | "flood" => {
+        "tcp" | "udp" | "flood" | "receive" => {
             fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
             match role.as_str() {
                 "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
                 "udp" => send_udp(),
+                "receive" => receive(),
                 _ => flood(args[2].parse().unwrap()),
             }
         }
@@ -190,6 +195,17 @@ fn flood(ms: u64) {
     while start.elapsed() < Duration::from_millis(ms) {
         (0..10).for_each(|_| drop(socket.send(&[0; 1400])));
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Takes what comes, until it is killed.
+fn receive() {
+    let listener = TcpListener::bind("10.98.7.2:7007").unwrap();
+    for from in listener.incoming() {
+        std::thread::spawn(move || {
+            let (mut from, mut piece) = (from.unwrap(), vec![0; 1 << 18]);
+            while let Ok(1..) = from.read(&mut piece) {}
+        });
     }
 }
 
@@ -329,6 +345,109 @@ fn a_paced_connection_needs_no_timer() {
     assert!(mean > 20.0, "{mean}");
     place.apply(&place.file("a.toml", &format!("{limit}pace = false\n"))).unwrap();
     assert_eq!(links(), 1, "pacing that is no longer asked for is gone");
+}
+
+/// A second bpf file system, for what another host has installed.
+struct OtherHost(PathBuf);
+
+impl OtherHost {
+    fn new() -> OtherHost {
+        let path = std::env::temp_dir().join(format!("millpond-live-other-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        store::mount_bpffs(&path).unwrap();
+        OtherHost(path)
+    }
+}
+
+impl Drop for OtherHost {
+    fn drop(&mut self) {
+        let _ = apply::remove_all(&self.0);
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::empty());
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// What a `serve` in a namespace counts under a name.
+fn metric(network: &str, name: &str) -> u64 {
+    let (network, name) = (network.to_string(), format!("millpond_limit_notifications_{name}_total "));
+    let asked = std::thread::spawn(move || {
+        enter(&network);
+        let mut to = TcpStream::connect("127.0.0.1:9184").unwrap();
+        to.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        let mut text = String::new();
+        to.read_to_string(&mut text).unwrap();
+        text.lines().find_map(|line| line.strip_prefix(&name).map(|n| n.parse().unwrap())).unwrap_or(0)
+    });
+    asked.join().unwrap()
+}
+
+/// A sender without ECN behind a limit at ingress on another host: with the side channel it slows down before it is dropped.
+#[test]
+fn a_sender_on_another_host_is_told() {
+    let Some(place) = Place::with_network("told") else { return };
+    let other = OtherHost::new();
+    let [sender, receiver] = ["sender", "receiver"].map(|name| place.cgroup.join(name));
+    let secret = place.file("b.toml", "sixteen bytes or more");
+    for folder in [&sender, &receiver] {
+        fs::create_dir(folder).unwrap();
+    }
+    for (network, bpffs) in place.networks.iter().zip([&other.0, &place.bpffs]) {
+        assert!(ip(&["-n", network, "link", "set", "lo", "up"]));
+        let (network, bpffs) = (network.clone(), bpffs.clone());
+        std::thread::spawn(move || {
+            enter(&network);
+            serve::serve(&bpffs, Some("127.0.0.1:9184".parse().unwrap()), &|text| eprintln!("serve: {text}"))
+        });
+    }
+    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \"ingress\"\nrate = \"1Gbps\"\n";
+    let channel = |of: &str| format!("[[notify]]\nsecret = \"{}\"\npeers = [\"{of}\"]\n", secret.display());
+    let run = |channel: [String; 2]| {
+        let apply = |bpffs: &Path, text: String| {
+            let _ = apply::remove_all(bpffs);
+            if !text.is_empty() {
+                let file = place.file("a.toml", &text);
+                let mut session = Session::open(bpffs).unwrap();
+                let sources = session.with(session.read(&file, false).unwrap());
+                session.install(sources, false).unwrap();
+            }
+        };
+        let [here, there] = channel;
+        apply(&other.0, here);
+        apply(&place.bpffs, format!("{limit}{there}"));
+        // Serve follows within a second.
+        std::thread::sleep(Duration::from_millis(1500));
+        let mut sink = place.child_at(1, "receive", &[receiver.display().to_string(), String::new()]);
+        std::thread::sleep(Duration::from_millis(300));
+        let args = [sender.display().to_string(), place.networks[0].clone(), "1".into(), "3000".into()];
+        place.child("tcp", &args).wait().unwrap();
+        sink.kill().unwrap();
+        sink.wait().unwrap();
+        show::read(&place.bpffs, None).unwrap().limits[0].clone()
+    };
+    // The veth pair has no rate of its own, at which a window would be gone before anybody could be told: pacing stands for one.
+    let wire = "[[limit]]\nname = \"wire\"\ncgroup = \"CGROUP/sender\"\nrate = \"1200Mbps\"\n".to_string();
+    let without = run([wire.clone(), String::new()]);
+    assert_eq!((without.notifications, metric(&place.networks[1], "sent")), (0, 0));
+    let with = run([wire + &channel("10.98.7.2"), channel("10.98.7.0/24")]);
+    let count = |host: usize, name| metric(&place.networks[host], name);
+    for (name, q) in [("without", &without), ("with", &with)] {
+        let mbps = (q.bytes - q.dropped_bytes) as f64 * 8e-6 / q.seconds;
+        eprintln!(
+            "{name}: {mbps:.0} Mbps, {} of {} packets dropped, {} notifications",
+            q.dropped, q.packets, q.notifications
+        );
+    }
+    let names = ["sent", "unsent", "received", "refused", "heeded"];
+    let counted = [0, 1].map(|host| names.map(|name| count(host, name)));
+    eprintln!("{names:?}: of the sender's host {:?}, of the receiver's {:?}", counted[0], counted[1]);
+    let [sent, received, heeded] = [count(1, "sent"), count(0, "received"), count(0, "heeded")];
+    assert!(with.notifications > 0 && sent > 0 && sent <= with.notifications, "{sent} of {}", with.notifications);
+    assert!(
+        received > 0 && received <= sent && heeded > 0 && heeded <= received,
+        "{sent} sent, {received} received, {heeded} heeded"
+    );
+    assert!(with.dropped * 2 < without.dropped, "{} drops with, {} without", with.dropped, without.dropped);
+    fs::remove_dir(&sender).unwrap();
 }
 
 #[test]

@@ -13,6 +13,7 @@ use millpond_core::{Bytes, Rate, Time};
 use millpond_linux::limit::layout::{self, Head, LAYOUT, LOOPBACK, Scope};
 
 const LIMIT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/limit.bpf.o"));
+const HEED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heed.bpf.o"));
 const TRIAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
 /// As in trial.h.
 const BATCH: usize = 256;
@@ -248,6 +249,13 @@ impl Bench {
         let map = self.object.maps().find(|m| m.name() == "queues").unwrap();
         layout::queue_state(&map.lookup(&scope.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap()).credit
     }
+    /// Reports of the first scope.
+    fn told(&self) -> u64 {
+        let map = self.object.maps().find(|m| m.name() == "counts").unwrap();
+        let mut sum = layout::Statistics::default();
+        map.lookup_percpu(&[0; 4], MapFlags::ANY).unwrap().unwrap().iter().for_each(|bytes| sum.add(bytes));
+        sum.told
+    }
     /// What the program returns, and the ECN field that the packet leaves with.
     fn run(&self, direction: &str, frame: &[u8]) -> (u32, u8) {
         let name = format!("limit_{direction}");
@@ -321,6 +329,112 @@ fn ingress_returns_what_the_kernel_takes() {
         bench.behind(0, behind);
         assert_eq!(bench.run("ingress", &frame(false, protocol, ecn, 1000)), expected, "{behind} {protocol} {ecn}");
     }
+}
+
+/// Where a hook's return value reaches no sender, its flow is reported: once a millisecond at most, and only if that is asked for.
+#[test]
+fn flows_that_cannot_be_marked_are_reported() {
+    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let reports = || {
+        let (all, map) =
+            (std::cell::RefCell::new(Vec::new()), bench.object.maps().find(|m| m.name() == "reports").unwrap());
+        let mut ring = libbpf_rs::RingBufferBuilder::new();
+        ring.add(&map, |bytes| {
+            all.borrow_mut().push(layout::Report::from_bytes(bytes).unwrap());
+            0
+        })
+        .unwrap();
+        ring.build().unwrap().consume().unwrap();
+        all.into_inner()
+    };
+    // So far behind that a sender is always told, and not yet so far that its packet is dropped.
+    let packet = |protocol, ecn, port: u16, v6| {
+        bench.behind(0, 876_500);
+        let mut frame = frame(v6, protocol, ecn, 1000);
+        let ip = 14;
+        let transport = if v6 { ip + 64 } else { ip + 20 };
+        let (from, to) = if v6 { (ip + 8 + 15, ip + 24 + 15) } else { (ip + 12 + 3, ip + 16 + 3) };
+        (frame[from], frame[to]) = (1, 2);
+        frame[transport..transport + 4].copy_from_slice(&[port.to_be_bytes(), 80u16.to_be_bytes()].concat());
+        // The header's checksum is not looked at here.
+        bench.run("ingress", &frame)
+    };
+    assert_eq!(packet(TCP, 0, 7, false).0, 1);
+    assert_eq!(reports(), [], "nobody asked for it");
+    bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+    assert_eq!(packet(TCP, 2, 7, false), (1, 3), "this one is marked");
+    packet(UDP, 0, 7, false);
+    assert_eq!(reports(), [], "neither of them can be helped");
+    for _ in 0..2 {
+        packet(TCP, 0, 7, false);
+        packet(TCP, 0, 8, true);
+    }
+    let seen = reports();
+    let flow = |from: &str, to: &str| layout::Flow { source: from.parse().unwrap(), destination: to.parse().unwrap() };
+    assert_eq!(seen[0].flow, flow("0.0.0.1:7", "0.0.0.2:80"));
+    assert_eq!(seen[1].flow, flow("[::1]:8", "[::2]:80"));
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    packet(TCP, 0, 7, false);
+    assert_eq!(reports().last().unwrap().flow, seen[0].flow, "again, after a while");
+    bench.behind(0, 880_000);
+    let before = bench.told();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    assert_eq!(bench.run("ingress", &frame(false, TCP, 0, 1000)).0, 0, "dropped, and told as well");
+    assert_eq!(bench.told(), before + 1);
+    let bench = Bench::new(&[LimitParams { observe: true, ..slow() }]).unwrap();
+    bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+    bench.behind(0, 880_000);
+    bench.run("ingress", &frame(false, TCP, 0, 1000));
+    assert_eq!(bench.told(), 0, "what only observes tells nobody");
+}
+
+/// Floods of reports that nobody reads cost packets nothing, and are not counted.
+#[test]
+fn reports_that_nobody_reads_are_left_out() {
+    let Some(bench) = Bench::new(&[slow()]) else { return };
+    bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+    for port in 0..3000u16 {
+        bench.behind(0, 876_500);
+        let mut frame = frame(false, TCP, 0, 1000);
+        frame[34..36].copy_from_slice(&port.to_be_bytes());
+        assert_eq!(bench.run("ingress", &frame).0, 1);
+    }
+    // 64 KB, of 48 bytes and a header of 8.
+    assert!((1000..1200).contains(&bench.told()), "{}", bench.told());
+}
+
+/// What is written down reduces one window, once; what is old, none.
+#[test]
+fn a_flow_is_slowed_down_once() {
+    let Some(object) = load(HEED, 0, "the sending end of notifications") else { return };
+    let map = object.maps().find(|m| m.name() == "reported").unwrap();
+    let program = object.progs_mut().find(|p| p.name() == "limit_heed").unwrap();
+    let send = |frame: &[u8]| {
+        let input = ProgramInput { data_in: Some(frame), ..ProgramInput::default() };
+        program.test_run(input).unwrap().return_value
+    };
+    for v6 in [false, true] {
+        let frame = frame(v6, TCP, 0, 1000);
+        let nobody = if v6 { "[::]:0" } else { "0.0.0.0:0" }.parse().unwrap();
+        let key = layout::Flow { source: nobody, destination: nobody }.to_bytes();
+        let write = |until: u64| map.update(&key, &until.to_ne_bytes(), MapFlags::ANY).unwrap();
+        assert_eq!(send(&frame), 1, "nothing is written down");
+        write(u64::MAX);
+        assert_eq!((send(&frame), send(&frame)), (3, 1));
+        write(1);
+        assert_eq!(send(&frame), 1, "too old");
+        assert!(map.lookup(&key, MapFlags::ANY).unwrap().is_none(), "and gone");
+        write(u64::MAX);
+        let mut other = frame.clone();
+        other[14 + if v6 { 64 } else { 20 }] = 1;
+        assert_eq!(send(&other), 1, "another port");
+        map.delete(&key).unwrap();
+    }
+    assert_eq!(send(&crate::frame(false, UDP, 0, 1000)), 1);
+    let heeded = object.maps().find(|m| m.name() == "heeded").unwrap();
+    let counts = heeded.lookup_percpu(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+    let sum: u64 = counts.iter().map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap())).sum();
+    assert_eq!(sum, 2);
 }
 
 #[test]

@@ -60,6 +60,14 @@ impl Session {
         Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, _lock })
     }
 
+    /// As `open`, for a change of what is installed: where nothing is, nothing is mounted either.
+    pub fn existing(bpffs: &Path) -> Result<Session, Error> {
+        match Session::look(bpffs)?.store {
+            Some(_) => Session::open(bpffs),
+            None => Err(Error::Nothing),
+        }
+    }
+
     /// Reads what is installed, to say what would change: mounts nothing and locks nothing.
     pub fn look(bpffs: &Path) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
@@ -116,7 +124,7 @@ impl Session {
         }
         let mut sources = self.sources.clone();
         sources.iter_mut().for_each(|s| s.config.limits.retain(|l| l.name() != name));
-        sources.retain(|s| !s.config.limits.is_empty() || !s.config.floors.is_empty());
+        sources.retain(|s| !s.config.is_empty());
         Ok(sources)
     }
 

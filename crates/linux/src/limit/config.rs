@@ -14,6 +14,10 @@
 //! [[floor]]
 //! unit = "ssh.service"
 //! rate = "10Mbps"
+//!
+//! [[notify]]           # senders on other hosts, whose packets cannot carry a mark
+//! secret = "/etc/millpond/notify.secret"
+//! peers = ["10.0.0.0/8"]
 //! ```
 //!
 //! The keys of the virtual queue are `millpond_core::limit::LimitParams`, as in scenarios.
@@ -22,12 +26,14 @@
 //! do not go in circles; what it prints as text is read back as the same.
 
 use super::layout::NAME_MAX;
+use ipnet::IpNet;
 use millpond_core::limit::{Direction, LimitParams, RATES};
 use millpond_core::params::Params;
 use millpond_core::{Rate, Time, choice, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 choice! {
     /// What an ingress queue does beyond its thresholds.
@@ -91,6 +97,19 @@ params! {
     }
 }
 
+params! {
+    /// The keys of `[[notify]]`: how limits at ingress tell senders whose packets cannot carry a mark. Both hosts run `serve` and have it.
+    pub struct NotifyParams {
+        /// Where messages are sent to, and listened for: the same UDP port on all hosts.
+        #[within(1..=65535)]
+        pub port: u32 = 7411,
+        /// A file with what the hosts share and nobody else knows, at least 16 bytes.
+        pub secret: String = String::new(),
+        /// Whom to tell and whom to believe: addresses or networks.
+        pub peers: Vec<String> = Vec::new(),
+    }
+}
+
 /// How a cgroup is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -122,6 +141,8 @@ pub struct Config {
     pub limits: Vec<Limit>,
     /// Its floors.
     pub floors: Vec<FloorParams>,
+    /// How senders on other hosts are told.
+    pub notify: Option<NotifyParams>,
 }
 
 fn target(
@@ -184,6 +205,14 @@ impl FloorParams {
     }
 }
 
+impl NotifyParams {
+    /// Its peers; what is none comes back as it is written.
+    pub fn networks(&self) -> Vec<Result<IpNet, &str>> {
+        let network = |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        self.peers.iter().map(|text| network(text).ok_or(text.as_str())).collect()
+    }
+}
+
 fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut Limit) {
     r.params(item, &mut limit.target);
     r.params(item, &mut limit.queue);
@@ -226,7 +255,33 @@ fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>) {
     }
 }
 
+fn read_notify<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>) -> NotifyParams {
+    let mut notify = NotifyParams::default();
+    r.params(item, &mut notify);
+    r.finish(item);
+    for key in ["secret", "peers"] {
+        if !item.has(key) {
+            r.missing(item, key);
+        }
+    }
+    if item.has("secret") && (!Path::new(&notify.secret).is_absolute() || notify.secret.contains(char::is_control)) {
+        r.wrong(item, "secret", "the whole path of a file: serve reads it, wherever it was started", None);
+    }
+    if item.has("peers") && notify.peers.is_empty() {
+        r.wrong(item, "peers", "whom to tell and to believe, such as \"10.0.0.0/8\"", None);
+    }
+    if let Some(peer) = notify.networks().into_iter().find_map(Result::err) {
+        r.wrong(item, "peers", format!("{peer:?} is neither an address nor a network such as 10.0.0.0/8"), None);
+    }
+    notify
+}
+
 impl Config {
+    /// Whether it asks for nothing that stays installed.
+    pub fn is_empty(&self) -> bool {
+        self.limits.is_empty() && self.floors.is_empty() && self.notify.is_none()
+    }
+
     /// Reads a file's text. `others` are the names of limits that are installed from other files, which scopes may name.
     pub fn parse(name: &str, text: &str, others: &[&str]) -> Result<Config, Errors> {
         Document::parse(name, text).read(|r| {
@@ -265,6 +320,12 @@ impl Config {
                 }
                 config.floors.push(floor);
             }
+            for mut item in r.tables("notify") {
+                if config.notify.is_some() {
+                    r.wrong(&item, "port", "there is another [[notify]] above: a host has one", None);
+                }
+                config.notify = Some(read_notify(r, &mut item));
+            }
             config
         })
     }
@@ -280,6 +341,10 @@ impl Config {
         for floor in &self.floors {
             out += "\n[[floor]]\n";
             out += &written(floor, &FloorParams::default());
+        }
+        if let Some(notify) = &self.notify {
+            out += "\n[[notify]]\n";
+            out += &written(notify, &NotifyParams::default());
         }
         out
     }
@@ -341,6 +406,10 @@ rate = "8Gbps"
 [[floor]]
 cgroup = "ssh"
 rate = "10Mbps"
+[[notify]]
+port = 7000
+secret = "/etc/secret"
+peers = ["10.0.0.0/8", "fd00::1"]
 "#;
 
     #[test]
@@ -393,6 +462,14 @@ rate = "10Mbps"
         has("[[limit]]\nname = \"a\"\ncgroup = \"x\"\nunit = \"y\"\n", "a.toml:4:8: `unit`: a limit has one cgroup");
         has("[[limit]\n", "a.toml:1:");
         has("[[floor]]\nrate = \"1Mbps\"\n", "[[floor]] needs `cgroup`");
+        let notify = "[[notify]]\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n";
+        has("[[notify]]\npeers = [\"10.0.0.1\"]\n", "[[notify]] needs `secret`");
+        has("[[notify]]\nsecret = \"/s\"\n", "[[notify]] needs `peers`");
+        has(&notify.replace("10.0.0.1", "10.0.0.0/33"), "a.toml:3:9: `peers`: \"10.0.0.0/33\" is neither");
+        has(&notify.replace("\"10.0.0.1\"", ""), "a.toml:3:9: `peers`: whom to tell");
+        has(&notify.replace("/s", "s"), "a.toml:2:10: `secret`: the whole path");
+        has(&format!("{notify}port = 0\n"), "a.toml:4:8: `notify.port`: expected 1 to 65535");
+        has(&format!("{notify}{notify}"), "there is another [[notify]] above");
         assert!(Config::parse("a", "[[limit]]\nname = \"a\"\nscopes = [\"far\"]\n", &["far"]).is_ok());
     }
 

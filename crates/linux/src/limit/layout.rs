@@ -6,9 +6,10 @@
 //! Invariant: whoever changes a layout here changes [`LAYOUT`]; maps of another layout are never written.
 
 use millpond_core::limit::{Counts, Length, LimitParams, Settings};
+use std::net::{IpAddr, SocketAddr};
 
 /// The version of all of it.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 /// Scopes that a packet can be charged to.
 pub const CHAIN: usize = 8;
 /// Slots of the histogram of backlogs.
@@ -18,6 +19,8 @@ pub const SCOPES: u32 = 512;
 
 /// Bits of [`Head::flags`].
 pub const LOOPBACK: u32 = 1;
+/// Bit of [`Head::flags`]: flows whose senders cannot be told by their packets are reported.
+pub const NOTIFY: u32 = 2;
 /// Bits of [`Chain::flags`]: other attached cgroups are below this one.
 pub const NESTED: u16 = 1;
 /// Bit of [`Chain::flags`]: new connections send no faster than the tightest scope.
@@ -77,7 +80,7 @@ pub struct Head {
     pub layout: u32,
     /// Which bank is in force.
     pub bank: u32,
-    /// [`LOOPBACK`], by bank.
+    /// [`LOOPBACK`], [`NOTIFY`], by bank.
     pub flags: [u32; 2],
 }
 
@@ -255,6 +258,62 @@ impl Statistics {
     }
 }
 
+/// One direction of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flow {
+    /// Who sends.
+    pub source: SocketAddr,
+    /// Who receives.
+    pub destination: SocketAddr,
+}
+
+impl Flow {
+    /// Size, in maps as on the wire.
+    pub const BYTES: usize = 36;
+
+    /// As maps and messages hold it: IPv4 in IPv6, in the network's order.
+    pub fn to_bytes(self) -> [u8; Flow::BYTES] {
+        let mut bytes = [0; Flow::BYTES];
+        for (i, end) in [self.source, self.destination].into_iter().enumerate() {
+            let address = match end.ip() {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                IpAddr::V6(ip) => ip,
+            };
+            bytes[16 * i..][..16].copy_from_slice(&address.octets());
+            bytes[32 + 2 * i..][..2].copy_from_slice(&end.port().to_be_bytes());
+        }
+        bytes
+    }
+    /// From what maps and messages hold.
+    pub fn from_bytes(bytes: &[u8; Flow::BYTES]) -> Flow {
+        let end = |i: usize| {
+            let mut address = [0; 16];
+            address.copy_from_slice(&bytes[16 * i..][..16]);
+            let port = u16::from_be_bytes([bytes[32 + 2 * i], bytes[33 + 2 * i]]);
+            SocketAddr::new(IpAddr::V6(address.into()).to_canonical(), port)
+        };
+        Flow { source: end(0), destination: end(1) }
+    }
+}
+
+/// A flow whose sender should slow down, as the programs report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Which.
+    pub flow: Flow,
+    /// Nanoseconds of the kernel's clock.
+    pub at: u64,
+}
+
+impl Report {
+    /// From the ring.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Report> {
+        let (flow, rest) = bytes.split_first_chunk()?;
+        let (_scope, at) = rest.split_first_chunk::<4>()?;
+        Some(Report { flow: Flow::from_bytes(flow), at: u64::from_ne_bytes(*at.first_chunk()?) })
+    }
+}
+
 /// Which limit a scope belongs to, by bank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
@@ -309,5 +368,21 @@ mod tests {
         assert_eq!(Label::from_bytes(&label.to_bytes()), label);
         assert_eq!(Scope::new(&LimitParams::default()).to_bytes().len(), SCOPE_BYTES);
         assert_eq!(Label::from_bytes(&[]), Label::default());
+    }
+
+    #[test]
+    fn flows_of_both_kinds_of_addresses() {
+        for (source, destination) in [("10.0.0.1:7", "10.0.0.2:65535"), ("[fd00::1]:80", "[fd00::2]:1")] {
+            let flow = Flow { source: source.parse().unwrap(), destination: destination.parse().unwrap() };
+            assert_eq!(Flow::from_bytes(&flow.to_bytes()), flow);
+            let mut ring = flow.to_bytes().to_vec();
+            ring.extend(3u32.to_ne_bytes());
+            ring.extend(42u64.to_ne_bytes());
+            assert_eq!(Report::from_bytes(&ring), Some(Report { flow, at: 42 }));
+            assert_eq!(Report::from_bytes(&ring[..47]), None);
+        }
+        let v4 = Flow { source: "1.2.3.4:258".parse().unwrap(), destination: "5.6.7.8:1".parse().unwrap() };
+        assert_eq!(v4.to_bytes()[10..16], [255, 255, 1, 2, 3, 4]);
+        assert_eq!(v4.to_bytes()[32..], [1, 2, 0, 1]);
     }
 }

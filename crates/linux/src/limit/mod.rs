@@ -11,7 +11,9 @@
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
 //! | `kick` | restarts limited connections that would wait for a timer |
-//! | `serve` | metrics, the kick, and limits on cgroups that were made anew |
+//! | `notify` | tells senders on other hosts, and heeds what they tell |
+//! | `message` | what is told, as bytes |
+//! | `serve` | metrics, the kick, notifications, and limits on cgroups that were made anew |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
 //! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers Conference 2018). The programs are
@@ -28,6 +30,8 @@ pub mod doctor;
 mod error;
 pub mod kick;
 pub mod layout;
+pub mod message;
+pub mod notify;
 mod object;
 pub mod plan;
 pub mod serve;

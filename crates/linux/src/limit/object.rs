@@ -15,6 +15,7 @@ macro_rules! object {
     };
 }
 object!(LIMIT, "limit.bpf.o");
+object!(HEED, "heed.bpf.o");
 object!(KICK, "kick.bpf.o");
 object!(DCTCP, "dctcp.bpf.o");
 

@@ -71,6 +71,9 @@ pub fn plan(
     if sources.iter().any(|s| s.config.host.loopback) {
         plan.flags |= layout::LOOPBACK;
     }
+    if notifies(sources)? {
+        plan.flags |= layout::NOTIFY;
+    }
     let mut places: Vec<(&Limit, Cgroup)> = Vec::new();
     for &limit in &limits {
         let Some(target) = limit.cgroup() else { continue };
@@ -125,6 +128,19 @@ fn same_cgroup(sources: &[Source], limit: &Limit, other: &Limit, cgroup: &Cgroup
         file(limit),
         cgroup.path.display()
     ))
+}
+
+/// Whether senders on other hosts are told; a host has one way to.
+fn notifies(sources: &[Source]) -> Result<bool, Error> {
+    let mut with = sources.iter().filter(|s| s.config.notify.is_some());
+    let Some(first) = with.next() else { return Ok(false) };
+    match with.find(|other| other.config.notify != first.config.notify) {
+        Some(other) => {
+            let text = format!("[[notify]] of {} differs from that of {}: a host has one", other.file, first.file);
+            Err(Error::Request(text))
+        }
+        None => Ok(true),
+    }
 }
 
 /// Names are unique over all files, and scopes exist.
@@ -360,6 +376,11 @@ mod tests {
         assert!(said(&[source("1.toml", one), source("2.toml", one)]).contains("installed from 1.toml already"));
         let lost = "[[limit]]\nname = \"c\"\ncgroup = \"/y\"\nscopes = [\"all\"]\n";
         assert!(said(&[source("1.toml", lost)]).contains("no such limit"));
+        let told = |port: u32| format!("[[notify]]\nport = {port}\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n");
+        let text = said(&[source("1.toml", &told(1)), source("2.toml", &told(2))]);
+        assert!(text.contains("2.toml differs from that of 1.toml"), "{text}");
+        let same = plan_of(&[source("1.toml", &told(1)), source("2.toml", &told(1))], &Vec::new()).unwrap();
+        assert_eq!(same.flags, layout::NOTIFY);
         let low = format!("{one}rate = \"1Mbps\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n");
         assert!(said(&[source("1.toml", &low)]).contains("its floor is 5Mbps"));
     }

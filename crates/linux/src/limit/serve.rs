@@ -1,5 +1,5 @@
 //! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits back on cgroups that were made anew, and runs the
-//! kick where a file asks for it.
+//! kick and the notifications where a file asks for them.
 //!
 //! Invariant: limits hold without it; its end, however it comes, changes none.
 
@@ -7,6 +7,7 @@ use super::Error;
 use super::apply::Session;
 use super::cgroup::Hierarchy;
 use super::kick::Kick;
+use super::notify::{Counters, Notify};
 use super::show;
 use super::store::{self, Store};
 use libbpf_rs::Link;
@@ -19,18 +20,19 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves until it is killed. `say` is told what happens.
 pub fn serve(bpffs: &Path, metrics: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
-    store::mount_bpffs(bpffs)?;
+    let mut notify = Notify::default();
     if let Some(address) = metrics {
         let server = tiny_http::Server::http(address)
             .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
-        let bpffs = bpffs.to_path_buf();
-        std::thread::spawn(move || answer(&server, &bpffs));
+        let (bpffs, notified) = (bpffs.to_path_buf(), notify.counters.clone());
+        std::thread::spawn(move || answer(&server, &bpffs, &notified));
         say(&format!("metrics at http://{address}/metrics"));
     }
     let kicked = bpffs.to_path_buf();
     std::thread::spawn(move || kick(&kicked));
     let mut waiting = Vec::new();
     loop {
+        notify.follow(bpffs, say);
         std::thread::sleep(PERIOD);
         match restore(bpffs) {
             Ok(None) => {}
@@ -76,12 +78,12 @@ fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
 }
 
-fn answer(server: &tiny_http::Server, bpffs: &Path) {
+fn answer(server: &tiny_http::Server, bpffs: &Path, notified: &Counters) {
     for request in server.incoming_requests() {
         let plain = |text: String, status: u16| tiny_http::Response::from_string(text).with_status_code(status);
         let response = match request.url() {
             "/metrics" => match show::read(bpffs, None) {
-                Ok(reading) => plain(reading.prometheus(), 200),
+                Ok(reading) => plain(reading.prometheus() + &notified.prometheus(), 200),
                 Err(Error::Nothing) => plain(String::new(), 200),
                 Err(error) => plain(format!("{error}\n"), 500),
             },

@@ -85,7 +85,7 @@ pub struct Reading {
 }
 
 /// Nanoseconds of the clock that the programs read.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }

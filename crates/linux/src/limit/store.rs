@@ -23,7 +23,8 @@ pub const BPFFS: &str = "/sys/fs/bpf";
 /// The folder's name.
 pub const FOLDER: &str = "millpond";
 /// The maps that are pinned, as the programs name them.
-pub const MAPS: [&str; 8] = ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts"];
+pub const MAPS: [&str; 9] =
+    ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts", "reports"];
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
 /// How long to wait for another copy.

@@ -1,0 +1,387 @@
+//! The side channel of limits at ingress. A sender whose packets cannot carry CE is on another host, where no return value of a hook reaches it;
+//! so its host is told, and reduces its window there.
+//!
+//! ```text
+//! receiving host: limit_ingress ─ ring ─► telling ── datagram ──► listening ─ map ─► limit_heed: CWR     sending host
+//! ```
+//!
+//! Off unless a file has `[[notify]]`. It is an offer on both ends: limits at ingress drop what is too far behind, whether senders are told or not.
+//!
+//! Invariant: whatever is missing, lost or refused, packets pass as if there were no channel; what arrives reduces a window of a flow to the host
+//! that says so, once a message, and [`MOST`] a second.
+
+use super::Error;
+use super::cgroup::Hierarchy;
+use super::config::NotifyParams;
+use super::layout::{Flow, Report};
+use super::message::{self, Secret};
+use super::object;
+use super::show;
+use super::store::{self, Store};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, RingBufferBuilder};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Messages a second that are sent, and that are heeded.
+pub const MOST: u32 = 50_000;
+/// How long a message waits for a packet of its flow, and a report for being sent.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How soon a thread that waits sees that it should end.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Own addresses that are kept open to tell from.
+const SOCKETS: usize = 64;
+
+/// What has happened on this host.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Messages sent.
+    pub sent: AtomicU64,
+    /// Reports that were not sent: too old, too many, to no peer, or no way there.
+    pub unsent: AtomicU64,
+    /// Messages that were believed.
+    pub received: AtomicU64,
+    /// Messages that were not: wrong form or secret, too old, too many, from no peer, of a flow that is not its sender's to speak of.
+    pub refused: AtomicU64,
+    /// Window reductions that were made.
+    pub heeded: AtomicU64,
+}
+
+impl Counters {
+    /// As Prometheus reads them.
+    pub fn prometheus(&self) -> String {
+        let name = "millpond_limit_notifications";
+        let counts = [
+            ("sent", "Messages to senders' hosts.", &self.sent),
+            ("unsent", "Reports that became no message.", &self.unsent),
+            ("received", "Messages from receivers' hosts that were believed.", &self.received),
+            ("refused", "Messages that were not believed.", &self.refused),
+            ("heeded", "Windows that were reduced for them.", &self.heeded),
+        ];
+        let mut out = String::new();
+        for (what, help, count) in counts {
+            let name = format!("{name}_{what}_total");
+            let value = count.load(Ordering::Relaxed);
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+        }
+        out
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// So many a second.
+struct Allowance {
+    since: Instant,
+    left: u32,
+}
+
+impl Allowance {
+    fn new() -> Allowance {
+        Allowance { since: Instant::now(), left: MOST }
+    }
+    fn take(&mut self) -> bool {
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            *self = Allowance::new();
+        }
+        let is_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_left
+    }
+}
+
+/// The two ends on this host, as long as a file asks for them.
+#[derive(Default)]
+pub struct Notify {
+    /// What has happened.
+    pub counters: Arc<Counters>,
+    running: Option<Running>,
+    /// What could not be run, so that it is said once.
+    failed: Option<Wanted>,
+}
+
+/// What a file asks for, and the ring that the programs of now write to.
+#[derive(Clone, Debug, PartialEq)]
+struct Wanted {
+    params: NotifyParams,
+    ring: u32,
+}
+
+struct Running {
+    wanted: Wanted,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Notify {
+    /// Does as the installed files say now: begins, ends, or begins anew. `say` is told.
+    pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
+        let wanted = wanted(bpffs);
+        if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted)
+            || wanted == self.failed && wanted.is_some()
+        {
+            return;
+        }
+        (self.running, self.failed) = (None, None);
+        let Some(wanted) = wanted else { return say("notifications: off") };
+        match Running::new(bpffs, &wanted, &self.counters) {
+            Ok(running) => {
+                say(&format!("notifications: on, at UDP port {}", wanted.params.port));
+                self.running = Some(running);
+            }
+            Err(error) => {
+                say(&format!("no notifications: {error}"));
+                self.failed = Some(wanted);
+            }
+        }
+    }
+}
+
+fn wanted(bpffs: &Path) -> Option<Wanted> {
+    let store = Store::open(bpffs).ok()??;
+    let sources = store.sources(store.head().ok()?.bank & 1).ok()?;
+    let params = sources.into_iter().find_map(|s| s.config.notify)?;
+    let ring = ring(bpffs).ok()?.info().ok()?.info.id;
+    Some(Wanted { params, ring })
+}
+
+fn ring(bpffs: &Path) -> Result<MapHandle, Error> {
+    let path = store::map_path(&store::folder(bpffs), "reports");
+    MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), "CAP_BPF", &e))
+}
+
+impl Running {
+    fn new(bpffs: &Path, wanted: &Wanted, counters: &Arc<Counters>) -> Result<Running, Error> {
+        let (params, stop) = (&wanted.params, Arc::new(AtomicBool::new(false)));
+        let secret = Secret::read(&PathBuf::from(&params.secret))?;
+        let port = params.port as u16;
+        let ring = ring(bpffs)?;
+        let telling = Telling {
+            port,
+            peers: Peers::of(params),
+            secret: secret.clone(),
+            counters: counters.clone(),
+            allowance: Allowance::new(),
+            from: HashMap::new(),
+        };
+        let listening = Listening {
+            socket: listen(port)?,
+            heed: Heed::attach()?,
+            peers: Peers::of(params),
+            secret,
+            counters: counters.clone(),
+            allowance: Allowance::new(),
+        };
+        let (one, other) = (stop.clone(), stop.clone());
+        let threads = vec![
+            std::thread::spawn(move || telling.run(&ring, &one)),
+            std::thread::spawn(move || listening.run(&other)),
+        ];
+        Ok(Running { wanted: wanted.clone(), stop, threads })
+    }
+}
+
+/// Hosts that are told and believed.
+struct Peers(Vec<ipnet::IpNet>);
+
+impl Peers {
+    fn of(params: &NotifyParams) -> Peers {
+        Peers(params.networks().into_iter().flatten().collect())
+    }
+    fn has(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+}
+
+/// From the ring to the senders' hosts.
+struct Telling {
+    port: u16,
+    peers: Peers,
+    secret: Secret,
+    counters: Arc<Counters>,
+    allowance: Allowance,
+    /// By own address.
+    from: HashMap<IpAddr, UdpSocket>,
+}
+
+impl Telling {
+    fn run(mut self, ring: &MapHandle, stop: &AtomicBool) {
+        let mut reports = RingBufferBuilder::new();
+        let told = reports.add(ring, |bytes| {
+            count(if self.tell(bytes) { &self.counters.sent } else { &self.counters.unsent });
+            0
+        });
+        if told.is_err() {
+            return;
+        }
+        let Ok(reports) = reports.build() else { return };
+        while !stop.load(Ordering::Relaxed) {
+            let _ = reports.poll(PAUSE);
+        }
+    }
+
+    /// Whether a message is on its way.
+    fn tell(&mut self, report: &[u8]) -> bool {
+        let Some(Report { flow, at }) = Report::from_bytes(report) else { return false };
+        let age = Duration::from_nanos(show::now().saturating_sub(at));
+        let (to, from) = (flow.source.ip(), flow.destination.ip());
+        if age > PATIENCE || !self.peers.has(to) || !self.allowance.take() {
+            return false;
+        }
+        let message = message::encode(flow, SystemTime::now(), &self.secret);
+        // From the address that the flow goes to: only of such is a message believed.
+        let there = (to, self.port);
+        self.socket(from).is_some_and(|socket| socket.send_to(&message, there).is_ok())
+    }
+
+    fn socket(&mut self, from: IpAddr) -> Option<&UdpSocket> {
+        if !self.from.contains_key(&from) {
+            if self.from.len() >= SOCKETS {
+                self.from.clear();
+            }
+            let socket = UdpSocket::bind((from, 0)).ok()?;
+            // A full queue here must not hold up what comes after.
+            socket.set_nonblocking(true).ok()?;
+            self.from.insert(from, socket);
+        }
+        self.from.get(&from)
+    }
+}
+
+/// From receivers' hosts to the program that reduces windows.
+struct Listening {
+    socket: UdpSocket,
+    heed: Heed,
+    peers: Peers,
+    secret: Secret,
+    counters: Arc<Counters>,
+    allowance: Allowance,
+}
+
+/// A socket for both kinds of addresses; where there is no IPv6, for IPv4.
+fn listen(port: u16) -> Result<UdpSocket, Error> {
+    let fail =
+        |e: std::io::Error| Error::Kernel { what: format!("listening on UDP port {port}"), reason: e.to_string() };
+    let socket = UdpSocket::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
+    let socket = socket.or_else(|_| UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))).map_err(fail)?;
+    socket.set_read_timeout(Some(PAUSE)).map_err(fail)?;
+    Ok(socket)
+}
+
+impl Listening {
+    fn run(mut self, stop: &AtomicBool) {
+        // Longer than any message, so that a longer one is seen to be none.
+        let mut datagram = [0; message::BYTES + 1];
+        while !stop.load(Ordering::Relaxed) {
+            if let Ok((n, from)) = self.socket.recv_from(&mut datagram) {
+                let heard = self.hear(&datagram[..n], from.ip().to_canonical());
+                count(if heard { &self.counters.received } else { &self.counters.refused });
+            }
+            self.counters.heeded.store(self.heed.count(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a message was believed.
+    fn hear(&mut self, datagram: &[u8], from: IpAddr) -> bool {
+        // Cheap checks first: anybody can send.
+        if datagram.len() != message::BYTES || !self.peers.has(from) || !self.allowance.take() {
+            return false;
+        }
+        match message::decode(datagram, SystemTime::now(), &self.secret) {
+            Ok(flow) => flow.destination.ip() == from && self.heed.slow_down(flow),
+            Err(_) => false,
+        }
+    }
+}
+
+/// The program that reduces windows, at every cgroup's packets as long as this lives.
+struct Heed {
+    _link: Link,
+    reported: MapHandle,
+    heeded: MapHandle,
+}
+
+impl Heed {
+    fn attach() -> Result<Heed, Error> {
+        let what = "attaching what reduces windows to the root of all cgroups";
+        let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF and CAP_NET_ADMIN", &e);
+        let absent = |name: &str| Error::Kernel { what: what.into(), reason: format!("no {name}") };
+        let object = object::open(object::HEED, what)?.load().map_err(fail)?;
+        let map = |name: &str| {
+            let map = object.maps().find(|m| m.name() == name).ok_or_else(|| absent(name))?;
+            MapHandle::try_from(&map).map_err(fail)
+        };
+        let (reported, heeded) = (map("reported")?, map("heeded")?);
+        let root = Hierarchy::find()?.root;
+        let folder = File::open(&root).map_err(|e| Error::file(&root, e))?;
+        let program = object.progs_mut().find(|p| p.name() == "limit_heed").ok_or_else(|| absent("limit_heed"))?;
+        let _link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
+        Ok(Heed { _link, reported, heeded })
+    }
+
+    /// The flow's next packet, if it comes soon, reduces its window.
+    fn slow_down(&self, flow: Flow) -> bool {
+        let until = show::now() + PATIENCE.as_nanos() as u64;
+        self.reported.update(&flow.to_bytes(), &until.to_ne_bytes(), MapFlags::ANY).is_ok()
+    }
+
+    fn count(&self) -> u64 {
+        let of = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+        let counts = self.heeded.lookup_percpu(&[0; 4], MapFlags::ANY);
+        counts.ok().flatten().map_or(0, |all| all.iter().map(of).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_a_second() {
+        let mut allowance = Allowance::new();
+        assert_eq!((0..3 * MOST).filter(|_| allowance.take()).count() as u32, MOST);
+        allowance.since -= Duration::from_secs(1);
+        assert!(allowance.take());
+    }
+
+    #[test]
+    fn peers_are_networks_and_addresses() {
+        let peers = ["10.1.0.0/16", "192.168.7.7", "fd00::/8"].map(String::from).to_vec();
+        let peers = Peers::of(&NotifyParams { peers, ..NotifyParams::default() });
+        for (address, is_one) in [
+            ("10.1.2.3", true),
+            ("10.2.0.1", false),
+            ("192.168.7.7", true),
+            ("192.168.7.8", false),
+            ("fd12::1", true),
+            ("::1", false),
+        ] {
+            assert_eq!(peers.has(address.parse().unwrap()), is_one, "{address}");
+        }
+    }
+
+    #[test]
+    fn prometheus_has_each_counter() {
+        let counters = Counters::default();
+        count(&counters.sent);
+        let text = counters.prometheus();
+        assert!(text.contains("\nmillpond_limit_notifications_sent_total 1\n"), "{text}");
+        assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 5);
+    }
+}
