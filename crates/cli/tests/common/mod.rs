@@ -261,7 +261,7 @@ pub const SHIPPED: &[Shipped] = &[
         variants: &["dctcp", "cubic", "mixed", "edt", "htb", "ingress"],
         short: &["duration=150ms"],
     },
-    Shipped { name: "lossless", variants: &["drop", "pfc", "pfc-released", "color-aware"], short: &["duration=4ms"] },
+    Shipped { name: "lossless", variants: &["drop", "pfc", "pfc-released", "tlp", "tlt"], short: &["duration=4ms"] },
     Shipped {
         name: "microburst",
         variants: &["ecmp", "spray", "shared-buffer", "cubic"],

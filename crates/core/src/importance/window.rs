@@ -119,10 +119,12 @@ pub struct Standing {
 pub struct Marker {
     params: WindowParams,
     clock: Clock,
-    /// Bytes sent unprotected and not acknowledged.
-    exposed: Ranges,
+    /// The round under way.
     current: Round,
+    /// What tells of losses: the last round, or all that are over.
     previous: Round,
+    /// What rounds before the last have left, where only that one tells.
+    older: Ranges,
     /// The highest acknowledgement that an echo has carried.
     echoed: u64,
     /// The acknowledgement being handled is an echo: the round ends with it.
@@ -167,9 +169,9 @@ impl Marker {
         Marker {
             params: params.clone(),
             clock: if params.first == First::First { Clock::Armed } else { Clock::Initial },
-            exposed: Ranges::default(),
             current: Round::default(),
             previous: Round::default(),
+            older: Ranges::default(),
             echoed: 0,
             round_ends: false,
             stale: false,
@@ -193,7 +195,6 @@ impl Marker {
             return Importance::Important;
         }
         self.sent[0].add(len);
-        self.exposed.insert(seq, seq + len as u64);
         self.current.bytes.insert(seq, seq + len as u64);
         self.current.used = true;
         Importance::Unimportant
@@ -203,7 +204,7 @@ impl Marker {
     /// whether the transport may see it: a stale echo would count as a duplicate.
     #[inline]
     pub fn on_ack(&mut self, importance: Importance, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
-        for set in [&mut self.exposed, &mut self.current.bytes, &mut self.previous.bytes] {
+        for set in [&mut self.current.bytes, &mut self.previous.bytes, &mut self.older] {
             set.remove_below(ack);
             for &(from, to) in sacked {
                 set.remove(from, to);
@@ -246,18 +247,21 @@ impl Marker {
         }
         self.stale = false;
         if std::mem::take(&mut self.round_ends) {
-            let over = std::mem::take(&mut self.current);
-            match self.params.lost_rounds {
-                LostRounds::Last => self.previous = over,
-                LostRounds::All => {
-                    for (from, to) in over.bytes.iter() {
-                        self.previous.bytes.insert(from, to);
-                    }
-                    self.previous.used = over.used;
-                }
-            }
+            self.end_round();
         }
         forced
+    }
+
+    fn end_round(&mut self) {
+        let over = std::mem::take(&mut self.current);
+        match self.params.lost_rounds {
+            LostRounds::All => add(&mut self.previous.bytes, &over.bytes),
+            LostRounds::Last => {
+                add(&mut self.older, &self.previous.bytes);
+                self.previous.bytes = over.bytes;
+            }
+        }
+        self.previous.used = over.used;
     }
 
     /// The retransmission timer has expired.
@@ -284,7 +288,8 @@ impl Marker {
 
     /// The range to send protected: the lowest that counts as lost, else the lowest at all.
     fn take(&mut self, mss: u32) -> Option<(u64, u32)> {
-        let (from, to) = self.previous.bytes.first().or_else(|| self.exposed.first())?;
+        let rest = || self.older.first().into_iter().chain(self.current.bytes.first()).min();
+        let (from, to) = self.previous.bytes.first().or_else(rest)?;
         let len = if self.loses() { (to - from).min(mss as u64) } else { 1 };
         self.protect(from, from + len);
         self.clock = Clock::Running;
@@ -292,8 +297,14 @@ impl Marker {
     }
 
     fn protect(&mut self, from: u64, to: u64) {
-        for set in [&mut self.exposed, &mut self.current.bytes, &mut self.previous.bytes] {
+        for set in [&mut self.current.bytes, &mut self.previous.bytes, &mut self.older] {
             set.remove(from, to);
         }
+    }
+}
+
+fn add(to: &mut Ranges, ranges: &Ranges) {
+    for (from, until) in ranges.iter() {
+        to.insert(from, until);
     }
 }
