@@ -13,8 +13,13 @@ use super::experiment::{Experiment, Paper, Published, Runs};
 use millpond_results::Keep;
 
 /// The paper.
-pub const CANARY: Paper =
-    Paper { name: "canary", title: "Canary: selective early deflection", experiments: EXPERIMENTS, claims: CLAIMS };
+pub const CANARY: Paper = Paper {
+    name: "canary",
+    title: "Canary: selective early deflection",
+    experiments: EXPERIMENTS,
+    claims: CLAIMS,
+    emulated: &[],
+};
 
 const HEADLINE: &str = "headline";
 const SMALL_RTO: &str = "small-rto";

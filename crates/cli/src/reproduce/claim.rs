@@ -3,7 +3,8 @@
 //! Invariant: a measure is a pure function of what the experiments found. It gives a number, or says why there is none; a
 //! run that is missing makes a claim undecided, never true.
 
-use super::experiment::{Arm, Effort, Experiment, Found, Run};
+use super::emulated::{self, Emulated};
+use super::experiment::{Arm, Effort, Experiment, Found, Paper, Run};
 use millpond_results::{Claim as Judged, Summary, World};
 
 /// One claim.
@@ -157,7 +158,6 @@ impl Claim {
     }
 
     /// The schemes that it is of, and the load where it is of one.
-    #[cfg(test)]
     pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
         match self.measure {
             Measure::Change { of, than, load, .. } => (vec![of, than], Some(load)),
@@ -171,28 +171,43 @@ impl Claim {
 
     /// Decides it by what its experiment found.
     pub fn judge(&self, paper: &str, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
+        let undecided = match effort {
+            Effort::Full => None,
+            Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
+        };
+        let measured = undecided.map_or_else(|| self.measure.of(experiment, found), Err);
+        let id = format!("{paper}-{}", self.id);
+        self.judged(Judged { id, scenario: experiment.scenario.to_string(), ..Judged::default() }, measured, self.note)
+    }
+
+    /// Decides it by what emulated Linux did. What the note says is the simulator's.
+    pub fn judge_emulated(&self, paper: &Paper, experiment: &Experiment, emulated: &Emulated) -> Judged {
+        let measured = emulated.conditions(paper, self).and_then(|conditions| {
+            let found = emulated.found(paper.emulated, experiment.name);
+            self.measure.of(experiment, &found).map(|(measured, _)| (measured, conditions))
+        });
+        let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
+        let scenario = emulated::RIG.to_string();
+        self.judged(Judged { id, scenario, world: World::LinuxVm, ..Judged::default() }, measured, "")
+    }
+
+    /// Fills in a claim's words, and what was measured.
+    fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
         let (value, derived) = match self.paper {
             Value::Published(value) => (Some(value), None),
             Value::Derived(value, how) => (Some(value), Some(how)),
             Value::Shape => (None, None),
         };
         let mut judged = Judged {
-            id: format!("{paper}-{}", self.id),
             source: self.source.to_string(),
             statement: self.statement.to_string(),
-            world: World::Sim,
             paper: value,
             accept: self.accept,
-            scenario: experiment.scenario.to_string(),
             unit: "percent".to_string(),
-            ..Judged::default()
-        };
-        let undecided = match effort {
-            Effort::Full => None,
-            Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
+            ..judged
         };
         let mut notes: Vec<String> = vec![];
-        match undecided.map_or_else(|| self.measure.of(experiment, found), Err) {
+        match measured {
             Ok((measured, how)) => {
                 judged.judge(measured);
                 notes.push(how);
@@ -200,7 +215,7 @@ impl Claim {
             Err(why) => notes.push(why),
         }
         notes.extend(derived.map(|how| format!("the paper's number is derived: {how}")));
-        notes.push(self.note.to_string());
+        notes.push(note.to_string());
         notes.retain(|note| !note.is_empty());
         judged.note = notes.join("; ");
         judged
