@@ -184,7 +184,11 @@ impl Claim {
     pub fn judge_emulated(&self, paper: &Paper, experiment: &Experiment, emulated: &Emulated) -> Judged {
         let measured = emulated.conditions(paper, self).and_then(|conditions| {
             let found = emulated.found(paper.emulated, experiment.name);
-            self.measure.of(experiment, &found).map(|(measured, _)| (measured, conditions))
+            match self.measure.of(experiment, &found) {
+                Ok((measured, _)) => Ok((measured, conditions)),
+                // There are no seeds there: the same case gives the same bytes.
+                Err(why) => Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0"))),
+            }
         });
         let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
         let scenario = emulated::RIG.to_string();
