@@ -5,6 +5,7 @@ What is measured, each alone on the machine but for what is said:
                 work, with the flow completion times of both
   ports         the same with general ports everywhere, and the hard workload
   deflection    Canary, with all that it needs, against drop-tail with hashed paths on the same load; what one decision costs
+  importance    TLT against plain DCTCP on the same load and the same general ports; what its decisions cost
   threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
   memory        resident bytes a host
   instructions  a packet-hop, counted by valgrind (benches/instructions.sh)
@@ -199,23 +200,29 @@ class Bench:
             "timeouts": runs[0]["timeouts"],
         }
 
-    def deflection(self):
-        """Runs of both schemes in turn, and the micro-benchmark."""
-        runs = {"ecmp": [], "canary": []}
+    def beside(self, scenario, plain, scheme, program):
+        """Runs of a scheme and of the plain one in turn, and the micro-benchmark."""
+        runs = {plain: [], scheme: []}
         for _ in range(self.options.rounds):
             for variant, summaries in runs.items():
-                summaries.append(self.millpond("canary320", variant=variant))
+                summaries.append(self.millpond(scenario, variant=variant))
         row = {variant: median_mhops(summaries) for variant, summaries in runs.items()}
-        row["ratio"] = row["canary"] / row["ecmp"]
-        row["deflected"] = runs["canary"][0]["packets"]["deflected"]
-        row["packet_hops"] = runs["canary"][0]["run"]["packet_hops"]
-        program = Path("target/release/examples/decision")
-        if program.exists():
-            done = subprocess.run([program], capture_output=True, text=True)
+        row["ratio"] = row[scheme] / row[plain]
+        row["deflected"] = runs[scheme][0]["packets"]["deflected"]
+        row["packet_hops"] = runs[scheme][0]["run"]["packet_hops"]
+        path = Path("target/release/examples") / program
+        if path.exists():
+            done = subprocess.run([path], capture_output=True, text=True)
             row["decision"] = done.stdout if done.returncode == 0 else None
         else:
-            note("  decision skipped: it is not built (cargo build --release -p millpond-core --example decision)")
+            note(f"  {program} skipped: it is not built (cargo build --release -p millpond-core --example {program})")
         return row
+
+    def deflection(self):
+        return self.beside("canary320", "ecmp", "canary", "decision")
+
+    def importance(self):
+        return self.beside("tlt96", "dctcp", "tlt", "importance")
 
     def threads(self, scenario, settings):
         """One and two threads in turn; alone, then with one core kept busy."""
@@ -271,6 +278,7 @@ class Bench:
             "ports": {},
             "hard": self.guarded("hard: hard320", self.hard),
             "deflection": self.guarded("deflection: canary320", self.deflection),
+            "importance": self.guarded("importance: tlt96", self.importance),
             "threads": {},
             "instructions": {},
         }
@@ -455,6 +463,15 @@ def report(results):
         )
         if row.get("decision"):
             print(f"\nOne decision of a switch\n{row['decision'].rstrip()}")
+    if results["importance"]:
+        row = results["importance"]
+        table(
+            "TLT against plain DCTCP, general ports, one thread, Mhop/s",
+            [("", 18), ("DCTCP", 10), ("TLT", 10), ("ratio", 10), ("hops", 14)],
+            [["tlt96", row["dctcp"], row["tlt"], row["ratio"], row["packet_hops"]]],
+        )
+        if row.get("decision"):
+            print(f"\nDecisions of TLT's sender\n{row['decision'].rstrip()}")
     table(
         "Two threads, Mhop/s: alone, and with one core kept busy",
         [("", 18), *[("one", 9), ("two", 9), ("speed-up", 10)], *[("busy: one", 12), ("two", 9), ("speed-up", 10)]]

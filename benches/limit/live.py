@@ -9,7 +9,8 @@ run, and tails beyond p99 are the machine's as much as the limiter's. For tails,
   stall      CUBIC with and without the bounded bypass and the kick
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
   ingress    the receiver's cgroup is limited
-  cost       nanoseconds a packet of the program beside an empty one; throughput under a program that does not limit
+  cost       nanoseconds a packet of the program beside an empty one
+  unlimited  throughput under a program that does not limit
   datagrams  UDP beyond the limit: which errors the sender sees
   many       100 cgroups at 5 Mb/s and 20 ms
 
@@ -37,7 +38,9 @@ from program import Counting, EmptyProgram, cost_between, programs_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "target/bench"
-SECTIONS = ["flows", "stall", "far", "ingress", "cost", "datagrams", "many"]
+SECTIONS = ["flows", "stall", "far", "ingress", "cost", "unlimited", "datagrams", "many"]
+# Pairs without which nothing is said of a few per cent.
+PAIRS_LEAST = 10
 # On a busy machine a woken process waits milliseconds for the scheduler; with real-time priority it does not, and the
 # delay line's 10 ms are 10 ms. On the veth pair, though, it makes round trips of 10 us, shorter than any rack's, where
 # CUBIC's windows do not fit.
@@ -187,11 +190,14 @@ def medians(runs):
 
 
 def interleaved(rig, cases, repetitions, around=None, counted=False):
-    """Every case, in turn, several times; results in the order of the cases. What cannot run is skipped once and for all."""
+    """
+    Every case, in turn, several times, forwards and backwards alternately, so that what drifts touches all alike; results in the order of the cases.
+    What cannot run is skipped once and for all.
+    """
     runs = {case["name"]: [] for case in cases}
     left_out = {}
     for number in range(repetitions):
-        for case in cases:
+        for case in cases if number % 2 == 0 else reversed(cases):
             name = case["name"]
             if name in left_out:
                 continue
@@ -284,51 +290,81 @@ def section_far(rig, args):
 
 
 def section_ingress(rig, args):
-    """The receiver's cgroup."""
+    """
+    The receiver's cgroup. With DCTCP also where nothing is ever dropped, and at a round trip of 1 ms: on the veth pair nine least windows fill the
+    limit several times over, so marks cannot hold them.
+    """
     keys = {"duration_s": args.duration, "limiter": "millpond", "direction": "ingress"}
     chosen = [table.complete(keys | {"cc": cc, "flows": f}) for cc in ("cubic", "dctcp") for f in table.FLOW_SETS]
+    nine = keys | {"cc": "dctcp", "flows": table.FLOW_SETS[3]}
+    chosen += [
+        table.complete(nine | {"limit": {"ingress-mode": "mark-only"}, "name": "millpond dctcp 8+1 marks only"}),
+        table.complete(nine | {"rtt_ms": 1, "name": "millpond dctcp 8+1 1ms"}),
+    ]
     results = interleaved(rig, chosen, args.repetitions)
+    rig.hosts.near()
     show("1 Gb/s at the receiver", results)
     return results
 
 
 def section_cost(rig, args):
-    """Nanoseconds a packet, and throughput under a program that does not limit."""
+    """Nanoseconds a packet."""
     keys = {"duration_s": args.duration, "flows": "4x1MB"}
-    plain = table.complete(keys | {"name": "no program"})
-    empty = table.complete(keys | {"name": "empty program"})
-    wide = table.complete(keys | {"name": "millpond, 100 Gb/s", "limiter": "millpond", "rate": 100 * GBPS})
+    empty, wide = without_limits(keys)[1:]
     tight = table.complete(keys | {"name": "millpond, 1 Gb/s", "limiter": "millpond"})
     four = table.complete(keys | {"name": "millpond, 1 Gb/s, 4 scopes", "limiter": "millpond", "scopes": 3})
-
-    def around(case):
-        own = case["name"] == empty["name"]
-        return EmptyProgram(rig.hosts.new_cgroup("load")) if own else contextlib.nullcontext()
-
-    costs = []
     if not Path("/proc/sys/kernel/bpf_stats_enabled").exists() or not has("bpftool"):
         print("\ncost a packet: skipped, bpftool or the kernel's bpf statistics are missing")
-    else:
-        with Counting():
-            costs = interleaved(rig, [empty, wide, tight, four], args.repetitions, around, counted=True)
-    # At ordinary priority: at full speed the kernel's own threads must get their turn.
-    ordinary, rig.hosts.ordinary, rig.hosts.pinned = rig.hosts.ordinary, True, True
-    brief = [case | {"duration_s": 1} for case in (plain, empty, wide)]
-    results = interleaved(rig, brief, 4 * args.repetitions, around)
-    rig.hosts.ordinary, rig.hosts.pinned = ordinary, False
+        return []
+    with Counting():
+        costs = interleaved(rig, [empty, wide, tight, four], args.repetitions, around_empty(rig, empty), counted=True)
     print("\nCost a run of the program (the kernel's own count; what counting costs is in all alike)")
     for result in costs:
         shown = result.get("skipped") or result.get("failed")
         shown = shown or ", ".join(f"{name} {cell_ns(ns)} ns" for name, ns in result.get("cost", {}).items())
         print(f"  {result['name']:26} {shown}"[:100])
+    return [c | {"counted": True} for c in costs]
+
+
+def without_limits(keys):
+    """No program, an empty one, and one whose limit is out of reach."""
+    return [
+        table.complete(keys | {"name": "no program"}),
+        table.complete(keys | {"name": "empty program"}),
+        table.complete(keys | {"name": "millpond, 100 Gb/s", "limiter": "millpond", "rate": 100 * GBPS}),
+    ]
+
+
+def around_empty(rig, empty):
+    """What is around each run: the empty program, around its own case."""
+
+    def around(case):
+        return EmptyProgram(rig.hosts.new_cgroup("load")) if case["name"] == empty["name"] else contextlib.nullcontext()
+
+    return around
+
+
+def section_unlimited(rig, args):
+    """
+    Throughput under a program that does not limit, beside none: the median of the ratios of neighbouring runs, since a busy machine changes more
+    from minute to minute than the program costs.
+    """
+    cases = without_limits({"duration_s": 1, "flows": "4x1MB"})
+    # At ordinary priority: at full speed the kernel's own threads must get their turn.
+    ordinary, rig.hosts.ordinary, rig.hosts.pinned = rig.hosts.ordinary, True, True
+    results = interleaved(rig, cases, max(PAIRS_LEAST, 4 * args.repetitions), around_empty(rig, cases[1]))
+    rig.hosts.ordinary, rig.hosts.pinned = ordinary, False
     show("Without a limit: no program, an empty one, one that limits to 100 Gb/s", results)
     for result in results[1:]:
-        if "runs" in result:
+        if "runs" in result and "runs" in results[0]:
             result["ratios"] = [run["mbps"] / free["mbps"] for run, free in zip(result["runs"], results[0]["runs"])]
+            low, middle, high = (100 * q for q in statistics.quantiles(result["ratios"], n=4))
             best = max(r["mbps"] for r in result["runs"]) / max(r["mbps"] for r in results[0]["runs"])
-            paired = 100 * statistics.median(result["ratios"])
-            print(f"{result['name']}: {paired:.1f} % of the throughput without (median of pairs); best runs {100 * best:.1f} %")
-    return [c | {"counted": True} for c in costs] + results
+            print(
+                f"{result['name']}: {middle:.1f} % of the throughput without (median of {len(result['ratios'])} pairs,"
+                f" quartiles {low:.1f} to {high:.1f}); best runs {100 * best:.1f} %"
+            )
+    return results
 
 
 def cell_ns(value):

@@ -272,6 +272,10 @@ pub struct ReproduceArgs {
     /// The results folder [default: out/reproduce-PAPER, with --quick out/reproduce-PAPER-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// What emulated Linux did, as benches/limit/vm.py --json writes it; may be repeated. It decides the claims of world linux-vm,
+    /// and is kept in the results folder (--only linux-vm: these claims alone)
+    #[arg(long, value_name = "FILE")]
+    pub vm: Vec<PathBuf>,
     /// Replace finished runs of another version or of a changed scenario
     #[arg(long)]
     pub force: bool,

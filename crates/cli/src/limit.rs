@@ -64,6 +64,7 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
     // Before anything is touched: errors of the file need no privilege to be found.
     let session = Session::look(bpffs)?;
     let source = session.read(&args.file, observe)?;
+    source.config.notes().iter().for_each(|note| eprintln!("note: {note}"));
     if args.dry_run {
         let sources = session.with(source);
         let plan = session.plan(&sources)?;

@@ -5,17 +5,18 @@
 use crate::compare::Estimate;
 use crate::format::{NONE, count, digits, percent, time};
 use crate::reproduction::{Claim, Experiment, Reproduction, Verdict};
+use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
 
 /// Columns of the statement.
-const STATEMENT: usize = 50;
+const STATEMENT: usize = 47;
 /// Columns of the claim's name.
-const ID: usize = 5;
+const ID: usize = 8;
 
 /// The claims that `shown` picks, and what was run for them.
 pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> String {
     let claims: Vec<&Claim> = of.claims.iter().filter(|claim| shown(claim)).collect();
-    let mut lines = vec![format!("{} · {} · simulated", clean(&of.title), clean(&of.effort)), String::new()];
+    let mut lines = vec![format!("{} · {} · {}", clean(&of.title), clean(&of.effort), worlds(&claims)), String::new()];
     lines.push(row("", "claim", "paper", "measured", "accepted", "status"));
     for claim in &claims {
         lines.extend(claim_lines(of, claim));
@@ -49,6 +50,17 @@ pub(crate) fn tally(claims: &[&Claim]) -> String {
     let n = |status| claims.iter().filter(|claim| claim.status == status).count();
     let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
     format!("{hold} hold, {fail} fail, {open} not evaluated, of {} claims", claims.len())
+}
+
+/// Where they were measured.
+pub(crate) fn worlds(claims: &[&Claim]) -> &'static str {
+    let emulated = claims.iter().filter(|claim| claim.world == World::LinuxVm && claim.measured.is_some()).count();
+    let all = claims.iter().filter(|claim| claim.measured.is_some()).count();
+    match (emulated, all) {
+        (0, _) => "simulated",
+        (some, all) if some == all => "emulated Linux",
+        _ => "simulated; -vm: emulated Linux",
+    }
 }
 
 /// A number in a claim's unit.

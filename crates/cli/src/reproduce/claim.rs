@@ -3,7 +3,9 @@
 //! Invariant: a measure is a pure function of what the experiments found. It gives a number, or says why there is none; a
 //! run that is missing makes a claim undecided, never true.
 
-use super::experiment::{Arm, Effort, Experiment, Found, Run};
+use super::emulated::{self, Emulated};
+use super::experiment::{Arm, Effort, Experiment, Found, Paper, Run};
+use super::statistic::Statistic;
 use millpond_results::{Claim as Judged, Summary, World};
 
 /// One claim.
@@ -34,54 +36,6 @@ pub enum Value {
     Derived(f64, &'static str),
     /// The claim is of an order or a shape: there is no number.
     Shape,
-}
-
-/// A number of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statistic {
-    /// Mean QCT of the completed queries.
-    Mean,
-    /// Its 99th percentile.
-    P99,
-    /// Completed queries.
-    Completed,
-    /// Dropped packets.
-    Dropped,
-    /// Application bytes delivered, in Gb/s.
-    Goodput,
-    /// Mean smoothed round-trip time that the first limit saw.
-    RoundTrip,
-    /// Of the calls of a class, this.
-    Calls(&'static str, Of),
-    /// Of the flows of a class, this of their completion times.
-    Flows(&'static str, Of),
-    /// Retransmission timeouts.
-    Timeouts,
-    /// PAUSE frames.
-    Pauses,
-    /// Time for which ports were paused.
-    PausedTime,
-    /// 95th percentile of the round-trip times that the flows of a class ended with.
-    RttP95(&'static str),
-    /// The same of their retransmission timeouts.
-    RtoP95(&'static str),
-    /// Share of the data that TLT sent as important or forced, in percent of the payload.
-    Important,
-}
-
-/// A number of the calls or the flows of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// How many completed.
-    Count,
-    /// Mean time.
-    Mean,
-    /// Median.
-    P50,
-    /// 99th percentile.
-    P99,
-    /// 99.9th percentile.
-    P999,
 }
 
 /// How a claim is measured. Schemes are variants of the experiment's scenario.
@@ -130,75 +84,6 @@ const PLATEAU_LEAST: usize = 30;
 /// Completed queries without which nothing can be said.
 const PLATEAU_ALL: usize = 300;
 
-impl Statistic {
-    fn of(self, summary: &Summary) -> Option<f64> {
-        match self {
-            Statistic::Mean => summary.qct_us.mean,
-            Statistic::P99 => summary.qct_us.p99,
-            Statistic::Completed => Some(summary.qct_us.completed as f64),
-            Statistic::Dropped => Some(summary.packets.dropped as f64),
-            Statistic::Goodput => summary.flows.goodput_gbps,
-            Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
-            Statistic::Calls(class, of) => {
-                let calls = summary.latency_us.get(class)?;
-                match of {
-                    Of::Count => Some(calls.count as f64),
-                    Of::Mean => calls.mean,
-                    Of::P50 => calls.p50,
-                    Of::P99 => calls.p99,
-                    Of::P999 => calls.p999,
-                }
-            }
-            Statistic::Flows(class, of) => {
-                let flows = summary.fct_us.get(class)?;
-                match of {
-                    Of::Count => Some(flows.count as f64),
-                    Of::Mean => flows.mean,
-                    Of::P50 => flows.p50,
-                    Of::P99 => flows.p99,
-                    Of::P999 => flows.p999,
-                }
-            }
-            Statistic::Timeouts => Some(summary.timeouts as f64),
-            Statistic::Pauses => Some(summary.pause_frames as f64),
-            Statistic::PausedTime => Some(*summary.mechanisms.get("pfc")?.get("paused_us")? as f64),
-            Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
-            Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
-            Statistic::Important => {
-                let tlt = summary.mechanisms.get("tlt")?;
-                let bytes = |importance: &str| tlt.get(importance).copied().unwrap_or(0) as f64;
-                let important = bytes("important_bytes") + bytes("forced_bytes");
-                let all = important + bytes("unimportant_bytes");
-                (all > 0.0).then(|| important / all * 100.0)
-            }
-        }
-    }
-
-    /// Why a run has no such number.
-    fn absent(self) -> &'static str {
-        match self {
-            Statistic::Calls(..) => "fewer than ten calls exceeded it",
-            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
-            Statistic::Flows(..) => "no flow completed",
-            _ => "nothing was measured",
-        }
-    }
-
-    /// What it is called where it is not what a claim is of.
-    fn name(self) -> &'static str {
-        match self {
-            Statistic::Flows(_, Of::P50) => "the median",
-            Statistic::Flows(_, Of::Mean) => "the mean",
-            _ => "the other",
-        }
-    }
-
-    /// Whether it is of queries, so that the share that completed belongs beside it.
-    fn is_of_queries(self) -> bool {
-        matches!(self, Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped)
-    }
-}
-
 impl Claim {
     /// The experiment that it is measured in.
     pub fn experiment(&self) -> &'static str {
@@ -218,7 +103,6 @@ impl Claim {
     }
 
     /// The schemes that it is of, and the load where it is of one.
-    #[cfg(test)]
     pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
         match self.measure {
             Measure::Change { of, than, load, .. } | Measure::Paired { of, than, load, .. } => {
@@ -238,28 +122,47 @@ impl Claim {
 
     /// Decides it by what its experiment found.
     pub fn judge(&self, paper: &str, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
+        let undecided = match effort {
+            Effort::Full => None,
+            Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
+        };
+        let measured = undecided.map_or_else(|| self.measure.of(experiment, found), Err);
+        let id = format!("{paper}-{}", self.id);
+        self.judged(Judged { id, scenario: experiment.scenario.to_string(), ..Judged::default() }, measured, self.note)
+    }
+
+    /// Decides it by what emulated Linux did. What the note says is the simulator's.
+    pub fn judge_emulated(&self, paper: &Paper, experiment: &Experiment, emulated: &Emulated) -> Judged {
+        let measured = emulated.conditions(paper, self).and_then(|conditions| {
+            let found = emulated.found(paper.emulated, experiment.name);
+            match self.measure.of(experiment, &found) {
+                Ok((measured, _)) => Ok((measured, conditions)),
+                // There are no seeds there: the same case gives the same bytes.
+                Err(why) => Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0"))),
+            }
+        });
+        let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
+        let scenario = emulated::RIG.to_string();
+        self.judged(Judged { id, scenario, world: World::LinuxVm, ..Judged::default() }, measured, "")
+    }
+
+    /// Fills in a claim's words, and what was measured.
+    fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
         let (value, derived) = match self.paper {
             Value::Published(value) => (Some(value), None),
             Value::Derived(value, how) => (Some(value), Some(how)),
             Value::Shape => (None, None),
         };
         let mut judged = Judged {
-            id: format!("{paper}-{}", self.id),
             source: self.source.to_string(),
             statement: self.statement.to_string(),
-            world: World::Sim,
             paper: value,
             accept: self.accept,
-            scenario: experiment.scenario.to_string(),
             unit: "percent".to_string(),
-            ..Judged::default()
-        };
-        let undecided = match effort {
-            Effort::Full => None,
-            Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
+            ..judged
         };
         let mut notes: Vec<String> = vec![];
-        match undecided.map_or_else(|| self.measure.of(experiment, found), Err) {
+        match measured {
             Ok((measured, how)) => {
                 judged.judge(measured);
                 notes.push(how);
@@ -267,7 +170,7 @@ impl Claim {
             Err(why) => notes.push(why),
         }
         notes.extend(derived.map(|how| format!("the paper's number is derived: {how}")));
-        notes.push(self.note.to_string());
+        notes.push(note.to_string());
         notes.retain(|note| !note.is_empty());
         judged.note = notes.join("; ");
         judged
@@ -688,6 +591,44 @@ mod tests {
         ]);
         let furthest = Measure::Furthest { experiment: "x", statistic: Statistic::Mean, of: "a", than: "b" };
         assert_eq!(measured(furthest, &found), Ok(25.0));
+    }
+
+    #[test]
+    fn medians_pairs_best_points_and_ratios() {
+        let three = |a: [f64; 3], b: [f64; 3]| {
+            let of = |values: [f64; 3]| values.map(|v| (v, v * 2.0));
+            found(vec![arm("a", 90.0, &of(a)), arm("b", 90.0, &of(b))])
+        };
+        let all = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
+        let (load, statistic) = (90.0, Statistic::Mean);
+        let pair = || Measure::Paired { experiment: "x", load, statistic, of: "a", than: "b" };
+        // By seed −50, +50 and −75 %: the mean of the means would say −38.
+        assert_eq!(measured(pair(), &all), Ok(-50.0));
+        let (_, how) = pair().of(&EXPERIMENT, &all).unwrap();
+        assert_eq!(how, "median of 3 seeds: -75.0 to 50.0 %");
+        let median = |whole| Measure::Median { experiment: "x", load, statistic, of: "a", whole };
+        assert_eq!(measured(median(2e6), &all), Ok(50.0));
+        let two = found(vec![arm("a", 90.0, &[(1.0, 1.0), (2.0, 1.0)])]);
+        assert_eq!(measured(median(1e6), &two), Ok(150.0), "between the two in the middle");
+        let ratio = Measure::Ratio { experiment: "x", load, statistic: Statistic::P99, over: Statistic::Mean, of: "a" };
+        assert_eq!(measured(ratio, &all), Ok(200.0));
+        let mut lost = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
+        lost.arms[1].runs.remove(1);
+        assert!(measured(pair(), &lost).unwrap_err().contains("no complete run of seed 2"));
+
+        let loads = found(vec![
+            arm("a", 50.0, &[(0.9, 5.0)]),
+            arm("b", 50.0, &[(1.0, 4.0)]),
+            arm("a", 90.0, &[(0.5, 3.0)]),
+            arm("b", 90.0, &[(1.0, 2.0)]),
+        ]);
+        let beside = Statistic::P99;
+        let best = Measure::Best { experiment: "x", statistic, beside, of: "a", than: "b" };
+        let (value, how) = best.of(&EXPERIMENT, &loads).unwrap();
+        assert_eq!(
+            (value.round(), how.as_str()),
+            (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
+        );
     }
 
     #[test]

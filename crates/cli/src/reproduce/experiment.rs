@@ -3,6 +3,7 @@
 //! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on with as one.
 
 use super::claim::Claim;
+use super::emulated::Case;
 use crate::failure::Failure;
 use crate::grid::{Design, Request, VARIANT, design};
 use millpond_results::{
@@ -21,6 +22,8 @@ pub struct Paper {
     pub experiments: &'static [Experiment],
     /// What is claimed.
     pub claims: &'static [Claim],
+    /// What of it `make bench-limit-vm` measures as well.
+    pub emulated: &'static [Case],
 }
 
 /// One experiment.

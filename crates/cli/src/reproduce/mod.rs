@@ -5,8 +5,10 @@
 
 mod canary;
 mod claim;
+mod emulated;
 mod experiment;
 mod nrm;
+mod statistic;
 #[cfg(test)]
 mod tests;
 mod tlt;
@@ -16,6 +18,7 @@ use crate::failure::Failure;
 use crate::runs::{Running, estimate, run_all, span};
 use crate::say;
 use crate::watch::catch_interrupts;
+use emulated::Emulated;
 use experiment::{Effort, Experiment, Found, Paper, Prepared};
 use millpond_results::{
     Claim as Judged, Error, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder, SweepRun, Verdict,
@@ -87,6 +90,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--seeds", args.seeds.range.is_some()),
         ("--threads", args.threads.given.is_some()),
         ("--dry-run", args.dry_run),
+        ("--vm", !args.vm.is_empty()),
         ("--out", args.out.is_some()),
         ("--force", args.force),
     ];
@@ -105,6 +109,7 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
                 "paper": name, "built": paper.is_some(), "title": paper.map(|p| p.title),
                 "experiments": paper.map(|p| p.experiments.iter().map(|e| e.name).collect::<Vec<_>>()),
                 "claims": paper.map(|p| p.claims.iter().map(|c| format!("{}-{}", p.name, c.id)).collect::<Vec<_>>()),
+                "emulated": paper.map(|p| emulated_claims(p).map(|id| format!("{}-{id}", p.name)).collect::<Vec<_>>()),
             })
         };
         let all: Vec<_> = PAPERS.into_iter().map(paper).collect();
@@ -130,12 +135,12 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
 struct Chosen {
     experiments: Vec<&'static str>,
     /// Claims' names, without the paper's.
-    claims: Vec<&'static str>,
+    claims: Vec<String>,
 }
 
 impl Chosen {
     /// Claims by name or by group (`S1` is S1a, S1b, …), with the experiments that they need; experiments with the claims
-    /// that they decide. All without `--only`.
+    /// that they decide; all claims of emulated Linux, for which nothing is run here. All without `--only`.
     fn of(paper: &'static Paper, only: &[String]) -> Result<Chosen, Failure> {
         let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };
         for word in only.iter().map(|word| word.trim()) {
@@ -145,11 +150,22 @@ impl Chosen {
                 let rest = id.strip_prefix(&plain);
                 !plain.is_empty() && rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase()))
             };
+            if plain == emulated::ALL && !paper.emulated.is_empty() {
+                chosen.claims.extend(emulated_claims(paper));
+                continue;
+            }
+            let before = chosen.claims.len();
+            chosen.claims.extend(emulated_claims(paper).filter(|id| id.eq_ignore_ascii_case(plain)));
+            if chosen.claims.len() > before {
+                continue;
+            }
             let is_experiment = paper.experiments.iter().any(|experiment| experiment.name == word);
             let claims = paper.claims.iter().filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
-            let before = chosen.claims.len();
             for claim in claims {
-                chosen.claims.push(claim.id);
+                chosen.claims.push(claim.id.to_string());
+                chosen
+                    .claims
+                    .extend(emulated_claims(paper).filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)));
                 chosen.experiments.push(claim.experiment());
             }
             if is_experiment {
@@ -166,10 +182,17 @@ impl Chosen {
         }
         if only.is_empty() {
             chosen.experiments = paper.experiments.iter().map(|experiment| experiment.name).collect();
-            chosen.claims = paper.claims.iter().map(|claim| claim.id).collect();
+            chosen.claims =
+                paper.claims.iter().map(|claim| claim.id.to_string()).chain(emulated_claims(paper)).collect();
         }
         Ok(chosen)
     }
+}
+
+/// The names of the claims that emulated Linux can decide, too.
+fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
+    let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
+    claims.map(|claim| format!("{}{}", claim.id, emulated::SUFFIX))
 }
 
 /// One paper to reproduce.
@@ -223,6 +246,7 @@ impl Job<'_> {
     /// Runs what is chosen and not finished; then decides all claims by all that is there.
     fn run(&self) -> Result<Ended, Failure> {
         self.take_folder()?;
+        let emulated = Emulated::open(&self.args.vm, &self.out)?;
         let version = env!("CARGO_PKG_VERSION");
         let manifest = Manifest::new(version, String::new());
         let mut of = Reproduction::new(self.paper.name, self.paper.title, version, self.effort().name());
@@ -252,11 +276,16 @@ impl Job<'_> {
                 of.claims.push(claim.judge(self.paper.name, experiment, found, self.effort()));
             }
         }
+        for claim in self.paper.claims.iter().filter(|claim| !emulated::needed(self.paper, claim).is_empty()) {
+            if let Some((experiment, _)) = all_found.iter().find(|(e, _)| e.name == claim.experiment()) {
+                of.claims.push(claim.judge_emulated(self.paper, experiment, &emulated));
+            }
+        }
         let status = if ended.failed > 0 { Status::Failed } else { Status::Complete };
         of.write(&self.out, Manifest { status, ..manifest })?;
         let shown = |claim: &Judged| {
             let id = claim.id.strip_prefix(self.paper.name).and_then(|id| id.strip_prefix('-'));
-            self.chosen.claims.iter().any(|chosen| Some(*chosen) == id)
+            self.chosen.claims.iter().any(|chosen| Some(chosen.as_str()) == id)
         };
         if !self.args.quiet && !self.args.json {
             say(&reproduction_table(&of, shown));

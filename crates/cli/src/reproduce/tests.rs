@@ -1,7 +1,9 @@
 //! A paper of two tiny experiments from the command's arguments to its files; and the tables of the real ones.
 
-use super::claim::{Claim, Measure, Statistic, Value};
+use super::claim::{Claim, Measure, Value};
+use super::emulated::Case;
 use super::experiment::{Published, Runs};
+use super::statistic::Statistic;
 use super::*;
 use crate::args::{Seeds, Threads};
 use millpond_results::{Keep, Summary};
@@ -68,7 +70,8 @@ const CLAIMS: &[Claim] = &[
     drops("S2", "alone", [None, Some(0.0)]),
 ];
 const ALONE: Experiment = Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
-static PAPER: Paper = Paper { name: "test", title: "A test", experiments: &[EXPERIMENT, ALONE], claims: CLAIMS };
+static PAPER: Paper =
+    Paper { name: "test", title: "A test", experiments: &[EXPERIMENT, ALONE], claims: CLAIMS, emulated: &[] };
 static CHANGED: Paper = Paper {
     name: "test",
     title: "A test",
@@ -81,6 +84,7 @@ static CHANGED: Paper = Paper {
         ALONE,
     ],
     claims: CLAIMS,
+    emulated: &[],
 };
 
 /// A folder of a test's own, removed with it.
@@ -261,6 +265,67 @@ fn only_takes_experiments_claims_and_groups() {
     }
 }
 
+const GOODPUT: Measure =
+    Measure::Change { experiment: "buffers", load: 90.0, statistic: Statistic::Goodput, of: "large", than: "small" };
+const CASES: &[Case] = &[
+    Case { name: "a", experiment: "buffers", load: 90.0, variant: "small" },
+    Case { name: "b", experiment: "buffers", load: 90.0, variant: "large" },
+    Case { name: "c", experiment: "alone", load: 90.0, variant: "small" },
+];
+static EMULATED: Paper = Paper {
+    claims: &[
+        drops("S1a", "buffers", [None, Some(0.0)]),
+        drops("S2", "alone", [None, Some(0.0)]),
+        Claim { measure: GOODPUT, ..drops("S3", "buffers", [Some(0.0), None]) },
+    ],
+    emulated: CASES,
+    ..PAPER
+};
+const VM_FILE: &str = r#"{ "world": "linux-vm", "results": [
+    { "case": { "name": "a", "duration_s": 3.0 }, "kernel": "6.1.0", "mbps": 100.0, "classes": [] },
+    { "case": { "name": "b", "duration_s": 3.0 }, "kernel": "6.1.0", "mbps": 110.0, "classes": [] },
+    { "case": { "name": "b", "duration_s": 9.0 }, "kernel": "6.1.0", "mbps": 120.0,
+      "classes": [{ "size": 10240, "count": 90, "p50_ms": 1.5, "p99_ms": null, "p999_ms": null }] },
+    { "case": { "name": "c", "duration_s": 3.0 }, "skipped": "skipped: no such thing" } ] }"#;
+
+#[test]
+fn what_emulated_linux_did_decides_claims_of_its_own() {
+    let dir = Dir::new("emulated");
+    let (out, file) = (dir.0.join("x"), dir.0.join("vm.json"));
+    let run = |args: ReproduceArgs| run_paper(&EMULATED, &args, &out);
+    let ended = run(only(&["linux-vm"])).unwrap();
+    assert_eq!(ended.runs, 0, "nothing is simulated for it");
+    let open = ["test-S1a-vm", "test-S3-vm"].map(|id| (id, "not-evaluated"));
+    assert_eq!(statuses(&ended.claims), open, "and S2 needs what the rig does not have");
+    assert!(ended.claims[0].note.contains("make bench-limit-vm"), "{}", ended.claims[0].note);
+    fs::write(&file, VM_FILE).unwrap();
+    let given = |words: &[&str]| ReproduceArgs { vm: vec![file.clone()], ..only(words) };
+    let ended = run(given(&["S3-vm"])).unwrap();
+    let claim = &ended.claims[0];
+    assert_eq!((claim.status, claim.world, ended.claims.len()), (Verdict::Holds, millpond_results::World::LinuxVm, 1));
+    assert!((claim.measured.unwrap() - 20.0).abs() < 1e-9, "the longest run of a case: {claim:?}");
+    assert!(claim.note.contains("Linux 6.1.0 in virtual time, one run of 9 s and 3 s"), "{}", claim.note);
+    // What was given stays; a class that was not measured decides nothing.
+    let ended = run(only(&["linux-vm"])).unwrap();
+    assert_eq!(ended.claims[1].status, Verdict::Holds);
+    let why = "with large no query completed (Linux 6.1.0 in virtual time, one run of 9 s and 3 s)";
+    assert!(ended.claims[0].note.contains(why), "{}", ended.claims[0].note);
+    assert_eq!(run(only(&["S3"])).unwrap().claims.len(), 2, "of both worlds");
+    let text = fs::read_to_string(out.join("claims.json")).unwrap();
+    assert!(text.contains("\"linux-vm\""), "{text}");
+    for (text, said) in [
+        (VM_FILE.replace("linux-vm", "sim"), "its world is not linux-vm"),
+        (VM_FILE.replace("\"mbps\": 100.0", "\"mbps\": \"fast\""), "no result of benches/limit/vm.py"),
+        (VM_FILE.replace("\"name\": \"a\", ", ""), "missing field `name`"),
+        ("{".to_string(), "no results of"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let refused = run(given(&["linux-vm"])).unwrap_err();
+        assert!(refused.to_string().contains(said) && matches!(refused, Failure::Usage(_)), "{refused}");
+    }
+    assert_eq!(run(only(&["S3-vm"])).unwrap().claims[0].status, Verdict::Holds, "what was refused changed nothing");
+}
+
 #[test]
 fn the_tables_of_papers_fit_their_scenarios() {
     for paper in BUILT {
@@ -281,6 +346,14 @@ fn the_tables_of_papers_fit_their_scenarios() {
             }
             let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
             assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
+        }
+        for case in paper.emulated {
+            let experiment =
+                paper.experiments.iter().find(|e| e.name == case.experiment).unwrap_or_else(|| panic!("{}", case.name));
+            assert!(experiment.schemes.iter().any(|(name, _)| *name == case.variant), "{}", case.name);
+            assert!(experiment.full.loads.iter().any(|(load, _)| *load == case.load), "{}", case.name);
+            let is_used = |claim: &Claim| emulated::needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
+            assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
         }
         let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
         ids.sort_unstable();

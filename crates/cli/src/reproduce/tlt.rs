@@ -7,14 +7,20 @@
 //!
 //! Accepted is the shape for the slides, laid down before anything was run; for the simulator, what it gives itself.
 
-use super::claim::{Claim, Measure, Of, Statistic, Value};
+use super::claim::{Claim, Measure, Value};
 use super::experiment::{Experiment, Paper, Runs};
+use super::statistic::{Of, Statistic};
 use Value::{Derived, Published as Given, Shape};
 use millpond_results::Keep;
 
 /// The paper.
-pub const TLT: Paper =
-    Paper { name: "tlt", title: "TLT: transport without timeouts", experiments: EXPERIMENTS, claims: CLAIMS };
+pub const TLT: Paper = Paper {
+    name: "tlt",
+    title: "TLT: transport without timeouts",
+    experiments: EXPERIMENTS,
+    claims: CLAIMS,
+    emulated: &[],
+};
 
 const SLIDES: &str = "TLT, EuroSys 2021, slides";
 const RELEASED: &str = "TLT's released TCP simulator, run unmodified, 300 background flows";

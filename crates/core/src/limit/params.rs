@@ -75,17 +75,40 @@ crate::params! {
     }
 }
 
+/// A threshold where none is given: the published one, and at low rates what some milliseconds carry.
+#[derive(Clone, Copy)]
+struct Threshold {
+    published: u64,
+    ms: u64,
+    least: u64,
+}
+
+const BURST: Threshold = Threshold { published: 100 * PACKET, ms: 2, least: 10 * PACKET };
+const MARK: Threshold = Threshold { published: 120 * PACKET, ms: 5, least: 10 * PACKET };
+const DROP: Threshold = Threshold { published: 600 * PACKET, ms: 20, least: 72 * PACKET };
+
+impl Threshold {
+    fn at(self, bps: u64) -> u64 {
+        self.published.min((bps / 8 * self.ms / 1000).max(self.least))
+    }
+}
+
 impl LimitParams {
+    /// Whether its rate is so low that a threshold that is not given is ours, and not the published one.
+    pub fn has_own_thresholds(&self) -> bool {
+        [(self.burst, BURST), (self.mark, MARK), (self.drop, DROP)]
+            .into_iter()
+            .any(|(given, own)| given.is_none() && own.at(self.rate.bps()) < own.published)
+    }
+
     /// Its integers, for a rate in [`RATES`]; others count as the nearest that is.
     pub fn settings(&self) -> Settings {
         let bps = self.rate.bps().clamp(*RATES.start(), *RATES.end());
         let carries = |ms: u64| bps / 8 * ms / 1000;
-        let auto = |given: Option<Bytes>, packets: u64, ms: u64, least: u64| {
-            given.map_or((packets * PACKET).min(carries(ms).max(least)), Bytes::get)
-        };
-        let burst = auto(self.burst, 100, 2, 10 * PACKET);
-        let mark = auto(self.mark, 120, 5, 10 * PACKET);
-        let drop = auto(self.drop, 600, 20, 72 * PACKET).max(1);
+        let threshold = |given: Option<Bytes>, own: Threshold| given.map_or(own.at(bps), Bytes::get);
+        let burst = threshold(self.burst, BURST);
+        let mark = threshold(self.mark, MARK);
+        let drop = threshold(self.drop, DROP).max(1);
         let drop_large = drop.saturating_sub(self.reserve.get()).max(1);
         let bypass = (self.bypass.clamp(0.0, super::FLOOR as f64) * drop as f64) as u64;
         // What is let through beyond the drop threshold must not break the limit over a second; 0 stays 0.

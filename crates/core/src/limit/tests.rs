@@ -29,6 +29,15 @@ fn constants_of_the_slides() {
 }
 
 #[test]
+fn low_rates_are_known_to_have_thresholds_of_ours() {
+    let at = |mbps: u64| LimitParams { rate: Rate(mbps * 1_000_000), ..LimitParams::default() };
+    assert!(at(599).has_own_thresholds() && !at(600).has_own_thresholds());
+    let given = LimitParams { burst: Some(Bytes(1)), ..at(599) };
+    assert!(!given.has_own_thresholds(), "mark and drop are the published ones from 360 Mbps on");
+    assert!(LimitParams { rate: Rate(359_000_000), ..given }.has_own_thresholds());
+}
+
+#[test]
 fn low_rates_have_smaller_thresholds() {
     let s = LimitParams { rate: Rate(5_000_000), ..gigabit() }.settings();
     assert_eq!((s.burst, s.mark, s.drop, s.bypass), (15_000, 15_000, 108_000, 108_000));

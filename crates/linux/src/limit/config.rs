@@ -330,6 +330,17 @@ impl Config {
         })
     }
 
+    /// What a user should know of it, beside what is wrong.
+    pub fn notes(&self) -> Vec<String> {
+        let own: Vec<&str> = self.limits.iter().filter(|l| l.queue.has_own_thresholds()).map(Limit::name).collect();
+        let more = |n: usize| if n > 0 { format!(" and {n} more") } else { String::new() };
+        let named = own.iter().take(3).copied().collect::<Vec<_>>().join(", ") + &more(own.len().saturating_sub(3));
+        let note = format!(
+            "at low rates burst, mark and drop are smaller than published where they are not set, so that no second carries 3 % more: {named}"
+        );
+        if own.is_empty() { Vec::new() } else { vec![note] }
+    }
+
     /// As a file that is read back as the same.
     pub fn to_text(&self) -> String {
         let mut out = written(&self.host, &HostParams::default());
@@ -471,6 +482,17 @@ peers = ["10.0.0.0/8", "fd00::1"]
         has(&format!("{notify}port = 0\n"), "a.toml:4:8: `notify.port`: expected 1 to 65535");
         has(&format!("{notify}{notify}"), "there is another [[notify]] above");
         assert!(Config::parse("a", "[[limit]]\nname = \"a\"\nscopes = [\"far\"]\n", &["far"]).is_ok());
+    }
+
+    #[test]
+    fn low_rates_are_noted_once() {
+        let limits = |n: usize, rate: &str| {
+            let limit = |i| format!("[[limit]]\nname = \"l{i}\"\nrate = \"{rate}\"\n");
+            Config::parse("a.toml", &(0..n).map(limit).collect::<String>(), &[]).unwrap()
+        };
+        assert!(limits(3, "1Gbps").notes().is_empty());
+        assert!(limits(3, "5Mbps").notes()[0].ends_with(": l0, l1, l2"));
+        assert!(limits(100, "5Mbps").notes()[0].ends_with(": l0, l1, l2 and 97 more"));
     }
 
     #[test]

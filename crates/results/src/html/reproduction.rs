@@ -14,7 +14,7 @@ use crate::compare::Estimate;
 use crate::error::Result;
 use crate::format::digits;
 use crate::reproduction::{Claim, Experiment, LoadPoint, Published, Reproduction, Verdict};
-use crate::reproduction_table::{accepted, short_id, tally, value};
+use crate::reproduction_table::{accepted, short_id, tally, value, worlds};
 
 /// One curve: a load and a number with its interval.
 type Values = fn(&LoadPoint) -> &Estimate;
@@ -41,7 +41,7 @@ pub(crate) fn write(dir: &Path, of: &Reproduction) -> Result<()> {
 fn page_of(of: &Reproduction) -> String {
     let mut text = String::new();
     let claims: Vec<&Claim> = of.claims.iter().collect();
-    let facts = [format!("<b>{}</b>", escape(&of.effort)), "simulated".into(), tally(&claims)];
+    let facts = [format!("<b>{}</b>", escape(&of.effort)), worlds(&claims).into(), tally(&claims)];
     page::head(&mut text, &of.title, "reproduce", &facts);
     let names = labels(of);
     page::legend(&mut text, &names);

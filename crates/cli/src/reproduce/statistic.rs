@@ -1,0 +1,123 @@
+//! The numbers of a run that claims are of.
+//!
+//! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
+
+use millpond_results::Summary;
+
+/// A number of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// Mean QCT of the completed queries.
+    Mean,
+    /// Its 99th percentile.
+    P99,
+    /// Completed queries.
+    Completed,
+    /// Dropped packets.
+    Dropped,
+    /// Application bytes delivered, in Gb/s.
+    Goodput,
+    /// Mean smoothed round-trip time that the first limit saw.
+    RoundTrip,
+    /// Of the calls of a class, this.
+    Calls(&'static str, Of),
+    /// Of the flows of a class, this of their completion times.
+    Flows(&'static str, Of),
+    /// Retransmission timeouts.
+    Timeouts,
+    /// PAUSE frames.
+    Pauses,
+    /// Time for which ports were paused.
+    PausedTime,
+    /// 95th percentile of the round-trip times that the flows of a class ended with.
+    RttP95(&'static str),
+    /// The same of their retransmission timeouts.
+    RtoP95(&'static str),
+    /// Share of the data that TLT sent as important or forced, in percent of the payload.
+    Important,
+}
+
+/// A number of the calls or the flows of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// How many completed.
+    Count,
+    /// Mean time.
+    Mean,
+    /// Median.
+    P50,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+}
+
+impl Statistic {
+    pub fn of(self, summary: &Summary) -> Option<f64> {
+        match self {
+            Statistic::Mean => summary.qct_us.mean,
+            Statistic::P99 => summary.qct_us.p99,
+            Statistic::Completed => Some(summary.qct_us.completed as f64),
+            Statistic::Dropped => Some(summary.packets.dropped as f64),
+            Statistic::Goodput => summary.flows.goodput_gbps,
+            Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
+            Statistic::Calls(class, of) => {
+                let calls = summary.latency_us.get(class)?;
+                match of {
+                    Of::Count => Some(calls.count as f64),
+                    Of::Mean => calls.mean,
+                    Of::P50 => calls.p50,
+                    Of::P99 => calls.p99,
+                    Of::P999 => calls.p999,
+                }
+            }
+            Statistic::Flows(class, of) => {
+                let flows = summary.fct_us.get(class)?;
+                match of {
+                    Of::Count => Some(flows.count as f64),
+                    Of::Mean => flows.mean,
+                    Of::P50 => flows.p50,
+                    Of::P99 => flows.p99,
+                    Of::P999 => flows.p999,
+                }
+            }
+            Statistic::Timeouts => Some(summary.timeouts as f64),
+            Statistic::Pauses => Some(summary.pause_frames as f64),
+            Statistic::PausedTime => Some(*summary.mechanisms.get("pfc")?.get("paused_us")? as f64),
+            Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
+            Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
+            Statistic::Important => {
+                let tlt = summary.mechanisms.get("tlt")?;
+                let bytes = |importance: &str| tlt.get(importance).copied().unwrap_or(0) as f64;
+                let important = bytes("important_bytes") + bytes("forced_bytes");
+                let all = important + bytes("unimportant_bytes");
+                (all > 0.0).then(|| important / all * 100.0)
+            }
+        }
+    }
+
+    /// Why a run has no such number.
+    pub fn absent(self) -> &'static str {
+        match self {
+            Statistic::Calls(..) => "fewer than ten calls exceeded it",
+            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
+            Statistic::Flows(..) => "no flow completed",
+            _ => "nothing was measured",
+        }
+    }
+
+    /// What it is called where it is not what a claim is of.
+    pub fn name(self) -> &'static str {
+        match self {
+            Statistic::Flows(_, Of::P50) => "the median",
+            Statistic::Flows(_, Of::Mean) => "the mean",
+            Statistic::P99 => "p99",
+            _ => "the other",
+        }
+    }
+
+    /// Whether it is of queries, so that the share that completed belongs beside it.
+    pub fn is_of_queries(self) -> bool {
+        matches!(self, Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped)
+    }
+}
