@@ -158,8 +158,8 @@ pub struct Switch {
 /// The ports of a switch as a policy sees them.
 struct View<'a> {
     now: Time,
-    /// Where the packet that is decided of came in, and its priority.
-    origin: (u16, u8),
+    /// The packet that is decided of: where room depends on whence a packet comes, it is this one's.
+    packet: &'a Packet,
     ports: &'a mut Ports,
     memory: &'a Memory,
     occupancy: &'a mut Occupancy,
@@ -189,8 +189,7 @@ impl View<'_> {
             }
             Ports::General(ports) => {
                 let it = &ports[port as usize];
-                let (ingress, priority) = self.origin;
-                let claim = Claim { port, ingress, priority, size };
+                let claim = Claim { size, ..Claim::of(self.packet, port) };
                 it.lacks_room(known, &claim, self.memory).or_else(|| beyond(&it.admission))
             }
         }
@@ -302,8 +301,7 @@ impl Switch {
                 let candidates =
                     if self.dead.is_empty() { candidates } else { alive(candidates, &self.dead, &mut self.alive) };
                 let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
-                let origin = (packet.ingress, packet.priority & 7);
-                let mut view = View { now, origin, ports, memory, occupancy };
+                let mut view = View { now, packet, ports, memory, occupancy };
                 let port = self.path.choose(candidates, packet, self.site, &mut view, &mut self.random);
                 packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
                 port
@@ -422,8 +420,7 @@ impl Switch {
     fn is_diverted<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> bool {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
         let packet = &wire.packets()[id];
-        let origin = (packet.ingress, packet.priority & 7);
-        self.deflection.divert(port, packet, &mut View { now, origin, ports, memory, occupancy })
+        self.deflection.divert(port, packet, &mut View { now, packet, ports, memory, occupancy })
     }
 
     /// The queue refused it: deflect or drop.
@@ -449,8 +446,7 @@ impl Switch {
     fn elsewhere<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Option<u16> {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
         let packet = &wire.packets()[id];
-        let origin = (packet.ingress, packet.priority & 7);
-        let mut view = View { now, origin, ports, memory, occupancy };
+        let mut view = View { now, packet, ports, memory, occupancy };
         let all = &self.fabric_ports;
         let candidates = if self.dead.is_empty() { all } else { alive(all, &self.dead, &mut self.alive) };
         self.deflection.choose(port, candidates, packet, &mut view, &mut self.random)
