@@ -164,6 +164,22 @@ fn frames_on_a_failing_link_are_lost() {
     assert_eq!(one, fingerprint(&plan(&text, &[("engine.partitions", "one")]), 1));
 }
 
+/// A NIC behind a host's limit is paused like any other.
+#[test]
+fn a_limited_host_is_paused_as_well() {
+    let text = format!(
+        "{INCAST}\n[[limit]]\nname = \"tenant\"\nkind = \"nrm\"\nrate = \"30Gbps\"\ndirection = \"egress\"\n\
+         hosts = \"0..11\"\ntraffic = [\"incast\"]\n"
+    );
+    let it = plan(&text, &[]);
+    let (outcome, _) = simulate(&it, 1);
+    assert_eq!(outcome.audit.dropped_total().packets, 0);
+    assert!(outcome.pauses.episodes > 20 && outcome.limits.values().any(|limit| limit.packets > 100));
+    let one = fingerprint(&it, 1);
+    assert_eq!(one, fingerprint(&it, 3));
+    assert_eq!(one, fingerprint(&plan(&text, &[("engine.partitions", "one")]), 1));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 

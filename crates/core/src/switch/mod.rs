@@ -11,6 +11,7 @@ pub mod admission;
 pub mod buffer;
 pub mod deflection;
 mod displace;
+mod ingress;
 pub mod marking;
 pub mod occupancy;
 pub mod path;
@@ -28,7 +29,7 @@ use buffer::{Claim, Memory};
 use deflection::{Deflection, Nature};
 use occupancy::Occupancy;
 use path::{Path, Site};
-use pause::{IngressView, Pause, PauseCounts, PauseFrame, Signal};
+use pause::{Pause, PauseFrame};
 use port::{FastPort, GeneralPort, PortConfig, Service};
 use route::Routes;
 
@@ -157,8 +158,8 @@ pub struct Switch {
 /// The ports of a switch as a policy sees them.
 struct View<'a> {
     now: Time,
-    /// Where the packet that is decided of came in, and its priority.
-    origin: (u16, u8),
+    /// The packet that is decided of: where room depends on whence a packet comes, it is this one's.
+    packet: &'a Packet,
     ports: &'a mut Ports,
     memory: &'a Memory,
     occupancy: &'a mut Occupancy,
@@ -188,8 +189,7 @@ impl View<'_> {
             }
             Ports::General(ports) => {
                 let it = &ports[port as usize];
-                let (ingress, priority) = self.origin;
-                let claim = Claim { port, ingress, priority, size };
+                let claim = Claim { size, ..Claim::of(self.packet, port) };
                 it.lacks_room(known, &claim, self.memory).or_else(|| beyond(&it.admission))
             }
         }
@@ -301,8 +301,7 @@ impl Switch {
                 let candidates =
                     if self.dead.is_empty() { candidates } else { alive(candidates, &self.dead, &mut self.alive) };
                 let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
-                let origin = (packet.ingress, packet.priority & 7);
-                let mut view = View { now, origin, ports, memory, occupancy };
+                let mut view = View { now, packet, ports, memory, occupancy };
                 let port = self.path.choose(candidates, packet, self.site, &mut view, &mut self.random);
                 packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
                 port
@@ -327,24 +326,6 @@ impl Switch {
             let service = ports[port as usize].on_ready(now, wire.packets(), &mut self.memory);
             self.act(now, port, service, wire);
         }
-    }
-
-    /// A pause frame has arrived from the neighbour at `port`.
-    pub fn on_pause<W: Wire>(&mut self, now: Time, port: u16, frame: PauseFrame, wire: &mut W) {
-        self.occupancy.refresh(now, port, &mut self.ports);
-        if let Ports::General(ports) = &mut self.ports {
-            let it = &mut ports[port as usize];
-            it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
-            let service = it.serve(now, wire.packets(), &mut self.memory);
-            self.act(now, port, service, wire);
-        }
-    }
-
-    /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
-    pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, priority: u8, wire: &mut W) {
-        let view = self.ingress_view(port, priority);
-        let signal = self.pause.on_check(now, &view);
-        self.signal(now, &view, signal, wire);
     }
 
     /// The link at `port` is known to be up again, or to be down: then the port is chosen only where a route has no
@@ -396,19 +377,6 @@ impl Switch {
         }
     }
 
-    /// What the pause policy has counted.
-    pub fn pause_counts(&self) -> PauseCounts {
-        self.pause.counts()
-    }
-
-    /// How long neighbours have paused priorities here by `now`, summed over ports and priorities.
-    pub fn paused_time(&self, now: Time) -> Time {
-        match &self.ports {
-            Ports::Fast(_) => Time::ZERO,
-            Ports::General(ports) => ports.iter().fold(Time::ZERO, |sum, port| sum + port.paused_time(now)),
-        }
-    }
-
     /// Bytes that wait in the shared memory (0 with fast ports, which need none).
     pub fn memory_used(&self) -> u64 {
         self.memory.used()
@@ -452,8 +420,7 @@ impl Switch {
     fn is_diverted<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> bool {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
         let packet = &wire.packets()[id];
-        let origin = (packet.ingress, packet.priority & 7);
-        self.deflection.divert(port, packet, &mut View { now, origin, ports, memory, occupancy })
+        self.deflection.divert(port, packet, &mut View { now, packet, ports, memory, occupancy })
     }
 
     /// The queue refused it: deflect or drop.
@@ -479,8 +446,7 @@ impl Switch {
     fn elsewhere<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Option<u16> {
         let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
         let packet = &wire.packets()[id];
-        let origin = (packet.ingress, packet.priority & 7);
-        let mut view = View { now, origin, ports, memory, occupancy };
+        let mut view = View { now, packet, ports, memory, occupancy };
         let all = &self.fabric_ports;
         let candidates = if self.dead.is_empty() { all } else { alive(all, &self.dead, &mut self.alive) };
         self.deflection.choose(port, candidates, packet, &mut view, &mut self.random)
@@ -501,37 +467,6 @@ impl Switch {
         }
         if let Some(at) = service.call_at {
             wire.call_ready(port, at);
-        }
-    }
-
-    /// Counts a packet's bytes for its ingress and asks the pause policy.
-    #[cold]
-    fn count_ingress<W: Wire>(&mut self, now: Time, id: PacketId, enters: bool, wire: &mut W) {
-        let packet = wire.packets()[id];
-        let priority = packet.priority & 7;
-        let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
-        *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
-        let view = self.ingress_view(packet.ingress, priority);
-        let signal = if enters { self.pause.on_enqueue(now, &view) } else { self.pause.on_dequeue(now, &view) };
-        self.signal(now, &view, signal, wire);
-    }
-
-    fn ingress_view(&self, port: u16, priority: u8) -> IngressView {
-        let bytes = self.ingress_bytes[port as usize][priority as usize];
-        IngressView { port, priority, bytes, facts: self.memory.ingress(port, priority) }
-    }
-
-    /// Does what the pause policy wants.
-    fn signal<W: Wire>(&mut self, now: Time, view: &IngressView, signal: Signal, wire: &mut W) {
-        if let Some(frame) = signal.frame {
-            let departs = match &mut self.ports {
-                Ports::Fast(_) => now,
-                Ports::General(ports) => ports[view.port as usize].send_frame(now),
-            };
-            wire.send_pause(view.port, frame, departs);
-        }
-        if let Some(at) = signal.call_at {
-            wire.call_pause_check(view.port, view.priority, at);
         }
     }
 }

@@ -74,6 +74,8 @@ impl Color {
 mod tests {
     use super::*;
     use crate::packet::Importance;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     fn packet(importance: Importance) -> Packet {
         Packet { size: 1500, importance, ..Packet::default() }
@@ -99,5 +101,32 @@ mod tests {
         assert_eq!(it.test(now, &view, &Packet { size: 1499, ..red }), None);
         it.on_dequeue(now, &view, &red);
         assert_eq!(it.test(now, &view, &red), None);
+    }
+
+    proptest! {
+        /// Oracle: whatever arrives and leaves, red bytes stay below the threshold and green packets are not refused.
+        #[test]
+        fn red_is_bounded_and_green_never_refused(
+            arrivals in prop::collection::vec((0..6usize, 1..1_501u16, 0..3usize), 1..500), threshold in 1u64..60_000,
+        ) {
+            let mut it = Color::new(&ColorParams { threshold: Bytes(threshold) });
+            let (now, view) = (Time::ZERO, QueueView::default());
+            let mut waiting = VecDeque::new();
+            for (importance, size, leave) in arrivals {
+                let packet = Packet { size, importance: Importance::ALL[importance], ..Packet::default() };
+                let refused = it.test(now, &view, &packet).is_some();
+                prop_assert!(!refused || packet.color() == PacketColor::Red);
+                if !refused {
+                    it.on_enqueue(now, &packet);
+                    waiting.push_back(packet);
+                }
+                for packet in waiting.drain(..leave.min(waiting.len())) {
+                    it.on_dequeue(now, &view, &packet);
+                }
+                let red = waiting.iter().filter(|packet| packet.color() == PacketColor::Red);
+                prop_assert_eq!(it.red, red.map(|packet| packet.size as u64).sum::<u64>());
+                prop_assert!(it.red < threshold);
+            }
+        }
     }
 }

@@ -1,0 +1,73 @@
+//! Whence packets came: what the switch holds of each neighbour, whom it stops, and what happens where it is stopped itself.
+//!
+//! Invariant: where a pause policy is active, every packet that waits is counted once, for the port and priority by which it
+//! came in.
+
+use super::pause::{IngressView, PauseCounts, PauseFrame, Signal};
+use super::{Ports, Switch, Wire};
+use crate::packet::PacketId;
+use crate::units::Time;
+
+impl Switch {
+    /// A pause frame has arrived from the neighbour at `port`.
+    pub fn on_pause<W: Wire>(&mut self, now: Time, port: u16, frame: PauseFrame, wire: &mut W) {
+        self.occupancy.refresh(now, port, &mut self.ports);
+        if let Ports::General(ports) = &mut self.ports {
+            let it = &mut ports[port as usize];
+            it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+            let service = it.serve(now, wire.packets(), &mut self.memory);
+            self.act(now, port, service, wire);
+        }
+    }
+
+    /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
+    pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, priority: u8, wire: &mut W) {
+        let view = self.ingress_view(port, priority);
+        let signal = self.pause.on_check(now, &view);
+        self.signal(now, &view, signal, wire);
+    }
+
+    /// What the pause policy has counted.
+    pub fn pause_counts(&self) -> PauseCounts {
+        self.pause.counts()
+    }
+
+    /// How long neighbours have paused priorities here by `now`, summed over ports and priorities.
+    pub fn paused_time(&self, now: Time) -> Time {
+        match &self.ports {
+            Ports::Fast(_) => Time::ZERO,
+            Ports::General(ports) => ports.iter().fold(Time::ZERO, |sum, port| sum + port.paused_time(now)),
+        }
+    }
+
+    /// Counts a packet's bytes for its ingress and asks the pause policy.
+    #[cold]
+    pub(super) fn count_ingress<W: Wire>(&mut self, now: Time, id: PacketId, enters: bool, wire: &mut W) {
+        let packet = wire.packets()[id];
+        let priority = packet.priority & 7;
+        let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
+        *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
+        let view = self.ingress_view(packet.ingress, priority);
+        let signal = if enters { self.pause.on_enqueue(now, &view) } else { self.pause.on_dequeue(now, &view) };
+        self.signal(now, &view, signal, wire);
+    }
+
+    fn ingress_view(&self, port: u16, priority: u8) -> IngressView {
+        let bytes = self.ingress_bytes[port as usize][priority as usize];
+        IngressView { port, priority, bytes, facts: self.memory.ingress(port, priority) }
+    }
+
+    /// Does what the pause policy wants.
+    fn signal<W: Wire>(&mut self, now: Time, view: &IngressView, signal: Signal, wire: &mut W) {
+        if let Some(frame) = signal.frame {
+            let departs = match &mut self.ports {
+                Ports::Fast(_) => now,
+                Ports::General(ports) => ports[view.port as usize].send_frame(now),
+            };
+            wire.send_pause(view.port, frame, departs);
+        }
+        if let Some(at) = signal.call_at {
+            wire.call_pause_check(view.port, view.priority, at);
+        }
+    }
+}
