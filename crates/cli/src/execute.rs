@@ -4,6 +4,7 @@ use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
+use millpond_core::edge::gro::Cause;
 use millpond_core::registry::Choice;
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, Header, Limit, Manifest, RunInfo, RunWriter, Status, Summary, Totals,
@@ -14,7 +15,7 @@ use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
 use millpond_sim::limiter::LimitCounts;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -105,10 +106,36 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
+        mechanisms: mechanisms(plan, outcome),
         warnings: plan.warnings.clone(),
         audit: conserved,
         ..Totals::default()
     }
+}
+
+/// What mechanisms have counted, by their names.
+fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
+    if let Some(offload) = &outcome.offload {
+        let mut counters: BTreeMap<String, u64> =
+            Cause::ALL.iter().map(|cause| (format!("segments-{}", cause.name()), offload.of(*cause))).collect();
+        counters.retain(|_, count| *count > 0);
+        let us = |time: Time| time.as_us_f64() as u64;
+        let others = [
+            ("packets", offload.packets),
+            ("bytes", offload.bytes),
+            ("held", offload.held),
+            ("filled", offload.filled),
+            ("filled-wait-mean-us", us(offload.filled_wait.0) / offload.filled.max(1)),
+            ("filled-wait-max-us", us(offload.filled_wait.1)),
+            ("doubled", offload.doubled),
+            ("held-bytes-max", offload.held_bytes_max),
+            ("segment-median-kib", offload.by_kib.median_kib().unwrap_or(0)),
+        ];
+        counters.extend(others.map(|(name, count)| (name.to_string(), count)));
+        all.insert(plan.host.receive_offload.kind().to_string(), counters);
+    }
+    all
 }
 
 /// The classes of calls on persistent connections.

@@ -7,13 +7,12 @@ use crate::capture::{CaptureParams, FailureParams};
 use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
-use crate::settings::{
-    EngineParams, HostParams, ImportanceParams, LoadBalancingParams, NicParams, PLANNED, ReceiveOffloadParams,
-    RunParams, VirtualSwitchParams,
-};
+use crate::settings::{EngineParams, HostParams, ImportanceParams, NicParams, PLANNED, RunParams, VirtualSwitchParams};
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::flowcell::LoadBalancingParams;
+use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::params::{Key, Params};
 use millpond_core::registry::{Choice, Mechanism, Place};
@@ -110,7 +109,7 @@ fn place<C: Choice>() -> PlaceInfo {
 pub fn places() -> Vec<PlaceInfo> {
     vec![
         place::<TopologyParams>(),
-        place::<ReceiveOffloadParams>(),
+        place::<OffloadParams>(),
         place::<BufferParams>(),
         place::<MarkingParams>(),
         place::<AdmissionParams>(),

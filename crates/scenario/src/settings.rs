@@ -9,6 +9,8 @@ use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::flowcell::LoadBalancingParams;
+use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::registry::About;
 use millpond_core::switch::admission::AdmissionParams;
@@ -114,28 +116,14 @@ params! {
 const fn without(summary: &'static str) -> About {
     About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
-const UNMERGED: About = without("the receiver merges nothing");
 const EQUAL: About = without("all packets are alike");
-const UNSPREAD: About = without("the edge labels nothing");
 const NO_SWITCH: About = without("packets wait in the NIC alone");
 
-registry! {
-    /// What the receiving host merges.
-    place: "host.receive-offload", question: "which packets does the receiver merge?", default: None,
-    params: ReceiveOffloadParams;
-    "none" => None { NothingParams; UNMERGED },
-}
 registry! {
     /// Which packets are important.
     place: "transport.importance", question: "is this packet important?", default: None,
     params: ImportanceParams;
     "none" => None { NothingParams; EQUAL },
-}
-registry! {
-    /// How the sending edge spreads a flow.
-    place: "edge.load-balancing", question: "which label does it get?", default: None,
-    params: LoadBalancingParams;
-    "none" => None { NothingParams; UNSPREAD },
 }
 registry! {
     /// Which virtual switch the hosts run.
@@ -146,14 +134,12 @@ registry! {
 
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
-    ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
     ("switch.admission", &["color-aware"]),
-    ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
+    ("switch.path", &["flowlet", "letflow", "conga"]),
     ("switch.pause", &["pfc", "bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("transport.importance", &["tlt"]),
-    ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
 ];
 
@@ -229,7 +215,7 @@ pub struct Settings {
     /// Their NICs.
     pub nic: NicSettings,
     /// What receivers merge.
-    pub receive_offload: ReceiveOffloadParams,
+    pub receive_offload: OffloadParams,
     /// The switches.
     pub switch: SwitchSettings,
     /// The transport's common keys.

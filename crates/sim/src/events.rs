@@ -45,6 +45,8 @@ pub enum Class {
     Answer = 10,
     /// A segment that a limit has held back is due.
     Release = 11,
+    /// A host polls its receive queue. After arrivals, so that what arrives at this instant is in it.
+    Poll = 12,
 }
 
 impl Key {
@@ -69,7 +71,8 @@ impl Key {
             8 => Class::OrderingTimer,
             9 => Class::Probe,
             10 => Class::Answer,
-            _ => Class::Release,
+            11 => Class::Release,
+            _ => Class::Poll,
         }
     }
     /// Its source.

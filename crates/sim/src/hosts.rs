@@ -9,8 +9,10 @@
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
 mod answering;
+mod edge;
 mod ending;
 mod limiting;
+mod offload;
 mod opening;
 mod ordering;
 mod receiving;
@@ -24,6 +26,7 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use answering::{Answer, Handshake};
+use edge::Edge;
 use millpond_core::edge::Ranker;
 use millpond_core::packet::{NONE, flags};
 use millpond_core::random::mix64;
@@ -65,6 +68,8 @@ pub struct Sending {
     share: Option<Box<Share>>,
     /// Its packets' ranks, if they carry any.
     ranker: Option<Box<Ranker>>,
+    /// Its labels, if its host spreads what it sends.
+    edge: Option<Box<Edge>>,
 }
 
 #[derive(Clone, Copy)]
@@ -100,6 +105,8 @@ pub struct Receiving {
     handshake: Handshake,
     /// What restores the order of its packets, while that is needed.
     ordering: Option<Box<ordering::Reorder>>,
+    /// The labels of its acknowledgements, if its host spreads what it sends.
+    edge: Option<Box<Edge>>,
 }
 
 /// A query that waits for responses.
@@ -146,6 +153,8 @@ pub struct Hosts {
     pub shared: Arc<Shared>,
     /// By number in this partition.
     pub hosts: Vec<Host>,
+    /// By host: its receive queue; none if hosts do not merge what arrives.
+    queues: Vec<offload::Queue>,
     senders: Slab<Sending>,
     receivers: Slab<Receiving>,
     queries: BTreeMap<u32, Pending>,
@@ -182,6 +191,7 @@ impl Hosts {
     /// Hosts without connections.
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
+            queues: offload::Queue::all(&shared.plan.host.receive_offload, hosts.len()),
             shared,
             hosts,
             senders: Slab::default(),

@@ -1,12 +1,14 @@
 //! What all partitions of a run read and none writes.
 
 use crate::hosts::HEADER;
+use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use crate::transport::Config;
 use millpond_core::edge::Ranker;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
+use std::sync::Arc;
 
 /// What all pairs of a probe traffic have in common.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,8 @@ pub struct Shared {
     pub ranker: Option<Ranker>,
     /// How long an ordering buffer may hold a packet, if receivers have any.
     pub ordering: Option<Time>,
+    /// What labels flowcells get, if hosts spread what they send.
+    pub labels: Option<Arc<LabelPlan>>,
 }
 
 impl Shared {
@@ -62,6 +66,7 @@ impl Shared {
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
             ranker: Ranker::new(&plan.rank),
             ordering: plan.ordering.timeout(),
+            labels: LabelPlan::new(plan).map(Arc::new),
             transport,
             layout,
             plan: plan.clone(),

@@ -101,7 +101,8 @@ impl<F: Copy + Eq, V> FlowTable<F, V> {
     fn chain(&self, hash: u32) -> usize {
         (hash.wrapping_mul(0x9E37_79B1) >> (32 - self.chains.len().trailing_zeros())) as usize
     }
-    fn remove(&mut self, at: u32) {
+    /// Forgets entry `at`.
+    pub fn remove(&mut self, at: u32) {
         let (chain, next) = (self.chain(self.entries[at as usize].hash), self.entries[at as usize].next);
         let mut before = self.chains[chain];
         if before == at {

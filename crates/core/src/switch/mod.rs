@@ -514,13 +514,7 @@ impl Switch {
 
 /// The candidates that a path choice has while some are dead: of labels, the one that their failover names.
 #[cold]
-fn alive<'a>(
-    candidates: &'a [u16],
-    packet: &Packet,
-    path: &Path,
-    dead: &[u16],
-    room: &'a mut Vec<u16>,
-) -> &'a [u16] {
+fn alive<'a>(candidates: &'a [u16], packet: &Packet, path: &Path, dead: &[u16], room: &'a mut Vec<u16>) -> &'a [u16] {
     let Path::Labels(labels) = path else { return survivors(candidates, dead, room) };
     room.clear();
     room.extend(labels.failover(candidates, packet, dead));

@@ -20,6 +20,7 @@
 //! at the end of every poll       offload.flush(now, &mut up)          always, the poll may have been empty
 //! no later than deadline()       offload.flush(now, &mut up)          traffic or not: what is held must not wait for it
 //! now and then (a millisecond)   offload.evict(now)                   forgets idle flows, a bounded number a call
+//! a flow is known to be over     offload.forget(hash, flow)           otherwise it is idle some day
 //! before it is thrown away       offload.drain(&mut up)               gives back every handle that is held
 //! ```
 //!
@@ -200,6 +201,31 @@ pub struct Counters {
     pub evicted: u64,
     /// The most payload that was kept beyond a poll.
     pub held_bytes_max: u64,
+    /// Segments with payload by its size, in whole KiB.
+    pub by_kib: Sizes,
+}
+
+/// A count for each size from 0 to 63 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes(pub [u64; 64]);
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes([0; 64])
+    }
+}
+
+impl Sizes {
+    /// The size, rounded down to KiB, that half of the segments do not exceed; `None` if there are none.
+    pub fn median_kib(&self) -> Option<u64> {
+        let total: u64 = self.0.iter().sum();
+        let mut seen = 0;
+        let reaches = |count: &u64| {
+            seen += count;
+            2 * seen >= total
+        };
+        if total == 0 { None } else { self.0.iter().position(reaches).map(|kib| kib as u64) }
+    }
 }
 
 impl Counters {
@@ -208,6 +234,21 @@ impl Counters {
         self.segments[cause as usize] += 1;
         self.packets += packets as u64;
         self.bytes += u64::from(bytes);
+        self.by_kib.0[(bytes >> 10) as usize & 63] += u64::from(bytes > 0);
+    }
+    /// Adds another queue's.
+    pub fn merge(&mut self, other: &Counters) {
+        self.segments.iter_mut().zip(&other.segments).for_each(|(mine, its)| *mine += its);
+        self.by_kib.0.iter_mut().zip(&other.by_kib.0).for_each(|(mine, its)| *mine += its);
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.held += other.held;
+        self.filled += other.filled;
+        let (sum, longest) = other.filled_wait;
+        self.filled_wait = (self.filled_wait.0.saturating_add(sum), self.filled_wait.1.max(longest));
+        self.doubled += other.doubled;
+        self.evicted += other.evicted;
+        self.held_bytes_max = self.held_bytes_max.max(other.held_bytes_max);
     }
     /// A gap filled after this long.
     fn filled(&mut self, waited: Time) {
@@ -276,8 +317,9 @@ crate::params! {
         pub smoothing: u32 = 8,
         /// The expected delay of a new flow. Source: ours.
         pub initial: Time = Time::from_us(100),
-        /// The least expected delay; on a real host at least twice the longest poll. Source: ours.
-        pub min: Time = Time::from_us(10),
+        /// The least expected delay. What waits for a poll looks like reordering, so it should be no less than the longest
+        /// poll: the budget at 10 Gb/s takes 79us. Results hang on it, see the mechanism's page. Source: ours.
+        pub min: Time = Time::from_us(100),
         /// The largest expected delay. Source: ours.
         pub max: Time = Time::from_ms(1),
         /// After so many gaps in a row that did not fill in time the expected delay is doubled, since delays beyond the
@@ -324,7 +366,7 @@ crate::registry! {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Offload<F, P> {
-    None(Counters),
+    None(Box<Counters>),
     Stock(Box<Stock<F, P>>),
     Presto(Box<Presto<F, P>>),
 }
@@ -333,7 +375,7 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
     /// An empty queue.
     pub fn new(params: &OffloadParams) -> Self {
         match params {
-            OffloadParams::None(_) => Offload::None(Counters::default()),
+            OffloadParams::None(_) => Offload::None(Box::default()),
             OffloadParams::Stock(p) => Offload::Stock(Box::new(Stock::new(p))),
             OffloadParams::Presto(p) => Offload::Presto(Box::new(Presto::new(p))),
         }
@@ -368,6 +410,12 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
         match self {
             Offload::Presto(presto) => presto.evict(now),
             _ => 0,
+        }
+    }
+    /// Forgets a flow that is over, if nothing of it is held.
+    pub fn forget(&mut self, hash: u32, flow: F) {
+        if let Offload::Presto(presto) = self {
+            presto.forget(hash, flow);
         }
     }
     /// Releases everything.

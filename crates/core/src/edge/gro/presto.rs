@@ -230,6 +230,16 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         evicted
     }
 
+    /// Forgets a flow that is over.
+    pub fn forget(&mut self, hash: u32, flow: F) {
+        if let Some(at) = self.flows.find(hash, flow)
+            && self.flows[at].head == NONE
+            && !self.flows[at].is_touched
+        {
+            self.flows.remove(at);
+        }
+    }
+
     /// Releases everything, flow by flow, each in order.
     pub fn drain(&mut self, out: &mut impl FnMut(Released<'_, F, P>)) {
         self.recent = None;

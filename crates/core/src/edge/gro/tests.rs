@@ -44,7 +44,7 @@ fn stock() -> Bench {
     Bench::new(OffloadParams::Stock(StockGroParams::default()))
 }
 fn presto(rules: Rules) -> Bench {
-    Bench::new(OffloadParams::Presto(PrestoGroParams { rules, ..PrestoGroParams::default() }))
+    Bench::new(OffloadParams::Presto(PrestoGroParams { rules, min: us(10), ..PrestoGroParams::default() }))
 }
 /// All kinds to which an oracle of ordering applies.
 fn both_rules() -> [Bench; 2] {
@@ -549,7 +549,7 @@ proptest! {
         poll in 1usize..20,
     ) {
         let rules = if is_safe { Rules::Safe } else { Rules::Literal };
-        let params = PrestoGroParams { rules, initial: us(50), max: us(50), ..PrestoGroParams::default() };
+        let params = PrestoGroParams { rules, initial: us(50), min: us(50), max: us(50), ..PrestoGroParams::default() };
         let (longest, quiet) = (us(100), us(25));
         let mut offload: Offload<u32, usize> = Offload::new(&OffloadParams::Presto(params));
         let mut seen = vec![(Time::ZERO, 0); arrivals.len()];
