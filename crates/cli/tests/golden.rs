@@ -163,6 +163,11 @@ fn microburst() {
 }
 
 #[test]
+fn edge() {
+    holds("edge");
+}
+
+#[test]
 fn ordering() {
     holds("ordering");
 }

@@ -18,7 +18,7 @@ pub struct Claim {
     pub paper: Value,
     /// What is accepted, ends included; `None` is an open end.
     pub accept: [Option<f64>; 2],
-    /// How ours is found. All measures are in percent.
+    /// How ours is found. All measures are in percent, but for those that say otherwise.
     pub measure: Measure,
     /// Why `--quick` does not decide it, if it does not.
     pub quick: Option<&'static str>,
@@ -53,6 +53,16 @@ pub enum Statistic {
     RoundTrip,
     /// Of the calls of a class, this.
     Calls(&'static str, Call),
+    /// 99.9th percentile of the probes' round-trip times.
+    ProbeP999,
+    /// 99th percentile of the completion times of a class.
+    FctP99(&'static str),
+    /// Jain's index of the pairs' goodput.
+    Fairness,
+    /// Segments that the transport saw before an earlier one.
+    Disorder,
+    /// A counter of a mechanism: its name, the counter's.
+    Counter(&'static str, &'static str),
 }
 
 /// A number of the calls of a class.
@@ -74,6 +84,8 @@ pub enum Measure {
     Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
     /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the statistic's unit.
     Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
+    Beyond { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
     /// The share of seeds in which the schemes of each group are below those of the next one. `slack` gives, for each step,
     /// the factor that the next one is multiplied with before.
     Order {
@@ -124,6 +136,13 @@ impl Statistic {
                     Call::P999 => calls.p999,
                 }
             }
+            Statistic::ProbeP999 => summary.rtt_us.p999,
+            Statistic::FctP99(class) => summary.fct_us.get(class)?.p99,
+            Statistic::Fairness => summary.fairness_jain,
+            Statistic::Disorder => Some(summary.packets.out_of_order as f64),
+            Statistic::Counter(mechanism, counter) => {
+                Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
+            }
         }
     }
 
@@ -131,7 +150,10 @@ impl Statistic {
     fn absent(self) -> &'static str {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
-            Statistic::Goodput | Statistic::RoundTrip => "nothing was measured",
+            Statistic::Goodput | Statistic::RoundTrip | Statistic::Fairness => "nothing was measured",
+            Statistic::ProbeP999 => "no probe was answered",
+            Statistic::FctP99(_) => "no such flow completed",
+            Statistic::Disorder | Statistic::Counter(..) => "nothing was counted",
             _ => "no query completed",
         }
     }
@@ -148,6 +170,7 @@ impl Claim {
         match self.measure {
             Measure::Change { experiment, .. }
             | Measure::Part { experiment, .. }
+            | Measure::Beyond { experiment, .. }
             | Measure::Order { experiment, .. }
             | Measure::Cells { experiment, .. }
             | Measure::Furthest { experiment, .. }
@@ -160,7 +183,9 @@ impl Claim {
     #[cfg(test)]
     pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
         match self.measure {
-            Measure::Change { of, than, load, .. } => (vec![of, than], Some(load)),
+            Measure::Change { of, than, load, .. } | Measure::Beyond { of, than, load, .. } => {
+                (vec![of, than], Some(load))
+            }
             Measure::Part { of, load, .. } => (vec![of], Some(load)),
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
@@ -184,7 +209,7 @@ impl Claim {
             paper: value,
             accept: self.accept,
             scenario: experiment.scenario.to_string(),
-            unit: "percent".to_string(),
+            unit: if matches!(self.measure, Measure::Beyond { .. }) { "us" } else { "percent" }.to_string(),
             ..Judged::default()
         };
         let undecided = match effort {
@@ -215,6 +240,7 @@ impl Measure {
         match *self {
             Measure::Change { load, statistic, of, than, .. } => change(found, load, statistic, of, than),
             Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
+            Measure::Beyond { load, statistic, of, than, .. } => beyond(found, load, statistic, of, than),
             Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
             Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
@@ -290,6 +316,13 @@ fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
 fn part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
     let runs = runs(found, of, load)?;
     Ok((mean_of(statistic, runs, of)? / whole * 100.0, seeds(runs.len())))
+}
+
+fn beyond(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let (a, b) = (runs(found, of, load)?, runs(found, than, load)?);
+    let (mean_a, mean_b) = (mean_of(statistic, a, of)?, mean_of(statistic, b, than)?);
+    let how = format!("{}; {of} {mean_a:.0} us, {than} {mean_b:.0} us", seeds(a.len().min(b.len())));
+    Ok((mean_a - mean_b, how))
 }
 
 fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {

@@ -315,11 +315,11 @@ crate::params! {
         /// One part in so many of a new sample goes into the expected delay. Source: ours.
         #[within(1..)]
         pub smoothing: u32 = 8,
-        /// The expected delay of a new flow. Source: ours.
+        /// The expected delay of a new flow, if that is no less than the least. Source: ours.
         pub initial: Time = Time::from_us(100),
-        /// The least expected delay. What waits for a poll looks like reordering, so it should be no less than the longest
-        /// poll: the budget at 10 Gb/s takes 79us. Results hang on it, see the mechanism's page. Source: ours.
-        pub min: Time = Time::from_us(100),
+        /// The least expected delay: twice the longest poll, for what waits for a poll looks like reordering (the budget of
+        /// 64 full packets takes 79us at 10 Gb/s). Results hang on it, see the mechanism's page. Source: ours.
+        pub min: Time = Time::from_us(160),
         /// The largest expected delay. Source: ours.
         pub max: Time = Time::from_ms(1),
         /// After so many gaps in a row that did not fill in time the expected delay is doubled, since delays beyond the
