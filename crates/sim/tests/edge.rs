@@ -68,6 +68,40 @@ fn the_stages_of_a_failure_are_a_half_and_three_quarters() {
     assert!((0.675..0.825).contains(&weighted), "{weighted}");
 }
 
+/// Three paths of 10 Gb/s and one of 2 between three hosts and three. Spread alike, the whole is held to four times the
+/// narrow path; by weight (5, 5, 5, 1) three hosts can have all that they ask for.
+#[test]
+fn a_narrow_path_gets_what_it_can_carry() {
+    let links =
+        (0..6).map(|h| format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3));
+    let fabric = (0..8).map(|i| {
+        let (leaf, spine) = (i / 4, i % 4);
+        let rate = if spine == 3 { "2Gbps" } else { "10Gbps" };
+        format!("{{ a = \"leaf{leaf}\", b = \"spine{spine}\", rate = \"{rate}\", delay = \"1us\" }}")
+    });
+    let links: Vec<String> = links.chain(fabric).collect();
+    let names =
+        ["leaf0", "leaf1", "spine0", "spine1", "spine2", "spine3"].map(|name| format!("{{ name = \"{name}\" }}"));
+    let graph = format!("{{ hosts = 6, switches = [{}], links = [{}] }}", names.join(", "), links.join(", "));
+    let from = LEAF_TO_LEAF.find("kind = \"leaf-spine\"").unwrap();
+    let to = LEAF_TO_LEAF.find("[host]").unwrap();
+    let text = format!("{}kind = \"file\"\ngraph = {graph}\n{}", &LEAF_TO_LEAF[..from], &LEAF_TO_LEAF[to..]);
+    let rows = text.find("rows =").unwrap();
+    let text = format!(
+        "{}rows = [[\"0us\", 0, 3, 1000000000], [\"0us\", 1, 4, 1000000000], [\"0us\", 2, 5, 1000000000]]\n",
+        &text[..rows]
+    );
+    let gbps = |path: &str| {
+        let plan = plan(&text, &[("switch.path.kind", path)]);
+        let (outcome, _) = simulate(&plan, 2);
+        outcome.hosts.measured_bytes as f64 * 8e-9 / (outcome.simulated - plan.warm_up).as_s_f64()
+    };
+    let (weighted, alike) = (gbps("labels"), gbps("ecmp"));
+    println!("weighted {weighted:.2}, alike {alike:.2}");
+    assert!(weighted > 0.9 * 30.0 * 1460.0 / 1500.0, "{weighted}");
+    assert!(alike < 12.0, "{alike}");
+}
+
 /// Stock offload ejects a segment whenever two flowcells interleave; Presto's hands up what was sent.
 #[test]
 fn offload_by_flowcell_hides_what_stock_offload_shows() {
