@@ -10,6 +10,7 @@ What is measured, each alone on the machine but for what is said:
   memory        resident bytes a host
   instructions  a packet-hop, counted by valgrind (benches/instructions.sh)
   event queue   its own benchmark (crates/sim, example event_queue)
+  offload       receive offload by the kernel's rules and by Presto's (crates/core, example receive_offload)
 
 Runs of a case are interleaved with ns-3's and with each other's, and the median is taken, so that a slow minute of the
 machine touches all alike. Prints tables of 100 columns and writes target/bench/bench.json.
@@ -268,6 +269,16 @@ class Bench:
         except json.JSONDecodeError as error:
             raise Failed(f"it printed no JSON: {error}") from error
 
+    def offload(self):
+        program = Path("target/release/examples/receive_offload")
+        if not program.exists():
+            note("  skipped: it is not built (cargo build --release -p millpond-core --example receive_offload)")
+            return None
+        done = subprocess.run([program], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(f"exit code {done.returncode}: {last_line(done.stderr)}")
+        return done.stdout
+
     def all(self):
         chosen = [case for case in CASES if not self.options.only or case.scenario in self.options.only]
         scenarios = {case.scenario: case for case in chosen if case.path == "balanced"}
@@ -294,6 +305,7 @@ class Bench:
                     f"instructions: {scenario}{suffix}", self.instructions, scenario, settings
                 )
         results["event_queue"] = self.guarded("event queue", self.event_queue)
+        results["offload"] = self.guarded("offload", self.offload)
         results["targets"] = targets(results)
         results["failures"] = self.failures
         return results
@@ -494,6 +506,8 @@ def report(results):
     if results["event_queue"] is not None:
         print("\nEvent queue")
         report_event_queue(results["event_queue"])
+    if results["offload"]:
+        print(f"\nReceive offload\n{results['offload'].rstrip()}")
     table(
         "Targets",
         [("", 36), ("measured", 12), ("floor", 10), ("target", 10), ("", 18)],

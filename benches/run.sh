@@ -8,6 +8,8 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 cargo build --release --locked -p millpond-cli
 cargo build --release --locked -p millpond-sim --example event_queue ||
     echo "the event queue's own benchmark did not build: left out" >&2
-cargo build --release --locked -p millpond-core --example decision --example importance ||
-    echo "the decisions' own benchmarks did not build: left out" >&2
+for example in decision importance receive_offload; do
+    cargo build --release --locked -p millpond-core --example "$example" ||
+        echo "the benchmark $example did not build: left out" >&2
+done
 exec python3 benches/bench.py "$@"

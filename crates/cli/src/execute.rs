@@ -4,6 +4,7 @@ use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
+use millpond_core::edge::gro::{Cause, Counters};
 use millpond_core::registry::Choice;
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, Header, Limit, Manifest, RunInfo, RunWriter, Status, Summary, Totals,
@@ -124,6 +125,9 @@ fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<Strin
     if plan.switch.pause.kind() != "none" {
         all.insert(plan.switch.pause.kind().to_string(), pauses(outcome));
     }
+    if let Some(offload) = &outcome.offload {
+        all.insert(plan.host.receive_offload.kind().to_string(), merging(offload));
+    }
     all
 }
 
@@ -157,6 +161,25 @@ fn marking(counters: &MarkingCounters) -> BTreeMap<String, u64> {
         ("forced_echoes", forced_echoes),
         ("masked_losses", counters.masked),
     ])
+}
+
+/// Segments by why they were released, and what held them.
+fn merging(offload: &Counters) -> BTreeMap<String, u64> {
+    let by_cause = Cause::ALL.iter().map(|cause| (format!("segments-{}", cause.name()), offload.of(*cause)));
+    let mut counters: BTreeMap<String, u64> = by_cause.filter(|(_, count)| *count > 0).collect();
+    let us = |time: Time| time.as_us_f64() as u64;
+    counters.extend(named([
+        ("packets", offload.packets),
+        ("bytes", offload.bytes),
+        ("held", offload.held),
+        ("filled", offload.filled),
+        ("filled-wait-mean-us", us(offload.filled_wait.0) / offload.filled.max(1)),
+        ("filled-wait-max-us", us(offload.filled_wait.1)),
+        ("doubled", offload.doubled),
+        ("held-bytes-max", offload.held_bytes_max),
+        ("segment-median-kib", offload.by_kib.median_kib().unwrap_or(0)),
+    ]));
+    counters
 }
 
 /// The classes of calls on persistent connections.

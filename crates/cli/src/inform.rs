@@ -70,6 +70,8 @@ fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
         of(&plan.importance),
         of(&plan.rank),
         of(&plan.ordering),
+        of(&plan.host.load_balancing),
+        of(&plan.host.receive_offload),
         of(&s.admission),
         of(&s.queue),
         of(&s.deflection),

@@ -176,6 +176,11 @@ fn microburst() {
 }
 
 #[test]
+fn edge() {
+    holds("edge");
+}
+
+#[test]
 fn ordering() {
     holds("ordering");
 }

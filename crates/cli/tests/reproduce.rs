@@ -21,7 +21,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
     assert!(ran.err.contains("'canary'"), "{}", ran.err);
     let ran = dir.run(&["reproduce", "tlt", "--json"]).ends(2);
-    assert!(ran.err.contains("reproduce tlt is not built yet; there is: nrm, canary"), "{}", ran.err);
+    assert!(ran.err.contains("reproduce tlt is not built yet; there is: presto, nrm, canary"), "{}", ran.err);
     assert!(ran.out.is_empty());
     let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
     assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
@@ -40,7 +40,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
     }
     for option in ["--quick", "--dry-run", "--only=S1", "--seeds=1..2", "--out=x"] {
         let ran = dir.run(&["reproduce", option]).ends(2);
-        assert!(ran.err.contains("of which paper? There is: nrm, canary, all"), "{option}: {}", ran.err);
+        assert!(ran.err.contains("of which paper? There is: presto, nrm, canary, all"), "{option}: {}", ran.err);
     }
     assert!(!dir.at("out").exists());
 }

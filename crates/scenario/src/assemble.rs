@@ -63,6 +63,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         report.warnings.push("there is no traffic: nothing will happen".into());
     }
     report.warnings.extend(composition::check(&composition::chosen(&s), topology.is_multipath()));
+    report.warnings.extend(composition::check_hosts(&s));
     if !report.is_clean() {
         return None;
     }
@@ -220,6 +221,8 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             },
             per_flow_limit: s.nic.params.per_flow_limit,
         },
+        receive_offload: s.receive_offload.clone(),
+        load_balancing: s.load_balancing.clone(),
     };
     s.host.mss = Some(mss);
     s.transport.mss = Some(mss);

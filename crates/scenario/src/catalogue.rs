@@ -7,13 +7,12 @@ use crate::capture::{CaptureParams, FailureParams};
 use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
-use crate::settings::{
-    EngineParams, HostParams, LoadBalancingParams, NicParams, PLANNED, ReceiveOffloadParams, RunParams,
-    VirtualSwitchParams,
-};
+use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, RunParams, VirtualSwitchParams};
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::flowcell::LoadBalancingParams;
+use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::importance::ImportanceParams;
 use millpond_core::params::{Key, Params};
@@ -111,7 +110,7 @@ fn place<C: Choice>() -> PlaceInfo {
 pub fn places() -> Vec<PlaceInfo> {
     vec![
         place::<TopologyParams>(),
-        place::<ReceiveOffloadParams>(),
+        place::<OffloadParams>(),
         place::<BufferParams>(),
         place::<MarkingParams>(),
         place::<AdmissionParams>(),

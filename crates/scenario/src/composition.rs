@@ -77,6 +77,21 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     list
 }
 
+/// What the tables outside of any mechanism take away.
+pub fn check_hosts(s: &Settings) -> Option<String> {
+    let needs = of(&s.load_balancing);
+    let is_cut = s.host.segment_offload.is_none() && needs.about.needs.contains(&PathProperty::SizeAtEdge);
+    is_cut.then(|| {
+        format!(
+            "{} \"{}\" needs {}, which host.segment-offload \"off\" breaks: {}",
+            needs.place,
+            needs.kind,
+            PathProperty::SizeAtEdge.name(),
+            PathProperty::SizeAtEdge.consequence()
+        )
+    })
+}
+
 /// One sentence for each need of a mechanism that another one breaks, with the consequence and the repair. Where no host
 /// has several paths to another (`multipath` is false) path choice breaks nothing.
 pub fn check(chosen: &[Chosen], multipath: bool) -> Vec<String> {

@@ -7,6 +7,8 @@ use crate::limit::LimitPlan;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::flowcell::LoadBalancingParams;
+use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::importance::ImportanceParams;
 use millpond_core::switch::admission::AdmissionParams;
@@ -109,6 +111,10 @@ pub struct HostPlan {
     pub stack_delay: Time,
     /// The NIC's transmit queue.
     pub nic: NicPlan,
+    /// What it merges of what arrives.
+    pub receive_offload: OffloadParams,
+    /// How it spreads what it sends.
+    pub load_balancing: LoadBalancingParams,
 }
 
 /// A host's NIC.

@@ -9,6 +9,8 @@ use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::edge::flowcell::LoadBalancingParams;
+use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::{OrderingParams, RankParams};
 use millpond_core::importance::ImportanceParams;
 use millpond_core::registry::About;
@@ -115,22 +117,8 @@ params! {
 const fn without(summary: &'static str) -> About {
     About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
-const UNMERGED: About = without("the receiver merges nothing");
-const UNSPREAD: About = without("the edge labels nothing");
 const NO_SWITCH: About = without("packets wait in the NIC alone");
 
-registry! {
-    /// What the receiving host merges.
-    place: "host.receive-offload", question: "which packets does the receiver merge?", default: None,
-    params: ReceiveOffloadParams;
-    "none" => None { NothingParams; UNMERGED },
-}
-registry! {
-    /// How the sending edge spreads a flow.
-    place: "edge.load-balancing", question: "which label does it get?", default: None,
-    params: LoadBalancingParams;
-    "none" => None { NothingParams; UNSPREAD },
-}
 registry! {
     /// Which virtual switch the hosts run.
     place: "edge.virtual-switch", question: "where do packets wait in the host?", default: None,
@@ -140,12 +128,10 @@ registry! {
 
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
-    ("host.receive-offload", &["stock-gro", "presto-gro"]),
     ("switch.marking", &["red"]),
-    ("switch.path", &["flowlet", "letflow", "conga", "labels"]),
+    ("switch.path", &["flowlet", "letflow", "conga"]),
     ("switch.pause", &["bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
-    ("edge.load-balancing", &["presto", "flowlet"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
 ];
 
@@ -221,7 +207,7 @@ pub struct Settings {
     /// Their NICs.
     pub nic: NicSettings,
     /// What receivers merge.
-    pub receive_offload: ReceiveOffloadParams,
+    pub receive_offload: OffloadParams,
     /// The switches.
     pub switch: SwitchSettings,
     /// The transport's common keys.

@@ -35,8 +35,21 @@ pub fn build(plan: &Plan) -> (Arc<Shared>, Vec<Partition>) {
     let layout = Layout::new(&plan.topology, plan.engine.one_partition);
     let shared = Arc::new(Shared::new(plan, layout));
     let cables = Cables::new(&shared);
-    let partitions = (0..shared.layout.partitions as u16).map(|p| partition(&shared, &cables, p)).collect();
+    let mut partitions: Vec<Partition> =
+        (0..shared.layout.partitions as u16).map(|p| partition(&shared, &cables, p)).collect();
+    install_labels(plan, &mut partitions);
     (shared, partitions)
+}
+
+/// Gives switches that follow labels the controller's entries.
+fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
+    let mut entries = crate::labels::entries(plan);
+    for node in partitions.iter_mut().flat_map(|partition| &mut partition.switches) {
+        if let Path::Labels(labels) = node.switch.path_mut() {
+            let attachment = plan.topology.attachment.clone();
+            labels.install(attachment, plan.topology.leaves(), std::mem::take(&mut entries[node.index as usize]));
+        }
+    }
 }
 
 /// Where every directed link begins and ends.

@@ -47,6 +47,8 @@ pub enum Class {
     Release = 11,
     /// A switch looks again at what it has paused.
     PauseCheck = 12,
+    /// A host polls its receive queue. After arrivals, so that what arrives at this instant is in it.
+    Poll = 13,
 }
 
 impl Key {
@@ -72,7 +74,8 @@ impl Key {
             9 => Class::Probe,
             10 => Class::Answer,
             11 => Class::Release,
-            _ => Class::PauseCheck,
+            12 => Class::PauseCheck,
+            _ => Class::Poll,
         }
     }
     /// Its source.

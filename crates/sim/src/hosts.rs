@@ -9,9 +9,11 @@
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
 mod answering;
+mod edge;
 mod ending;
 mod limiting;
 mod marking;
+mod offload;
 mod opening;
 mod ordering;
 mod receiving;
@@ -25,6 +27,7 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use answering::{Answer, Handshake};
+use edge::Edge;
 pub use marking::MarkingCounters;
 use millpond_core::edge::Ranker;
 use millpond_core::importance::Marker;
@@ -70,6 +73,8 @@ pub struct Sending {
     ranker: Option<Box<Ranker>>,
     /// Which of its packets are important, if any are.
     marker: Option<Box<Marker>>,
+    /// Its labels, if its host spreads what it sends.
+    edge: Option<Box<Edge>>,
 }
 
 #[derive(Clone, Copy)]
@@ -105,6 +110,8 @@ pub struct Receiving {
     handshake: Handshake,
     /// What restores the order of its packets, while that is needed.
     ordering: Option<Box<ordering::Reorder>>,
+    /// The labels of its acknowledgements, if its host spreads what it sends.
+    edge: Option<Box<Edge>>,
 }
 
 /// A query that waits for responses.
@@ -154,6 +161,8 @@ pub struct Hosts {
     pub shared: Arc<Shared>,
     /// By number in this partition.
     pub hosts: Vec<Host>,
+    /// By host: its receive queue; none if hosts do not merge what arrives.
+    queues: Vec<offload::Queue>,
     senders: Slab<Sending>,
     receivers: Slab<Receiving>,
     queries: BTreeMap<u32, Pending>,
@@ -190,6 +199,7 @@ impl Hosts {
     /// Hosts without connections.
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
+            queues: offload::Queue::all(&shared.plan.host.receive_offload, hosts.len()),
             shared,
             hosts,
             senders: Slab::default(),

@@ -221,6 +221,7 @@ impl Partition {
             Class::OrderingTimer => self.hosts.on_ordering_timer(now, key.sequence(), &mut self.fabric),
             Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
             Class::Release => self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric),
+            Class::Poll => self.hosts.on_poll(now, key.source(), key.sequence(), &mut self.fabric),
             Class::Pause => match self.fabric.land_pause(key.source()) {
                 (Receiver::Switch(switch, port), frame) => {
                     let node = &mut self.switches[switch as usize];

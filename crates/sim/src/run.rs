@@ -22,6 +22,7 @@ use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::shared::Shared;
+use millpond_core::edge::gro::Counters;
 use millpond_core::switch::pause::PauseCounts;
 use millpond_core::{HostId, Time};
 use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
@@ -104,6 +105,8 @@ pub struct Outcome {
     pub queue_bytes_max: u64,
     /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
     pub limits: BTreeMap<(u16, bool), LimitCounts>,
+    /// What the hosts' receive offload has counted, if they have any.
+    pub offload: Option<Counters>,
 }
 
 /// Runs a plan with this many threads (at least one).
@@ -437,6 +440,7 @@ impl<O: Observer> Director<'_, O> {
             pairs: BTreeMap::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
+            offload: None,
         };
         for p in &mut partitions {
             p.hosts.finish(self.edge);
@@ -445,6 +449,9 @@ impl<O: Observer> Director<'_, O> {
             outcome.marked += p.hosts.marked();
             outcome.paused += p.hosts.paused_time(self.edge);
             p.hosts.count_limits(&mut outcome.limits);
+            if let Some(counters) = p.hosts.offload_counters() {
+                outcome.offload.get_or_insert_default().merge(&counters);
+            }
             for node in &p.switches {
                 outcome.marked += node.switch.marked();
                 outcome.deflected += node.switch.deflected;

@@ -1,6 +1,7 @@
 //! What all partitions of a run read and none writes.
 
 use crate::hosts::HEADER;
+use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use crate::transport::Config;
 use millpond_core::edge::Ranker;
@@ -8,6 +9,7 @@ use millpond_core::importance::Marker;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
+use std::sync::Arc;
 
 /// What all pairs of a probe traffic have in common.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,8 @@ pub struct Shared {
     pub marker: Option<Marker>,
     /// How long an ordering buffer may hold a packet, if receivers have any.
     pub ordering: Option<Time>,
+    /// What labels flowcells get, if hosts spread what they send.
+    pub labels: Option<Arc<LabelPlan>>,
 }
 
 impl Shared {
@@ -66,6 +70,7 @@ impl Shared {
             ranker: Ranker::new(&plan.rank),
             marker: Marker::of(&plan.importance),
             ordering: plan.ordering.timeout(),
+            labels: LabelPlan::new(plan).map(Arc::new),
             transport,
             layout,
             plan: plan.clone(),

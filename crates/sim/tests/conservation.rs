@@ -45,7 +45,7 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"ecn\", threshold-packets = 3 }",
         "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
     ]);
-    let path = prop::sample::select(vec!["ecmp", "balanced", "spray", "power-of-n"]);
+    let path = prop::sample::select(vec!["ecmp", "balanced", "spray", "power-of-n", "labels", "labels"]);
     (buffer, pause, marking, path, deflection()).prop_map(|(buffer, pause, marking, path, deflection)| {
         // Who moves packets from one queue to another does not go with pools, nor a pause with ports by themselves.
         let moves = deflection.contains("vertigo") && buffer.contains("pools");
@@ -148,9 +148,21 @@ fn host() -> impl Strategy<Value = String> {
         "{ per-flow-limit = \"off\" }",
         "{ per-flow-limit = 1500, buffer = { kind = \"per-port\", packets = 20 } }",
     ]);
-    (offload, nic, prop::sample::select(vec!["0us", "2us"]), prop::sample::select(vec![0, 38])).prop_map(
-        |(offload, nic, delay, overhead)| {
-            format!("segment-offload = {offload}\nnic = {nic}\nstack-delay = \"{delay}\"\nframe-overhead = {overhead}")
+    // The host's keys end with its table, and the edge's begin another.
+    let edge = prop::sample::select(vec![
+        "",
+        "",
+        "receive-offload = { kind = \"stock-gro\" }\n[edge]\nload-balancing = { kind = \"flowlet\", gap = \"20us\" }",
+        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\" }",
+        "receive-offload = { kind = \"presto-gro\", rules = \"safe\", min = \"1us\", initial = \"3us\", flow-held-max = 9000, \
+         coalescing = \"2us\", budget = 3 }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000, order = \"shuffled\" }",
+        "receive-offload = { kind = \"stock-gro\", labels = \"kept\", coalescing = \"0us\" }",
+    ]);
+    (offload, nic, prop::sample::select(vec!["0us", "2us"]), prop::sample::select(vec![0, 38]), edge).prop_map(
+        |(offload, nic, delay, overhead, edge)| {
+            format!(
+                "segment-offload = {offload}\nnic = {nic}\nstack-delay = \"{delay}\"\nframe-overhead = {overhead}\n{edge}"
+            )
         },
     )
 }
@@ -186,7 +198,7 @@ fn holds(text: &str) {
         assert!(flow.start <= outcome.simulated);
         assert!(flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated));
         // A flow that is sprayed over slow fabric links may use several at once: then one path's time is no bound.
-        let several = ["spray", "power-of-n", "dibs", "simple", "vertigo", "canary"];
+        let several = ["spray", "power-of-n", "dibs", "simple", "vertigo", "canary", "presto", "flowlet"];
         let sprayed = several.iter().any(|kind| text.contains(kind));
         assert!(sprayed || flow.slowdown().is_none_or(|slowdown| slowdown > 0.999_999), "faster than alone: {flow:?}");
     }

@@ -4,6 +4,7 @@ mod common;
 
 use common::{fingerprint, plan, simulate};
 use millpond_core::counters::DropReason;
+use millpond_core::edge::gro::Cause;
 
 /// Everything on at once: failures with and without detection, captures, samples, probes.
 const EVERYTHING: &str = r#"
@@ -163,6 +164,53 @@ const EDGE: &str = r#"
     connections = 1
 "#;
 
+/// The edge's other half: flowcells over labels, offload on arrival with timers, links that fail, and lists that change.
+const PRESTO: &str = r#"
+    name = "identity-presto"
+    duration = "4ms"
+    seed = 17
+    [topology]
+    kind = "leaf-spine"
+    leaves = 3
+    spines = 4
+    hosts-per-leaf = 4
+    host-link = { rate = "10Gbps", delay = "1us" }
+    fabric-link = { rate = "10Gbps", delay = "2us" }
+    [host]
+    receive-offload = { kind = "presto-gro", min = "5us", initial = "20us", coalescing = "5us" }
+    [switch]
+    buffer = { kind = "per-port", size = "100KB" }
+    path = { kind = "labels" }
+    [edge]
+    load-balancing = { kind = "presto", controller-delay = "300us" }
+    [transport]
+    kind = "cubic"
+    min-rto = "500us"
+    [capture]
+    pcap = ["host3", "leaf0:6"]
+    [[failure]]
+    link = ["leaf0", "spine1"]
+    at = "1ms"
+    until = "2ms"
+    detect = "50us"
+    [[traffic]]
+    name = "stride"
+    kind = "stride"
+    offset = 4
+    size = "20MB"
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.3
+    request = 250
+    [[traffic]]
+    name = "probe"
+    kind = "probe"
+    pairs = "inter-leaf"
+    period = "40us"
+"#;
+
 /// Bursts for ports that hold a quarter of them, so that packets go elsewhere.
 const DEFLECTION: &str = r#"
     name = "identity-deflection"
@@ -282,7 +330,9 @@ fn assert_same(a: &str, b: &str, what: &str) {
 #[test]
 fn threads_do_not_change_a_result() {
     let swift = [("transport.kind", "swift"), ("transport.swift-window-max", "0.7")];
-    for (text, set) in [(LEAF_SPINE, &[][..]), (FAT_TREE, &[]), (EVERYTHING, &[]), (EDGE, &[]), (FAT_TREE, &swift)] {
+    for (text, set) in
+        [(LEAF_SPINE, &[][..]), (FAT_TREE, &[]), (EVERYTHING, &[]), (EDGE, &[]), (PRESTO, &[]), (FAT_TREE, &swift)]
+    {
         let plan = plan(text, set);
         let one = fingerprint(&plan, 1);
         for threads in [2, 3] {
@@ -293,7 +343,7 @@ fn threads_do_not_change_a_result() {
 
 #[test]
 fn partitions_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE, PRESTO] {
         let many = fingerprint(&plan(text, &[]), 1);
         assert_same(&many, &fingerprint(&plan(text, &[("engine.partitions", "one")]), 1), "one partition");
     }
@@ -301,7 +351,7 @@ fn partitions_do_not_change_a_result() {
 
 #[test]
 fn the_kind_of_port_does_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE] {
+    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE, PRESTO] {
         let fast = fingerprint(&plan(text, &[]), 2);
         assert_same(&fast, &fingerprint(&plan(text, &[("engine.ports", "general")]), 2), "general ports");
     }
@@ -386,6 +436,24 @@ fn the_edge_does_something() {
     assert!(control.clone().count() > 100 && control.clone().all(|p| p.packet.rank == 0));
     let service = [("transport.rank.kind", "attained-service")];
     assert_same(&fingerprint(&plan(EDGE, &service), 1), &fingerprint(&plan(EDGE, &service), 3), "attained service");
+}
+
+/// What is compared above is there: flowcells reorder, receive offload waits and gives up, links fail.
+#[test]
+fn presto_does_something() {
+    let (outcome, records) = simulate(&plan(PRESTO, &[]), 2);
+    let offload = outcome.offload.expect("hosts merge");
+    println!("{offload:?}");
+    for cause in [Cause::Single, Cause::SameCell, Cause::InOrder, Cause::Timeout, Cause::Older, Cause::Overlap] {
+        assert!(offload.of(cause) > 10, "{cause:?}");
+    }
+    assert!(offload.filled > 100 && offload.packets > 10_000);
+    assert!(outcome.audit.dropped[DropReason::LinkDown as usize].packets > 10);
+    let labels = |is_data: bool| {
+        let of = records.packets.iter().filter(|p| p.packet.is_data() == is_data && p.outgoing);
+        of.map(|p| p.packet.hash).filter(|label| *label < 4).collect::<std::collections::BTreeSet<u32>>()
+    };
+    assert_eq!((labels(true).len(), labels(false).len()), (4, 4), "data and acknowledgements take all paths");
 }
 
 /// What is only recorded changes nothing else.

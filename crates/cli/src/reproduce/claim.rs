@@ -20,7 +20,7 @@ pub struct Claim {
     pub paper: Value,
     /// What is accepted, ends included; `None` is an open end.
     pub accept: [Option<f64>; 2],
-    /// How ours is found. All measures are in percent.
+    /// How ours is found. All measures are in percent, but for those that say otherwise.
     pub measure: Measure,
     /// Why `--quick` does not decide it, if it does not.
     pub quick: Option<&'static str>,
@@ -52,6 +52,8 @@ pub enum Measure {
     Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
     /// One statistic of a scheme as a part of another, of the means over seeds.
     Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
+    /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
+    Beyond { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
     /// The share of seeds in which the schemes of each group are below those of the next one. `slack` gives, for each step,
     /// the factor that the next one is multiplied with before.
     Order {
@@ -94,6 +96,7 @@ impl Claim {
             | Measure::Part { experiment, .. }
             | Measure::Median { experiment, .. }
             | Measure::Ratio { experiment, .. }
+            | Measure::Beyond { experiment, .. }
             | Measure::Order { experiment, .. }
             | Measure::Cells { experiment, .. }
             | Measure::Furthest { experiment, .. }
@@ -105,9 +108,9 @@ impl Claim {
     /// The schemes that it is of, and the load where it is of one.
     pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
         match self.measure {
-            Measure::Change { of, than, load, .. } | Measure::Paired { of, than, load, .. } => {
-                (vec![of, than], Some(load))
-            }
+            Measure::Change { of, than, load, .. }
+            | Measure::Paired { of, than, load, .. }
+            | Measure::Beyond { of, than, load, .. } => (vec![of, than], Some(load)),
             Measure::Part { of, load, .. } | Measure::Median { of, load, .. } | Measure::Ratio { of, load, .. } => {
                 (vec![of], Some(load))
             }
@@ -158,7 +161,7 @@ impl Claim {
             statement: self.statement.to_string(),
             paper: value,
             accept: self.accept,
-            unit: "percent".to_string(),
+            unit: if matches!(self.measure, Measure::Beyond { .. }) { "us" } else { "percent" }.to_string(),
             ..judged
         };
         let mut notes: Vec<String> = vec![];
@@ -189,6 +192,7 @@ impl Measure {
             Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
             Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
             Measure::Ratio { load, statistic, over, of, .. } => ratio(found, load, statistic, over, of),
+            Measure::Beyond { load, statistic, of, than, .. } => beyond(found, load, statistic, of, than),
             Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
             Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
@@ -331,6 +335,13 @@ fn ratio(found: &Found, load: f64, statistic: Statistic, over: Statistic, of: &s
         return Err("there is nothing to compare with: it is 0".into());
     }
     Ok((a / b * 100.0, format!("{}: {a:.1} over {b:.1}", seeds(runs.len()))))
+}
+
+fn beyond(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let (a, b) = (runs(found, of, load)?, runs(found, than, load)?);
+    let (mean_a, mean_b) = (mean_of(statistic, a, of)?, mean_of(statistic, b, than)?);
+    let how = format!("{}; {of} {mean_a:.0} us, {than} {mean_b:.0} us", seeds(a.len().min(b.len())));
+    Ok((mean_a - mean_b, how))
 }
 
 fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {

@@ -1,6 +1,6 @@
 //! `millpond reproduce`: runs a paper's experiments and says which of its claims hold here.
 //!
-//! A paper is a table of experiments and a table of claims, in a file of its own (`canary.rs`, `nrm.rs`). Each experiment is a sweep in
+//! A paper is a table of experiments and a table of claims, in a file of its own (`canary.rs`, `nrm.rs`, `presto.rs`). Each experiment is a sweep in
 //! a subfolder of the results, so runs that were made are never made again; the claims are decided anew from what is there.
 
 mod canary;
@@ -8,6 +8,7 @@ mod claim;
 mod emulated;
 mod experiment;
 mod nrm;
+mod presto;
 mod statistic;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ use millpond_scenario::nearest;
 use std::path::{Path, PathBuf};
 
 /// The papers whose tables are written.
-const BUILT: [&Paper; 3] = [&nrm::NRM, &tlt::TLT, &canary::CANARY];
+const BUILT: [&Paper; 4] = [&presto::PRESTO, &nrm::NRM, &tlt::TLT, &canary::CANARY];
 /// Every name that the command takes for a paper, in the order of their years.
 pub const PAPERS: [&str; 5] = ["presto", "nrm", "tlt", "backdraft", "canary"];
 /// All that are built.

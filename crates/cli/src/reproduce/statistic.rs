@@ -27,8 +27,14 @@ pub enum Statistic {
     Timeouts,
     /// PAUSE frames.
     Pauses,
-    /// Time for which ports were paused.
-    PausedTime,
+    /// 99.9th percentile of the probes' round-trip times.
+    ProbeP999,
+    /// Jain's index of the pairs' goodput.
+    Fairness,
+    /// Segments that the transport saw before an earlier one.
+    Disorder,
+    /// A counter of a mechanism: its name, the counter's.
+    Counter(&'static str, &'static str),
     /// 95th percentile of the round-trip times that the flows of a class ended with.
     RttP95(&'static str),
     /// The same of their retransmission timeouts.
@@ -83,7 +89,12 @@ impl Statistic {
             }
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::Pauses => Some(summary.pause_frames as f64),
-            Statistic::PausedTime => Some(*summary.mechanisms.get("pfc")?.get("paused_us")? as f64),
+            Statistic::ProbeP999 => summary.rtt_us.p999,
+            Statistic::Fairness => summary.fairness_jain,
+            Statistic::Disorder => Some(summary.packets.out_of_order as f64),
+            Statistic::Counter(mechanism, counter) => {
+                Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
+            }
             Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
             Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
             Statistic::Important => {
@@ -102,6 +113,7 @@ impl Statistic {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
             Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
             Statistic::Flows(..) => "no flow completed",
+            Statistic::ProbeP999 => "no probe was answered",
             _ => "nothing was measured",
         }
     }

@@ -280,7 +280,7 @@ const CLAIMS: &[Claim] = &[
         "The time for which ports are paused falls: PFC with TLT against PFC",
         Derived(-48.2, "30.8 against 59.5 ms in the released simulator"),
         most(0.0),
-        change("long", Statistic::PausedTime, "pfc-tlt", "pfc"),
+        change("long", Statistic::Counter("pfc", "paused_us"), "pfc-tlt", "pfc"),
     ),
     slide(
         "8a",

@@ -5,14 +5,28 @@
 //! | `rank` | `transport.rank` | how urgent is this packet? |
 //! | `ordering` | `transport.ordering` | does the receiver restore order below the transport? |
 //!
-//! Both follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
-//! its published simulations, and both are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
+//! | `flowcell` | `edge.load-balancing` | which label does it get? |
+//! | `schedule` | | in which order does a flow go through its labels? |
+//! | `controller` | | which labels lead from leaf to leaf? |
+//! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
+//! | `flows` | | what is remembered of each flow |
+//!
+//! The first two follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
+//! its published simulations, and are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
 //! [`ordering::Ordering`] beside what receives, and neither if the scenario chooses none.
+//!
+//! The others follow Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast
+//! Datacenter Networks, SIGCOMM 2015). A [`flowcell::Flowcell`] is one sender's; there is one [`gro::Offload`] a receive queue.
 //!
 //! Invariant: the edge knows stream offsets and times only. It never looks at payload and never makes a packet.
 
+pub mod controller;
+pub mod flowcell;
+pub mod flows;
+pub mod gro;
 pub mod ordering;
 pub mod rank;
+pub mod schedule;
 
 pub use ordering::{Ordering, OrderingParams};
 pub use rank::{Outbound, RankParams, Ranker};

@@ -180,7 +180,7 @@ impl Hosts {
             Nic::Limited(_) => Some(Share::behind_limit(shared.nic_limit.unwrap_or(u64::MAX))),
             _ => shared.nic_limit.map(Share::new),
         };
-        let sending = Sending {
+        let mut sending = Sending {
             sender: if handshake {
                 Sender::following(which, &shared.transport)
             } else {
@@ -197,7 +197,11 @@ impl Hosts {
             share: share.map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
             marker: shared.marker.clone().map(Box::new),
+            edge: None,
         };
+        if let Some(plan) = &shared.labels {
+            sending.edge = Some(Edge::new(now, plan, opening.flow, sending.hash, true));
+        }
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
         self.senders.at(slot).opening = opening;
@@ -232,6 +236,7 @@ impl Hosts {
                     if let Some(order) = &ended.ordering {
                         order.cancel(ended.host, flow, fabric);
                     }
+                    self.forget(ended.host, flow);
                     self.count_received(&ended);
                 }
             }
@@ -240,7 +245,7 @@ impl Hosts {
 
     /// Makes the receiving side of a connection.
     pub(super) fn accept(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
-        let receiving = Receiving {
+        let mut receiving = Receiving {
             receiver: Receiver::following(self.shared.plan.traffic.transports[opening.class as usize]),
             host: self.shared.local_host(opening.dst),
             opening,
@@ -258,7 +263,11 @@ impl Hosts {
             any: false,
             handshake: Handshake::new(),
             ordering: None,
+            edge: None,
         };
+        if let Some(plan) = &self.shared.labels {
+            receiving.edge = Some(Edge::new(now, plan, opening.flow, receiving.hash, false));
+        }
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {
             let answers =

@@ -8,12 +8,26 @@ impl Hosts {
     #[inline]
     pub fn on_arrival(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
         let packet = fabric.deliver(id);
+        if !self.queues.is_empty() {
+            return self.enqueue(now, host, &packet, fabric);
+        }
         if packet.is_data() {
             self.on_data(now, host, &packet, fabric);
         } else if packet.has(flags::SYN) {
             self.on_handshake(now, host, &packet, fabric);
         } else {
             self.on_ack(now, &packet, fabric);
+        }
+    }
+
+    /// What receive offload has let through.
+    pub(super) fn take_up(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        if packet.is_data() {
+            self.on_data(now, host, packet, fabric);
+        } else if packet.has(flags::SYN) {
+            self.on_handshake(now, host, packet, fabric);
+        } else {
+            self.on_ack(now, packet, fabric);
         }
     }
 
@@ -191,7 +205,7 @@ impl Hosts {
             0 => (NONE, 0),
             n => (fabric.sacks.insert(ack.sack), 4 + 8 * n as u32),
         };
-        let packet = Packet {
+        let mut packet = Packet {
             seq: slot as u64 | (it.hops as u64) << 32,
             ack: ack.ack,
             stamp: ack.stamp,
@@ -212,6 +226,9 @@ impl Hosts {
             ttl: TTL,
             path: 0,
         };
+        if let Some(edge) = &mut it.edge {
+            edge.stamp(now, u32::from(packet.size), &mut packet, false);
+        }
         let host = it.host;
         self.put(now, host, packet, fabric);
     }

@@ -103,7 +103,7 @@ impl Hosts {
 /// The first packet of a segment, without its size.
 #[inline(always)]
 pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Outgoing) -> Packet {
-    let packet = Packet {
+    let mut packet = Packet {
         seq: segment.seq,
         ack: slot as u64,
         stamp: now,
@@ -128,6 +128,9 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
     };
     if segment.len > 0 && it.first_sent.is_none() {
         it.first_sent = Some(now);
+    }
+    if let Some(edge) = &mut it.edge {
+        edge.stamp(now, segment.len.max(HEADER), &mut packet, true);
     }
     packet
 }

@@ -70,11 +70,23 @@ pub fn simulate(plan: &Plan, threads: usize) -> (Outcome, Records) {
 /// Everything that can be seen of a run.
 pub fn fingerprint(plan: &Plan, threads: usize) -> String {
     let (outcome, records): (Outcome, Records) = simulate(plan, threads);
-    let Outcome { simulated, audit, hosts, marked, deflected, pauses, paused, pairs, queue_bytes_max, limits, .. } =
-        outcome;
+    let Outcome {
+        simulated,
+        audit,
+        hosts,
+        marked,
+        deflected,
+        pauses,
+        paused,
+        pairs,
+        queue_bytes_max,
+        limits,
+        offload,
+        ..
+    } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,

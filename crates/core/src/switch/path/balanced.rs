@@ -4,14 +4,14 @@
 use super::Site;
 use crate::packet::Packet;
 use crate::random::Stream;
-use crate::registry::About;
+use crate::registry::{About, PathProperty};
 use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "the up-port at tier t is (dst / n^t) mod n",
     source: "a yardstick, for comparisons between simulators",
     needs: &[],
-    breaks: &[],
+    breaks: &[PathProperty::LabelFixesPath],
     restores: &[],
 };
 

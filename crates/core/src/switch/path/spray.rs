@@ -10,7 +10,7 @@ pub(super) const ABOUT: About = About {
     summary: "every packet takes its own port",
     source: "Dixit, Prakash, Hu, Kompella: On the impact of packet spraying in data center networks, INFOCOM 2013",
     needs: &[],
-    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
+    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
     restores: &[],
 };
 

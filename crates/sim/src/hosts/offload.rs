@@ -1,0 +1,191 @@
+//! Receive offload of a host: packets wait in a ring for the next poll, are merged there, and go to the transport as
+//! segments.
+//!
+//! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what the ring holds, up to the
+//! budget; while something is left another follows at once, as the kernel's does. Polls take no time of their own. What a
+//! segment's packets are to the transport is one packet as large as all of them: one acknowledgement answers it, and order
+//! is counted in segments. As elsewhere, what waits here has arrived as far as the network and its audit are concerned.
+//!
+//! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed down are the same: TOS,
+//! TTL and the timestamp option of a real one.
+//!
+//! Invariant: every packet goes up once; while something is held a timer event is due no later than its deadline.
+
+use super::edge::flowcell;
+use super::*;
+use millpond_core::Pool;
+use millpond_core::edge::gro::{self, Arrival, Counters, Offload, OffloadParams, Released, tcp};
+use std::collections::VecDeque;
+
+/// What the sequence of a poll's event says: it polls, or it looks after what is held.
+const POLL: u32 = 0;
+const TIMER: u32 = 1;
+
+/// Idle flows are looked for once in so many polls.
+const EVICTION_POLLS: u32 = 64;
+
+/// One host's receive queue.
+pub(super) struct Queue {
+    offload: Offload<FlowId, u32>,
+    budget: u32,
+    coalescing: Time,
+    ring: VecDeque<Packet>,
+    /// What the offload holds.
+    held: Pool<Packet>,
+    /// A poll is scheduled.
+    is_called: bool,
+    /// When a timer event is scheduled; `Time::MAX`: none is.
+    timer_at: Time,
+    polls: u32,
+    /// What goes up, in order.
+    up: Vec<Packet>,
+}
+
+impl Queue {
+    /// Of a host, if it merges.
+    fn new(params: &OffloadParams) -> Option<Queue> {
+        let (budget, coalescing) = match params {
+            OffloadParams::None(_) => return None,
+            OffloadParams::Stock(p) => (p.budget, p.coalescing),
+            OffloadParams::Presto(p) => (p.budget, p.coalescing),
+        };
+        Some(Queue {
+            offload: Offload::new(params),
+            budget,
+            coalescing,
+            ring: VecDeque::new(),
+            held: Pool::default(),
+            is_called: false,
+            timer_at: Time::MAX,
+            polls: 0,
+            up: Vec::new(),
+        })
+    }
+
+    /// Of all hosts of a partition; none if they do not merge.
+    pub(super) fn all(params: &OffloadParams, hosts: usize) -> Vec<Queue> {
+        (0..hosts).map_while(|_| Queue::new(params)).collect()
+    }
+
+    /// What was counted.
+    pub(super) fn counters(&self) -> &Counters {
+        self.offload.counters()
+    }
+
+    /// Takes packets out of the ring and ends the poll.
+    fn poll(&mut self, now: Time) {
+        let Queue { offload, ring, held, up, .. } = self;
+        for packet in ring.drain(..ring.len().min(self.budget as usize)) {
+            let handle = held.insert(packet);
+            offload.receive(now, &arrival(&packet), handle, &mut |released| up.push(merged(released, held)));
+            // A handle that has come back is free from now on: the offload has forgotten it.
+        }
+        self.flush(now);
+    }
+
+    fn flush(&mut self, now: Time) {
+        let Queue { offload, held, up, .. } = self;
+        offload.flush(now, &mut |released| up.push(merged(released, held)));
+    }
+
+    /// Keeps the timer no later than what is held can wait.
+    fn arm(&mut self, host: u32, fabric: &mut Fabric) {
+        let deadline = self.offload.deadline().unwrap_or(Time::MAX);
+        if deadline < self.timer_at {
+            let key = Key::new(Class::Poll, host, TIMER);
+            fabric.events.cancel(self.timer_at, key);
+            self.timer_at = deadline;
+            fabric.events.push(deadline, key);
+        }
+    }
+}
+
+/// What a packet's headers say to the offload.
+fn arrival(packet: &Packet) -> Arrival<FlowId> {
+    let is_syn = packet.has(flags::SYN);
+    let same = [packet.ecn as u64, packet.importance as u64, u64::from(packet.priority), u64::from(packet.ttl)];
+    let ms = packet.stamp.as_ps() / 1_000_000_000;
+    Arrival {
+        flow: packet.flow,
+        hash: packet.flow.wrapping_mul(0x9E37_79B9),
+        path: packet.hash,
+        // A SYN takes no sequence space here, and one number there.
+        seq: (packet.seq as u32).wrapping_sub(is_syn as u32),
+        len: u32::from(packet.payload),
+        merge: same.iter().fold(ms, |digest, field| digest << 8 | field),
+        headers: HEADER as u16,
+        flowcell: flowcell(packet),
+        flags: tcp::ACK
+            | if is_syn { tcp::SYN } else { 0 }
+            | if packet.has(flags::CWR) { tcp::CWR } else { 0 }
+            | if packet.has(flags::ECE) { tcp::ECE } else { 0 },
+        is_whole: false,
+    }
+}
+
+/// A segment as one packet, out of the pool.
+fn merged(released: Released<'_, FlowId, u32>, held: &mut Pool<Packet>) -> Packet {
+    let mut whole = held[released.packets[0]];
+    for handle in released.packets {
+        whole.flags |= held[*handle].flags;
+        held.remove(*handle);
+    }
+    whole.payload = released.bytes as u16;
+    whole
+}
+
+impl Hosts {
+    /// A packet has arrived at a host that merges.
+    #[inline(never)]
+    pub(super) fn enqueue(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        let queue = &mut self.queues[host as usize];
+        queue.ring.push_back(*packet);
+        if !std::mem::replace(&mut queue.is_called, true) {
+            fabric.events.push(now.saturating_add(queue.coalescing), Key::new(Class::Poll, host, POLL));
+        }
+    }
+
+    /// A poll, or the timer of what is held.
+    pub fn on_poll(&mut self, now: Time, host: u32, sequence: u32, fabric: &mut Fabric) {
+        let queue = &mut self.queues[host as usize];
+        if sequence == TIMER {
+            if queue.timer_at != now {
+                return;
+            }
+            queue.timer_at = Time::MAX;
+            queue.flush(now);
+        } else {
+            queue.poll(now);
+            queue.is_called = !queue.ring.is_empty();
+            if queue.is_called {
+                fabric.events.push(now, Key::new(Class::Poll, host, POLL));
+            }
+        }
+        queue.arm(host, fabric);
+        queue.polls += 1;
+        if queue.polls.is_multiple_of(EVICTION_POLLS) {
+            queue.offload.evict(now);
+        }
+        let mut up = std::mem::take(&mut queue.up);
+        for packet in up.drain(..) {
+            self.take_up(now, host, &packet, fabric);
+        }
+        self.queues[host as usize].up = up;
+    }
+
+    /// A connection is over: its flow need not be remembered.
+    pub(super) fn forget(&mut self, host: u32, flow: FlowId) {
+        if let Some(queue) = self.queues.get_mut(host as usize) {
+            queue.offload.forget(flow.wrapping_mul(0x9E37_79B9), flow);
+        }
+    }
+
+    /// What all queues have counted; `None` if there are none.
+    pub fn offload_counters(&self) -> Option<gro::Counters> {
+        let mut all = None;
+        for queue in &self.queues {
+            all.get_or_insert_with(gro::Counters::default).merge(queue.counters());
+        }
+        all
+    }
+}

@@ -1,0 +1,145 @@
+//! What the controller tells the edges and the switches of a run: lists of labels by pair of leaves, anew after each
+//! failure, and each switch's entries.
+//!
+//! The controller is [`millpond_core::edge::controller`], a pure function; when its lists change follows from the plan's
+//! failures, so they are worked out before the run and no message is exchanged. Switches keep the entries that they were
+//! given at first: what a failure changes is over which trees hosts send.
+//!
+//! Where switches do not follow labels they hash, and the edge writes a hash of flow and flowcell instead (the paper's
+//! Presto + ECMP).
+//!
+//! Invariant: what a list says depends on the plan and the time alone.
+
+use millpond_core::edge::controller::{FabricLink, Network, Tree};
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::registry::Choice;
+use millpond_core::switch::path::PathParams;
+use millpond_core::{HostId, Time};
+use millpond_scenario::plan::{FailurePlan, Plan};
+use millpond_scenario::topology::{End, Topology};
+use std::collections::BTreeMap;
+
+/// The lists from some time on.
+#[derive(Debug)]
+struct Epoch {
+    from: Time,
+    /// By pair of leaves: which list.
+    of_pair: Vec<u32>,
+}
+
+/// What all edges of a run share.
+#[derive(Debug)]
+pub struct LabelPlan {
+    /// What opens a flowcell, and the order of labels.
+    pub rule: Rule,
+    /// Whether switches follow labels.
+    pub is_followed: bool,
+    /// Of the run, for flows' keys.
+    pub seed: u64,
+    leaves: usize,
+    /// By host.
+    leaf_of: Vec<u16>,
+    /// In the order of time; the first from the beginning.
+    epochs: Vec<Epoch>,
+    /// All lists that any pair has at any time. None is empty.
+    lists: Vec<Vec<u16>>,
+}
+
+/// The switches and the links between them, as the controller sees them, and the plan's number of each link.
+fn network(topology: &Topology) -> (Network, Vec<u32>) {
+    let (mut links, mut numbers) = (Vec::new(), Vec::new());
+    for (number, link) in topology.links.iter().enumerate() {
+        if let (End::Switch { switch: a, port: pa }, End::Switch { switch: b, port: pb }) = (link.a, link.b) {
+            links.push(FabricLink { ends: [(a, pa), (b, pb)], rate: link.rate });
+            numbers.push(number as u32);
+        }
+    }
+    (Network { leaves: topology.leaves(), switches: topology.switches.len() as u32, links }, numbers)
+}
+
+/// By switch: its entries for each label and leaf.
+pub fn entries(plan: &Plan) -> Vec<Vec<u16>> {
+    if plan.switch.path.kind() != "labels" {
+        return Vec::new();
+    }
+    let (network, _) = network(&plan.topology);
+    let trees = network.trees();
+    (0..network.switches).map(|at| network.entries(&trees, at)).collect()
+}
+
+impl LabelPlan {
+    /// Of a plan whose hosts spread what they send.
+    pub fn new(plan: &Plan) -> Option<LabelPlan> {
+        let rule = plan.host.load_balancing.rule()?;
+        let is_followed = matches!(plan.switch.path, PathParams::Labels(_));
+        let (network, numbers) = network(&plan.topology);
+        let trees = if is_followed { network.trees() } else { Vec::new() };
+        let mut labels = LabelPlan {
+            rule,
+            is_followed,
+            seed: plan.seed,
+            leaves: network.leaves as usize,
+            leaf_of: plan.topology.attachment.hosts.iter().map(|(leaf, _)| *leaf).collect(),
+            epochs: Vec::new(),
+            lists: vec![vec![0]],
+        };
+        let mut known = BTreeMap::from([(vec![0], 0)]);
+        for from in changes(plan) {
+            let delay = plan.host.load_balancing.controller_delay();
+            let is_alive =
+                |link: u32| !plan.failures.iter().any(|f| f.link == numbers[link as usize] && is_known(f, delay, from));
+            labels.epoch(from, &network, &trees, is_alive, &mut known);
+        }
+        Some(labels)
+    }
+
+    fn epoch(
+        &mut self,
+        from: Time,
+        network: &Network,
+        trees: &[Tree],
+        is_alive: impl Fn(u32) -> bool,
+        known: &mut BTreeMap<Vec<u16>, u32>,
+    ) {
+        let mut of_pair = Vec::with_capacity(self.leaves * self.leaves);
+        for a in 0..network.leaves {
+            for b in 0..network.leaves {
+                let list = if a == b { Vec::new() } else { network.labels(trees, a, b, &is_alive) };
+                // Hosts of one leaf need no label, and what cannot be reached is lost with any.
+                let list = if list.is_empty() { vec![0] } else { list };
+                let number = *known.entry(list).or_insert_with_key(|list| {
+                    self.lists.push(list.clone());
+                    self.lists.len() as u32 - 1
+                });
+                of_pair.push(number);
+            }
+        }
+        self.epochs.push(Epoch { from, of_pair });
+    }
+
+    /// The labels from one host to another, at a time.
+    #[inline]
+    pub fn between(&self, now: Time, src: HostId, dst: HostId) -> &[u16] {
+        let pair = usize::from(self.leaf_of[src as usize]) * self.leaves + usize::from(self.leaf_of[dst as usize]);
+        let epoch = self.epochs.partition_point(|epoch| epoch.from <= now) - 1;
+        &self.lists[self.epochs[epoch].of_pair[pair] as usize]
+    }
+}
+
+/// When the lists change: at the beginning, and whenever the controller has learned of a link.
+fn changes(plan: &Plan) -> Vec<Time> {
+    let mut times = vec![Time::ZERO];
+    if let Some(delay) = plan.host.load_balancing.controller_delay() {
+        let known = plan.failures.iter().flat_map(|f| [f.at, f.until]).filter(|at| *at != Time::MAX);
+        times.extend(known.map(|at| at.saturating_add(delay)));
+    }
+    times.sort();
+    times.dedup();
+    times
+}
+
+/// Whether the controller takes the link to be down at a time.
+fn is_known(failure: &FailurePlan, delay: Option<Time>, at: Time) -> bool {
+    let Some(delay) = delay else { return false };
+    failure.at.saturating_add(delay) <= at && at < failure.until.saturating_add(delay)
+}
