@@ -86,6 +86,23 @@ Limits stay when this command exits, and when it is killed or upgraded. Needs ro
 CAP_SYS_ADMIN to mount a bpf file system where there is none). Only connections that are opened by processes already in the cgroup are
 limited. docs/limit.md has every key.")]
     Limit(LimitArgs),
+    /// Run a virtual switch between network namespaces and interfaces (Linux)
+    #[command(after_help = "\
+Examples: millpond switch apply switch.toml     run what the file says, or change it in place
+          millpond switch show --watch          frames, rates, drops by reason, every second
+          millpond switch serve                 run it in the foreground, as a service
+          millpond switch remove --all          end it, remove the interfaces that it made, leave no trace
+
+A file:   [[port]]
+          name = \"web\"
+          kind = \"tap\"                # an interface of its own; or af-packet: one that is there; or pcap: files
+          device = \"mpweb\"
+          namespace = \"web\"
+          addresses = [\"10.1.0.1/24\"]
+
+Interfaces stay when the switch ends or is killed, and connections over them go on when it is back. Needs root, or
+CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other namespaces. docs/switch.md has every key.")]
+    Switch(SwitchArgs),
     /// Check a scenario without running it: what it says, what it warns of
     Check(CheckArgs),
     /// List topologies, traffic, size distributions, and the mechanisms at each place
@@ -323,6 +340,83 @@ Example: millpond limit serve --metrics 127.0.0.1:9184
 Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), and runs the kick where a file
 has kick = \"20ms\".")]
     Serve(LimitServeArgs),
+}
+
+/// What `switch` takes.
+#[derive(Args, Debug)]
+pub struct SwitchArgs {
+    /// The folder that the switch keeps its state in; each folder is a switch of its own
+    #[arg(long, global = true, value_name = "DIR", default_value = "/run/millpond/switch")]
+    pub state: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: SwitchAction,
+}
+
+/// What `switch` does.
+#[derive(Subcommand, Debug)]
+pub enum SwitchAction {
+    /// Run the switch that a file says, or make the running one what it says
+    #[command(after_help = "\
+Ports that stay keep their interfaces and counters. A port that cannot be opened waits, and is tried every second; the exit code is then 1.")]
+    Apply(SwitchApplyArgs),
+    /// Show its ports: frames, rates, drops by reason
+    Show(SwitchShowArgs),
+    /// Take one port out of it, or end it and remove every trace
+    Remove(SwitchRemoveArgs),
+    /// Say what this kernel offers for a switch, and what a lack costs
+    #[command(after_help = "Exit codes: 0 a switch can work, 2 it cannot.")]
+    Doctor(JsonArgs),
+    /// Run it in the foreground, as a service; takes the place of the process that runs
+    #[command(after_help = "\
+Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185 · ExecStart=/usr/bin/millpond switch serve")]
+    Serve(SwitchServeArgs),
+}
+
+/// What `switch apply` takes.
+#[derive(Args, Debug)]
+pub struct SwitchApplyArgs {
+    /// The switch (TOML)
+    pub file: PathBuf,
+    /// Check the file, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What `switch show` takes.
+#[derive(Args, Debug)]
+pub struct SwitchShowArgs {
+    /// Again and again, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// As JSON, one line a reading
+    #[arg(long)]
+    pub json: bool,
+    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
+    #[arg(long, value_name = "SECONDS")]
+    pub interval: Option<f64>,
+}
+
+/// What `switch remove` takes.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["name", "all"]))]
+pub struct SwitchRemoveArgs {
+    /// The port
+    pub name: Option<String>,
+    /// The switch, every interface that it made, and its state
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What `switch serve` takes.
+#[derive(Args, Debug)]
+pub struct SwitchServeArgs {
+    /// The switch (TOML) [default: what was applied last]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where Prometheus asks, at /metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<std::net::SocketAddr>,
 }
 
 /// What `limit serve` takes.

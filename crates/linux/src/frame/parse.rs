@@ -126,6 +126,8 @@ pub struct View {
     pub source: Mac,
     /// The outermost VLAN tag's number.
     pub vlan: Option<u16>,
+    /// How long the Ethernet header is, with its tags.
+    pub ethernet: usize,
     /// What is in it.
     pub inner: Inner,
 }
@@ -161,7 +163,8 @@ pub fn parse(frame: &[u8]) -> Option<View> {
             break;
         }
         let (Some(tag), Some(next)) = (word(frame, network), word(frame, network + 2)) else {
-            return Some(View { destination, source, vlan, inner: Inner::Malformed(Malformed::Truncated) });
+            let inner = Inner::Malformed(Malformed::Truncated);
+            return Some(View { destination, source, vlan, ethernet: network, inner });
         };
         vlan = vlan.or(Some(tag & 0xfff));
         (kind, network) = (next, network + 4);
@@ -171,7 +174,7 @@ pub fn parse(frame: &[u8]) -> Option<View> {
         IPV6 => ipv6(frame, network),
         _ => Ok(Inner::Opaque),
     };
-    Some(View { destination, source, vlan, inner: inner.unwrap_or_else(Inner::Malformed) })
+    Some(View { destination, source, vlan, ethernet: network, inner: inner.unwrap_or_else(Inner::Malformed) })
 }
 
 fn ipv4(frame: &[u8], network: usize) -> Result<Inner, Malformed> {
