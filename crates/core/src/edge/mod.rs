@@ -5,12 +5,19 @@
 //! | `rank` | `transport.rank` | how urgent is this packet? |
 //! | `ordering` | `transport.ordering` | does the receiver restore order below the transport? |
 //!
-//! Both follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
-//! its published simulations, and both are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
+//! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
+//! | `flows` | | what is remembered of each flow |
+//!
+//! The first two follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
+//! its published simulations, and are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
 //! [`ordering::Ordering`] beside what receives, and neither if the scenario chooses none.
+//!
+//! `gro` follows Presto (SIGCOMM 2015), and is one a receive queue.
 //!
 //! Invariant: the edge knows stream offsets and times only. It never looks at payload and never makes a packet.
 
+pub mod flows;
+pub mod gro;
 pub mod ordering;
 pub mod rank;
 

@@ -1,0 +1,389 @@
+//! Receive offload: *which segments are released upward, and when?*
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `stock` | merges as the Linux kernel does |
+//! | `presto` | merges by flowcell, and restores order between flowcells |
+//! | `segment` | a segment that grows, and the rules of merging that both share |
+//!
+//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast Datacenter
+//! Networks, SIGCOMM 2015), section 3.2, and the kernel's sources.
+//!
+//! # How a driver uses it
+//!
+//! One [`Offload`] a receive queue. It never sees bytes: a packet is a handle (`P`: the simulator's packet id, a buffer's
+//! number) and an [`Arrival`], which says what its headers say. A flow's identity `F` is the driver's (the 5-tuple, a
+//! connection), one direction of it; it is compared whole, and `hash` only finds it.
+//!
+//! ```text
+//! for each packet of the poll    offload.receive(now, &arrival, handle, &mut up)
+//! at the end of every poll       offload.flush(now, &mut up)          always, the poll may have been empty
+//! no later than deadline()       offload.flush(now, &mut up)          traffic or not: what is held must not wait for it
+//! now and then (a millisecond)   offload.evict(now)                   forgets idle flows, a bounded number a call
+//! before it is thrown away       offload.drain(&mut up)               gives back every handle that is held
+//! ```
+//!
+//! `up` gets a [`Released`] for each segment: the handles in order, contiguous in sequence, and what a super-segment's
+//! header needs. Of each segment all packets but the last carry `mss` bytes; where there is more than one packet the IP
+//! length fits 16 bits. The sequence of calls of `up` is the order in which the stack above must see the segments.
+//!
+//! [`Arrival::merge`] stands for all else that must be equal for two packets to merge: acknowledgement number, window if
+//! the driver cares (the kernel does not), TCP option bytes, and of the IP header TOS with its ECN bits, TTL, DF, and
+//! fragments. A keyed 64-bit hash of them will do. The TCP flags are compared here and must not be in it.
+//!
+//! Invariant: every handle that goes in comes out once, and none later than its wait ([`PrestoGroParams`]) and a poll;
+//! nothing is allocated a packet in steady state.
+
+mod presto;
+mod segment;
+mod stock;
+#[cfg(test)]
+mod tests;
+
+pub use presto::Presto;
+pub use stock::Stock;
+
+use crate::registry::{About, PathProperty};
+use crate::units::{Bytes, Time};
+
+/// TCP's flags, at their places in the header (RFC 9293 §3.1).
+#[allow(missing_docs)]
+pub mod tcp {
+    pub const FIN: u8 = 1;
+    pub const SYN: u8 = 2;
+    pub const RST: u8 = 4;
+    pub const PSH: u8 = 8;
+    pub const ACK: u8 = 16;
+    pub const URG: u8 = 32;
+    pub const ECE: u8 = 64;
+    pub const CWR: u8 = 128;
+}
+
+/// What a packet's headers say.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<F> {
+    /// One direction of a connection.
+    pub flow: F,
+    /// A hash of the flow.
+    pub hash: u32,
+    /// The path by which it came: its label, or the outer port of its tunnel.
+    pub path: u32,
+    /// The sequence number of its first byte, or of its SYN or FIN.
+    pub seq: u32,
+    /// Payload, in bytes.
+    pub len: u32,
+    /// Digest of all else that must be equal for two packets to merge; see the module.
+    pub merge: u64,
+    /// IP and TCP headers, in bytes.
+    pub headers: u16,
+    /// Its flowcell.
+    pub flowcell: u16,
+    /// Bits of [`tcp`].
+    pub flags: u8,
+    /// It is a segment of several packets already, or no TCP packet that may be merged: it stays by itself.
+    pub is_whole: bool,
+}
+
+impl<F> Arrival<F> {
+    /// The first sequence number behind it.
+    #[inline]
+    fn end(&self) -> u32 {
+        let control = (self.flags & tcp::SYN != 0) as u32 + (self.flags & tcp::FIN != 0) as u32;
+        self.seq.wrapping_add(self.len).wrapping_add(control)
+    }
+}
+
+/// Why a segment was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// A packet that begins nothing: without payload, with a flag that must not wait, or whole already.
+    Single,
+    /// Stock: its flow's next packet did not continue it.
+    Ejected,
+    /// Stock: a short packet or a flag has ended it.
+    Complete,
+    /// Stock: the oldest of a full bucket.
+    Oldest,
+    /// Stock: the poll ended.
+    PollEnd,
+    /// Presto's case 1, same flowcell: in order, or a loss that the transport must see at once.
+    SameCell,
+    /// Case 2, a newer flowcell that begins before what is expected: a retransmission.
+    Overlap,
+    /// Case 3, a newer flowcell that begins with what is expected.
+    InOrder,
+    /// Case 4, a newer flowcell beyond a gap that did not fill in time.
+    Timeout,
+    /// Case 5, an older flowcell: late, or a retransmission.
+    Older,
+    /// Presto: more was held than may be; or a packet that must not wait (SYN, RST, URG) came behind it.
+    Forced,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 11] = [
+        Cause::Single,
+        Cause::Ejected,
+        Cause::Complete,
+        Cause::Oldest,
+        Cause::PollEnd,
+        Cause::SameCell,
+        Cause::Overlap,
+        Cause::InOrder,
+        Cause::Timeout,
+        Cause::Older,
+        Cause::Forced,
+    ];
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Single => "single",
+            Cause::Ejected => "ejected",
+            Cause::Complete => "complete",
+            Cause::Oldest => "oldest",
+            Cause::PollEnd => "poll-end",
+            Cause::SameCell => "same-cell",
+            Cause::Overlap => "overlap",
+            Cause::InOrder => "in-order",
+            Cause::Timeout => "timeout",
+            Cause::Older => "older",
+            Cause::Forced => "forced",
+        }
+    }
+}
+
+/// A segment on its way up.
+#[derive(Clone, Copy, Debug)]
+pub struct Released<'a, F, P> {
+    /// Its flow.
+    pub flow: F,
+    /// The path of its first packet.
+    pub path: u32,
+    /// The sequence number of its first byte.
+    pub seq: u32,
+    /// Payload, in bytes.
+    pub bytes: u32,
+    /// The payload of every packet but the last, which has at most as much: GSO's size.
+    pub mss: u32,
+    /// Its flowcell.
+    pub flowcell: u16,
+    /// Bits of [`tcp`], of all its packets.
+    pub flags: u8,
+    /// When its first packet came.
+    pub first: Time,
+    /// Why now.
+    pub cause: Cause,
+    /// Its packets, in order. One at least.
+    pub packets: &'a [P],
+}
+
+/// What a receive queue has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments released, by [`Cause`].
+    pub segments: [u64; Cause::ALL.len()],
+    /// Packets in them.
+    pub packets: u64,
+    /// Payload in them.
+    pub bytes: u64,
+    /// Segments that were kept beyond the poll in which they came.
+    pub held: u64,
+    /// Of them, those whose gap filled.
+    pub filled: u64,
+    /// How long those had waited: the sum, and the longest.
+    pub filled_wait: (Time, Time),
+    /// Times that a flow's expected delay was doubled since it had only timed out.
+    pub doubled: u64,
+    /// Flows forgotten because they were idle.
+    pub evicted: u64,
+    /// The most payload that was kept beyond a poll.
+    pub held_bytes_max: u64,
+}
+
+impl Counters {
+    #[inline]
+    fn count(&mut self, cause: Cause, packets: usize, bytes: u32) {
+        self.segments[cause as usize] += 1;
+        self.packets += packets as u64;
+        self.bytes += u64::from(bytes);
+    }
+    /// A gap filled after this long.
+    fn filled(&mut self, waited: Time) {
+        self.filled += 1;
+        self.filled_wait = (self.filled_wait.0.saturating_add(waited), self.filled_wait.1.max(waited));
+    }
+    /// Segments released for one cause.
+    pub fn of(&self, cause: Cause) -> u64 {
+        self.segments[cause as usize]
+    }
+}
+
+crate::choice! {
+    /// Whether packets still carry what named their path when they are merged.
+    pub enum Labels {
+        /// The edge has removed it: a flow has one segment.
+        Stripped = "stripped",
+        /// It is part of the header that must be equal: a flow has a segment a path.
+        Kept = "kept",
+    }
+}
+crate::choice! {
+    /// The rules of Presto's flush.
+    pub enum Rules {
+        /// As published.
+        Literal = "literal",
+        /// So that a retransmission that overtakes what is in flight does not switch ordering off; see `presto`.
+        Safe = "safe",
+    }
+}
+
+crate::params! {
+    /// Packets go up as they come.
+    pub struct NoOffloadParams {}
+}
+crate::params! {
+    /// The kernel's receive offload, in polls.
+    pub struct StockGroParams {
+        /// Packets a poll, at most. Source: the kernel's NAPI weight.
+        #[within(1..)]
+        pub budget: u32 = 64,
+        /// A poll begins so long after a packet came to an idle queue: the NIC's interrupt coalescing. Source: common
+        /// drivers settle between 20us and 30us.
+        pub coalescing: Time = Time::from_us(20),
+        /// Whether packets of different paths merge. Source: the paper's results imply that labels did not part flows.
+        pub labels: Labels = Labels::Stripped,
+    }
+}
+crate::params! {
+    /// Presto's receive offload, in polls. Times and gains that the published description leaves open are ours.
+    pub struct PrestoGroParams {
+        /// Packets a poll, at most. Source: the kernel's NAPI weight.
+        #[within(1..)]
+        pub budget: u32 = 64,
+        /// A poll begins so long after a packet came to an idle queue: the NIC's interrupt coalescing. Source: common
+        /// drivers settle between 20us and 30us.
+        pub coalescing: Time = Time::from_us(20),
+        /// A gap between flowcells is waited for so many times the expected delay. Source: 2 is the paper's.
+        #[within(1..)]
+        pub alpha: u32 = 2,
+        /// A segment that grew within the expected delay divided by this waits on. Source: 2 is the paper's.
+        #[within(1..)]
+        pub beta: u32 = 2,
+        /// One part in so many of a new sample goes into the expected delay. Source: ours.
+        #[within(1..)]
+        pub smoothing: u32 = 8,
+        /// The expected delay of a new flow. Source: ours.
+        pub initial: Time = Time::from_us(100),
+        /// The least expected delay; on a real host at least twice the longest poll. Source: ours.
+        pub min: Time = Time::from_us(10),
+        /// The largest expected delay. Source: ours.
+        pub max: Time = Time::from_ms(1),
+        /// After so many gaps in a row that did not fill in time the expected delay is doubled, since delays beyond the
+        /// wait are never seen; 0: never. Source: ours.
+        pub double_after: u32 = 8,
+        /// What a flow may have waiting; beyond it what comes first in sequence goes up. Source: ours, sixteen flowcells.
+        pub flow_held_max: Bytes = Bytes(1 << 20),
+        /// What a receive queue may have waiting. Source: ours.
+        pub held_max: Bytes = Bytes(16 << 20),
+        /// A flow that was silent for longer is forgotten. Source: ours.
+        pub idle: Time = Time::from_s(30),
+        /// The published rules, or those that a retransmission cannot confuse. Source: literal is the paper's.
+        pub rules: Rules = Rules::Literal,
+    }
+}
+
+const NO_OFFLOAD: About =
+    About { summary: "packets go up as they come", source: "", needs: &[], breaks: &[], restores: &[] };
+const STOCK: About = About {
+    summary: "merges packets that follow each other within a poll, as the Linux kernel does",
+    source: "Linux, net/core/gro.c and net/ipv4/tcp_offload.c",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
+const PRESTO: About = About {
+    summary: "merges by flowcell and restores order between flowcells, so that a gap inside a flowcell is loss",
+    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.2",
+    needs: &[PathProperty::FifoPerFlowcell],
+    breaks: &[],
+    restores: &[PathProperty::FifoPerFlow],
+};
+
+crate::registry! {
+    /// The receiver's merging of packets.
+    place: "host.receive-offload", question: "which segments go up, and when?", default: None,
+    params: OffloadParams;
+    "none" => None { NoOffloadParams; NO_OFFLOAD },
+    "stock-gro" => Stock { StockGroParams; STOCK },
+    "presto-gro" => Presto { PrestoGroParams; PRESTO },
+}
+
+/// The receive offload of one queue, of whichever kind.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Offload<F, P> {
+    None(Counters),
+    Stock(Box<Stock<F, P>>),
+    Presto(Box<Presto<F, P>>),
+}
+
+impl<F: Copy + Eq, P: Copy> Offload<F, P> {
+    /// An empty queue.
+    pub fn new(params: &OffloadParams) -> Self {
+        match params {
+            OffloadParams::None(_) => Offload::None(Counters::default()),
+            OffloadParams::Stock(p) => Offload::Stock(Box::new(Stock::new(p))),
+            OffloadParams::Presto(p) => Offload::Presto(Box::new(Presto::new(p))),
+        }
+    }
+    /// A packet arrives. Segments that can grow no more may be released.
+    #[inline]
+    pub fn receive(&mut self, now: Time, arrival: &Arrival<F>, packet: P, out: &mut impl FnMut(Released<'_, F, P>)) {
+        match self {
+            Offload::None(counters) => segment::pass(now, arrival, packet, counters, out),
+            Offload::Stock(stock) => stock.receive(now, arrival, packet, out),
+            Offload::Presto(presto) => presto.receive(now, arrival, packet, out),
+        }
+    }
+    /// A poll ends, or the deadline has come: releases what is ready, or has waited enough.
+    #[inline]
+    pub fn flush(&mut self, now: Time, out: &mut impl FnMut(Released<'_, F, P>)) {
+        match self {
+            Offload::None(_) => {}
+            Offload::Stock(stock) => stock.flush(out),
+            Offload::Presto(presto) => presto.flush(now, out),
+        }
+    }
+    /// Between polls: when [`Offload::flush`] is due without a packet; `None`: never.
+    pub fn deadline(&mut self) -> Option<Time> {
+        match self {
+            Offload::Presto(presto) => presto.deadline(),
+            _ => None,
+        }
+    }
+    /// Forgets idle flows; it looks at some hundred a call. Returns how many it forgot.
+    pub fn evict(&mut self, now: Time) -> usize {
+        match self {
+            Offload::Presto(presto) => presto.evict(now),
+            _ => 0,
+        }
+    }
+    /// Releases everything.
+    pub fn drain(&mut self, out: &mut impl FnMut(Released<'_, F, P>)) {
+        match self {
+            Offload::None(_) => {}
+            Offload::Stock(stock) => stock.flush(out),
+            Offload::Presto(presto) => presto.drain(out),
+        }
+    }
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        match self {
+            Offload::None(counters) => counters,
+            Offload::Stock(stock) => stock.counters(),
+            Offload::Presto(presto) => presto.counters(),
+        }
+    }
+}
