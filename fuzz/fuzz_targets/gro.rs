@@ -34,7 +34,9 @@ const DELAY: Time = Time::from_us(100);
 struct Model {
     given: Vec<(Arrival<u8>, Time)>,
     came_up: Vec<bool>,
-    is_stock: bool,
+    /// Whether flowcells part segments, and whether a flow keeps its order.
+    by_cell: bool,
+    in_order: bool,
     last_of_flow: [Option<usize>; 4],
     /// When the present poll began.
     poll: Time,
@@ -51,11 +53,11 @@ impl Model {
             assert_eq!(arrival.seq, next, "a gap in a segment");
             let is_last = i + 1 == released.packets.len();
             assert!(arrival.len == first.len || (is_last && arrival.len < first.len));
-            assert!(self.is_stock || arrival.flowcell == released.flowcell);
+            assert!(!self.by_cell || arrival.flowcell == released.flowcell);
             next = next.wrapping_add(arrival.len);
             bytes += arrival.len;
             latest = latest.max(came);
-            if self.is_stock {
+            if self.in_order {
                 assert!(self.last_of_flow[usize::from(arrival.flow)].replace(*number) < Some(*number), "reordered");
             }
         }
@@ -84,9 +86,15 @@ fuzz_target!(|input: Input| {
         }),
     };
     let mut offload: Offload<u8, usize> = Offload::new(&params);
-    let is_stock = matches!(params, OffloadParams::Stock(_)) && labels == Labels::Stripped;
-    let mut model =
-        Model { given: Vec::new(), came_up: Vec::new(), is_stock, last_of_flow: [None; 4], poll: Time::ZERO };
+    let by_cell = matches!(params, OffloadParams::Presto(_));
+    let mut model = Model {
+        given: Vec::new(),
+        came_up: Vec::new(),
+        by_cell,
+        in_order: !by_cell && labels == Labels::Stripped,
+        last_of_flow: [None; 4],
+        poll: Time::ZERO,
+    };
     let (mut now, mut of_poll) = (Time::ZERO, 0);
     for step in input.steps {
         match step {

@@ -5,6 +5,9 @@
 //! | `rank` | `transport.rank` | how urgent is this packet? |
 //! | `ordering` | `transport.ordering` | does the receiver restore order below the transport? |
 //!
+//! | `flowcell` | `edge.load-balancing` | which label does it get? |
+//! | `schedule` | | in which order does a flow go through its labels? |
+//! | `controller` | | which labels lead from leaf to leaf? |
 //! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
 //! | `flows` | | what is remembered of each flow |
 //!
@@ -12,14 +15,18 @@
 //! its published simulations, and are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
 //! [`ordering::Ordering`] beside what receives, and neither if the scenario chooses none.
 //!
-//! `gro` follows Presto (SIGCOMM 2015), and is one a receive queue.
+//! The others follow Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast
+//! Datacenter Networks, SIGCOMM 2015). A [`flowcell::Flowcell`] is one sender's; there is one [`gro::Offload`] a receive queue.
 //!
 //! Invariant: the edge knows stream offsets and times only. It never looks at payload and never makes a packet.
 
+pub mod controller;
+pub mod flowcell;
 pub mod flows;
 pub mod gro;
 pub mod ordering;
 pub mod rank;
+pub mod schedule;
 
 pub use ordering::{Ordering, OrderingParams};
 pub use rank::{Outbound, RankParams, Ranker};

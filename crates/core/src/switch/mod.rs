@@ -144,6 +144,8 @@ pub struct Switch {
     /// Ports whose links are known to be down, and room for the candidates that are left without them.
     dead: Vec<u16>,
     alive: Vec<u16>,
+    /// Some port is down, and the path's labels must be led around it.
+    detours: bool,
     /// The deflection's.
     nature: Nature,
     /// Packets that make room for another, while they are moved.
@@ -236,6 +238,11 @@ impl Ports {
 }
 
 impl Switch {
+    /// The path choice, for a controller to install labels in.
+    pub fn path_mut(&mut self) -> &mut Path {
+        &mut self.path
+    }
+
     /// A switch with empty queues.
     pub fn new(config: SwitchConfig) -> Switch {
         // By reference: a collect from the vector itself would keep its larger allocation.
@@ -268,6 +275,7 @@ impl Switch {
             random: config.random,
             dead: Vec::new(),
             alive: Vec::new(),
+            detours: false,
             victims: Vec::new(),
             deflected: 0,
         }
@@ -284,12 +292,18 @@ impl Switch {
         }
         let candidates = self.routes.towards(packet.dst);
         let port = match candidates.len() {
+            1 if self.detours => match self.detour(candidates[0], &wire.packets()[id]) {
+                Some(port) => port,
+                None => return wire.discard(id, DropReason::LinkDown),
+            },
             1 => candidates[0],
             0 => return wire.discard(id, DropReason::LinkDown),
             _ => {
                 let first = candidates[0];
-                let candidates =
-                    if self.dead.is_empty() { candidates } else { alive(candidates, &self.dead, &mut self.alive) };
+                let candidates = match self.dead.is_empty() {
+                    true => candidates,
+                    false => alive(candidates, packet, &self.path, &self.dead, &mut self.alive),
+                };
                 let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
                 let mut view = View { now, ports, memory, occupancy };
                 let port = self.path.choose(candidates, packet, self.site, &mut view, &mut self.random);
@@ -336,6 +350,19 @@ impl Switch {
         if !alive {
             self.dead.push(port);
         }
+        self.detours = !self.dead.is_empty() && matches!(self.path, Path::Labels(_));
+    }
+
+    /// Where a packet goes that has one way only, which may be down: then out of the next port to another switch, which
+    /// knows a way around. `None` if there is no such port, or the way is to a host.
+    #[cold]
+    fn detour(&self, only: u16, packet: &Packet) -> Option<u16> {
+        if !self.dead.contains(&only) {
+            return Some(only);
+        }
+        let from = self.fabric_ports.binary_search(&only).ok()?;
+        let others = self.fabric_ports.iter().cycle().skip(from + 1).take(self.fabric_ports.len() - 1);
+        others.copied().find(|port| !self.dead.contains(port) && *port != packet.ingress)
     }
 
     /// What waits at each port just before `at`, which is after all that the switch was told: with fast ports, too, a
@@ -448,7 +475,7 @@ impl Switch {
         let mut view = View { now, ports, memory, occupancy };
         let packet = &wire.packets()[id];
         let all = &self.fabric_ports;
-        let candidates = if self.dead.is_empty() { all } else { alive(all, &self.dead, &mut self.alive) };
+        let candidates = if self.dead.is_empty() { all } else { survivors(all, &self.dead, &mut self.alive) };
         self.deflection.choose(port, candidates, packet, &mut view, &mut self.random)
     }
 
@@ -485,9 +512,24 @@ impl Switch {
     }
 }
 
+/// The candidates that a path choice has while some are dead: of labels, the one that their failover names.
+#[cold]
+fn alive<'a>(
+    candidates: &'a [u16],
+    packet: &Packet,
+    path: &Path,
+    dead: &[u16],
+    room: &'a mut Vec<u16>,
+) -> &'a [u16] {
+    let Path::Labels(labels) = path else { return survivors(candidates, dead, room) };
+    room.clear();
+    room.extend(labels.failover(candidates, packet, dead));
+    if room.is_empty() { candidates } else { room }
+}
+
 /// The candidates without those that are dead; all of them where none is left.
 #[cold]
-fn alive<'a>(candidates: &'a [u16], dead: &[u16], room: &'a mut Vec<u16>) -> &'a [u16] {
+fn survivors<'a>(candidates: &'a [u16], dead: &[u16], room: &'a mut Vec<u16>) -> &'a [u16] {
     room.clear();
     room.extend(candidates.iter().filter(|port| !dead.contains(port)));
     if room.is_empty() { candidates } else { room }

@@ -5,11 +5,13 @@
 
 mod balanced;
 mod ecmp;
+mod labels;
 mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
+pub use labels::{Labels, LabelsParams};
 pub(in crate::switch) use power_of_n::Shortest;
 pub use power_of_n::{PowerOfN, PowerOfNParams};
 pub use spray::{Spray, SprayOrder, SprayParams};
@@ -35,6 +37,7 @@ crate::registry! {
         fn choose(&mut self, candidates: &[u16], packet: &Packet, site: Site, ports: &mut dyn PortView, random: &mut Stream) -> u16;
     };
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
+    "labels" => Labels { LabelsParams, Labels; labels::ABOUT },
     "balanced" => Balanced { BalancedParams, Balanced; balanced::ABOUT },
     "power-of-n" => PowerOfN { PowerOfNParams, PowerOfN; power_of_n::ABOUT },
     "spray" => Spray { SprayParams, Spray; spray::ABOUT },

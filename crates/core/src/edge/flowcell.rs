@@ -1,0 +1,324 @@
+//! Flowcells: the sender's rule, once for each segment that the transport hands down.
+//!
+//! Algorithm 1 of Presto (SIGCOMM 2015, section 3.1). A flowcell is a whole number of consecutive segments of one flow, of
+//! no more bytes together than the largest segment; it has one label, and the next flowcell has the schedule's next. The
+//! number of bytes is tested before the segment is added, so a flowcell is never larger than the threshold unless one
+//! segment is. Time closes no flowcell.
+//!
+//! The flowlet switch that the paper compares with lives here too: there time alone opens the next one.
+//!
+//! Invariant: all packets of a segment have one label and one flowcell number; flowcell numbers of a flow ascend, modulo
+//! 2^16, one by one.
+
+use super::flows::FlowTable;
+use super::schedule::{Order, Turn};
+use crate::registry::{About, PathProperty};
+use crate::units::{Bytes, Time};
+
+crate::params! {
+    /// The edge labels nothing.
+    pub struct UnspreadParams {}
+}
+crate::params! {
+    /// Flowcells, each on the schedule's next path.
+    pub struct PrestoParams {
+        /// A flowcell's largest size. Source: 64 KB, the largest segment of TSO.
+        #[within(1..)]
+        pub threshold: Bytes = Bytes(64 << 10),
+        /// In which order a flow takes its paths. Source: round-robin is the paper's.
+        pub order: Order = Order::RoundRobin,
+        /// Whether all flows begin with the same path rather than a random one. Begun together they stay in phase. Source:
+        /// the published description is silent.
+        pub first_path: bool = false,
+        /// From a failure until the hosts have new lists of paths, without the broken ones; off: never. Source: ours.
+        pub controller_delay: Option<Time> = Some(Time::from_ms(200)),
+    }
+}
+crate::params! {
+    /// A flow changes to the next path where it has paused.
+    pub struct FlowletParams {
+        /// A longer silence ends a flowlet. Source: the paper compares with 100us and 500us.
+        pub gap: Time = Time::from_us(500),
+        /// In which order a flow takes its paths. Source: round-robin is the paper's.
+        pub order: Order = Order::RoundRobin,
+        /// Whether all flows begin with the same path rather than a random one.
+        pub first_path: bool = false,
+        /// From a failure until the hosts have new lists of paths, without the broken ones; off: never. Source: ours.
+        pub controller_delay: Option<Time> = Some(Time::from_ms(200)),
+    }
+}
+
+const UNSPREAD: About =
+    About { summary: "the edge labels nothing", source: "", needs: &[], breaks: &[], restores: &[] };
+const PRESTO: About = About {
+    summary: "flowcells of up to 64 KB, each on the next of the disjoint paths",
+    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.1",
+    needs: &[PathProperty::LabelFixesPath, PathProperty::SizeAtEdge],
+    breaks: &[PathProperty::FifoPerFlow],
+    restores: &[],
+};
+const FLOWLET: About = About {
+    summary: "a flow that has paused goes on over the next of the disjoint paths",
+    source: "Sinha, Kandula, Katabi: Harnessing TCP's burstiness with flowlet switching, HotNets 2004; as compared with in Presto",
+    needs: &[PathProperty::LabelFixesPath],
+    breaks: &[PathProperty::FifoPerFlow],
+    restores: &[],
+};
+
+crate::registry! {
+    /// How the sending edge spreads a flow.
+    place: "edge.load-balancing", question: "which label does it get?", default: None,
+    params: LoadBalancingParams;
+    "none" => None { UnspreadParams; UNSPREAD },
+    "presto" => Presto { PrestoParams; PRESTO },
+    "flowlet" => Flowlet { FlowletParams; FLOWLET },
+}
+
+/// What opens the next flowcell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// More bytes than this.
+    Bytes(u64),
+    /// A silence longer than this.
+    Gap(Time),
+}
+
+/// The rule that a host's flows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What opens the next flowcell.
+    pub opening: Opening,
+    /// In which order a flow takes its labels.
+    pub order: Order,
+    /// Whether flows begin with the first label rather than a random one.
+    pub is_first: bool,
+}
+
+impl LoadBalancingParams {
+    /// The rule; `None`: nothing is labelled.
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            LoadBalancingParams::None(_) => None,
+            LoadBalancingParams::Presto(p) => {
+                Some(Rule { opening: Opening::Bytes(p.threshold.get()), order: p.order, is_first: p.first_path })
+            }
+            LoadBalancingParams::Flowlet(p) => {
+                Some(Rule { opening: Opening::Gap(p.gap), order: p.order, is_first: p.first_path })
+            }
+        }
+    }
+    /// How long after a failure hosts have new lists; `None`: they never have.
+    pub fn controller_delay(&self) -> Option<Time> {
+        match self {
+            LoadBalancingParams::None(_) => None,
+            LoadBalancingParams::Presto(p) => p.controller_delay,
+            LoadBalancingParams::Flowlet(p) => p.controller_delay,
+        }
+    }
+}
+
+/// What a segment is stamped with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its path.
+    pub label: u16,
+    /// Its flowcell.
+    pub flowcell: u16,
+}
+
+/// One direction of a flow, at its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flowcell {
+    turn: Turn,
+    /// Of the present flowcell.
+    bytes: u64,
+    /// When its last segment was sent.
+    last: Time,
+    number: u16,
+}
+
+impl Flowcell {
+    /// Of a new flow. `key` is a random number of its own; `number` its first flowcell's: of a flow whose state was lost
+    /// it should be newer than what is under way, such as a clock's.
+    pub fn new(now: Time, rule: &Rule, key: u64, number: u16) -> Flowcell {
+        Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: now, number }
+    }
+
+    /// A segment of `len` bytes is sent; `labels` lead to its destination, and there is at least one.
+    #[inline]
+    pub fn stamp(&mut self, now: Time, rule: &Rule, len: u32, labels: &[u16]) -> Stamp {
+        let opens = match rule.opening {
+            Opening::Bytes(threshold) => self.bytes + u64::from(len) > threshold && self.bytes > 0,
+            Opening::Gap(gap) => now.saturating_sub(self.last) > gap,
+        };
+        if opens {
+            self.bytes = 0;
+            self.turn.advance(rule.order, labels.len());
+            self.number = self.number.wrapping_add(1);
+        }
+        self.bytes += u64::from(len);
+        self.last = now;
+        Stamp { label: self.turn.label(rule.order, labels), flowcell: self.number }
+    }
+}
+
+/// Flows that one call of [`Flowcells::evict`] looks at.
+const EVICTION_STEPS: usize = 256;
+/// A flow that comes back later begins with a flowcell number that is newer than what its receiver may remember, for its
+/// number follows the clock: one flowcell in this time, which no flow outruns for long (64 KB a 13 µs is 40 Gb/s).
+const NUMBER_PERIOD: Time = Time::from_us(13);
+
+/// The flows of a sending edge, by their identity: for a driver that has no connections of its own to keep them in.
+#[derive(Clone, Debug)]
+pub struct Flowcells<F> {
+    rule: Rule,
+    /// A silent flow is forgotten after this.
+    idle: Time,
+    flows: FlowTable<F, Flowcell>,
+    /// Of this edge, to draw flows' keys from.
+    key: u64,
+}
+
+impl<F: Copy + Eq> Flowcells<F> {
+    /// No flows. `idle` should be no shorter than a retransmission timeout; 30s will do.
+    pub fn new(rule: Rule, idle: Time, key: u64) -> Flowcells<F> {
+        Flowcells { rule, idle, flows: FlowTable::default(), key }
+    }
+    /// A segment of `len` bytes is sent; see [`Flowcell::stamp`].
+    #[inline]
+    pub fn stamp(&mut self, now: Time, hash: u32, flow: F, len: u32, labels: &[u16]) -> Stamp {
+        let at = match self.flows.find(hash, flow) {
+            Some(at) => at,
+            None => self.open(now, hash, flow),
+        };
+        self.flows[at].stamp(now, &self.rule, len, labels)
+    }
+    /// Forgets idle flows, of some hundred that it looks at. Returns how many.
+    pub fn evict(&mut self, now: Time) -> usize {
+        let idle = self.idle;
+        self.flows.evict(EVICTION_STEPS, |flow| now.saturating_sub(flow.last) > idle)
+    }
+    /// Flows that are known.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+    #[cold]
+    fn open(&mut self, now: Time, hash: u32, flow: F) -> u32 {
+        self.key = crate::random::mix64(self.key ^ u64::from(hash));
+        let number = (now.as_ps() / NUMBER_PERIOD.as_ps()) as u16;
+        self.flows.insert(hash, flow, Flowcell::new(now, &self.rule, self.key, number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LABELS: [u16; 4] = [10, 11, 12, 13];
+
+    fn rule(order: Order) -> Rule {
+        Rule { opening: Opening::Bytes(64 << 10), order, is_first: true }
+    }
+
+    /// Segments, in bytes, as flowcells: the sizes of each.
+    fn cells(segments: &[u32]) -> Vec<Vec<u32>> {
+        let rule = rule(Order::RoundRobin);
+        let mut flow = Flowcell::new(Time::ZERO, &rule, 3, 1);
+        let mut cells: Vec<Vec<u32>> = Vec::new();
+        for segment in segments {
+            let stamp = flow.stamp(Time::ZERO, &rule, *segment, &LABELS);
+            if cells.len() < usize::from(stamp.flowcell) {
+                cells.push(Vec::new());
+            }
+            assert_eq!(cells.len(), usize::from(stamp.flowcell));
+            assert_eq!(stamp.label, LABELS[(cells.len() - 1) % 4]);
+            cells[usize::from(stamp.flowcell) - 1].push(*segment);
+        }
+        cells
+    }
+
+    #[test]
+    fn algorithm_1_of_the_paper() {
+        const KB: u32 = 1024;
+        let of = |segments: &[u32]| cells(&segments.iter().map(|kb| kb * KB).collect::<Vec<_>>());
+        let kb = |cells: &[&[u32]]| -> Vec<Vec<u32>> {
+            cells.iter().map(|cell| cell.iter().map(|kb| kb * KB).collect()).collect()
+        };
+        assert_eq!(of(&[25, 30, 30]), kb(&[&[25, 30], &[30]]));
+        assert_eq!(of(&[1, 5, 1]), kb(&[&[1, 5, 1]]));
+        assert_eq!(of(&[64, 64, 64]), kb(&[&[64], &[64], &[64]]));
+        assert_eq!(of(&[64, 1, 63, 1]), kb(&[&[64], &[1, 63], &[1]]));
+        assert_eq!(cells(&[65_535, 1]).len(), 1, "65536 bytes stay");
+        assert_eq!(cells(&[65_535, 2]).len(), 2, "65537 do not");
+        let sizes: Vec<usize> = of(&[1; 200]).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [64, 64, 64, 8]);
+    }
+
+    #[test]
+    fn pure_acknowledgements_change_path_rarely() {
+        assert_eq!(cells(&[66; 1_000]).iter().map(Vec::len).collect::<Vec<_>>(), [992, 8]);
+    }
+
+    #[test]
+    fn a_segment_above_the_threshold_is_a_flowcell_of_its_own() {
+        let rule = Rule { opening: Opening::Bytes(10), ..rule(Order::RoundRobin) };
+        let mut flow = Flowcell::new(Time::ZERO, &rule, 3, u16::MAX);
+        let stamps: Vec<_> = [20, 20, 5].iter().map(|len| flow.stamp(Time::ZERO, &rule, *len, &[1, 2])).collect();
+        assert_eq!(stamps.iter().map(|s| (s.label, s.flowcell)).collect::<Vec<_>>(), [(1, u16::MAX), (2, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn silence_ends_a_flowlet_and_no_flowcell() {
+        let gap = Rule { opening: Opening::Gap(Time::from_us(500)), ..rule(Order::RoundRobin) };
+        let labels_of = |rule: Rule| {
+            let mut flow = Flowcell::new(Time::ZERO, &rule, 3, 0);
+            let at = |us| flow.stamp(Time::from_us(us), &rule, 1_448, &LABELS).label;
+            [0, 500, 1_000, 1_501, 9_000].map(at)
+        };
+        assert_eq!(labels_of(gap), [10, 10, 10, 11, 12]);
+        assert_eq!(labels_of(rule(Order::RoundRobin)), [10; 5]);
+    }
+
+    #[test]
+    fn a_flow_that_was_forgotten_goes_on_with_newer_flowcells() {
+        let mut edge: Flowcells<u32> = Flowcells::new(rule(Order::Shuffled), Time::from_s(30), 1);
+        let before = (0..100).map(|_| edge.stamp(Time::from_s(1), 7, 7, 65_000, &LABELS)).last().unwrap();
+        (0..1_000).for_each(|flow| {
+            edge.stamp(Time::from_s(31), flow, flow, 1, &LABELS);
+        });
+        assert_eq!((edge.evict(Time::from_s(31)), edge.len()), (0, 1_000));
+        let at = Time::from_s(62);
+        let forgotten: usize = (0..4).map(|_| edge.evict(at)).sum();
+        assert_eq!((forgotten, edge.is_empty()), (1_000, true));
+        let after = edge.stamp(Time::from_s(1) + Time::from_ms(100), 7, 7, 1, &LABELS);
+        assert!((after.flowcell.wrapping_sub(before.flowcell) as i16) > 0, "{before:?} {after:?}");
+    }
+
+    proptest! {
+        /// No flowcell of several segments is above the threshold, none could have taken the next one's first segment, and
+        /// numbers and labels go on one by one.
+        #[test]
+        fn flowcells_are_as_large_as_they_may_be(
+            segments in prop::collection::vec(1u32..70_000, 1..100),
+            first in any::<u16>(),
+        ) {
+            let rule = rule(Order::RoundRobin);
+            let mut flow = Flowcell::new(Time::ZERO, &rule, 3, first);
+            let (mut bytes, mut at) = (0u64, first);
+            for segment in segments {
+                let stamp = flow.stamp(Time::ZERO, &rule, segment, &LABELS);
+                let step = stamp.flowcell.wrapping_sub(at);
+                prop_assert!(step <= 1);
+                prop_assert_eq!(step == 1, bytes > 0 && bytes + u64::from(segment) > 65_536);
+                bytes = if step == 1 { 0 } else { bytes } + u64::from(segment);
+                at = stamp.flowcell;
+                prop_assert_eq!(stamp.label, LABELS[usize::from(at.wrapping_sub(first)) % 4]);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Labels: the next hop follows the label that the sending edge has written, and nothing else.
+//!
+//! Presto (SIGCOMM 2015, section 3.1): a controller installs an entry for each label and leaf, as for any other layer-2
+//! address. The label stands in [`Packet::hash`], the field by which a fabric tells flows apart. A port that is known to be
+//! down has its traffic moved to the next one that is not (the switch's fast failover), the edge knowing nothing of it. A
+//! packet that would go back to where it came from has been moved so; it takes the next port, too.
+//!
+//! Invariant: with all links up, packets of one label and destination leave by one port.
+
+use super::Site;
+use crate::packet::{HostId, Packet};
+use crate::random::Stream;
+use crate::registry::About;
+use crate::switch::PortView;
+use crate::switch::route::Attachment;
+use std::sync::Arc;
+
+pub(super) const ABOUT: About = About {
+    summary: "the label that the sending edge has written picks the port",
+    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.1",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
+
+crate::params! {
+    /// Label switching.
+    pub struct LabelsParams {}
+}
+
+/// What the controller has installed at a switch.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    attachment: Arc<Attachment>,
+    leaves: usize,
+    /// By label and leaf: the port, or [`NO_PORT`](crate::edge::controller::NO_PORT).
+    entries: Vec<u16>,
+}
+
+impl Labels {
+    pub(super) fn new(_: &LabelsParams) -> Labels {
+        Labels::default()
+    }
+    /// The entries, by label and leaf.
+    pub fn install(&mut self, attachment: Arc<Attachment>, leaves: u32, entries: Vec<u16>) {
+        *self = Labels { attachment, leaves: leaves as usize, entries };
+    }
+    /// The place among `candidates` that the label names; without an entry for it, one that it always names.
+    #[inline]
+    fn place(&self, candidates: &[u16], label: u32, dst: HostId) -> usize {
+        let leaf = self.attachment.hosts.get(dst as usize).map_or(0, |(leaf, _)| usize::from(*leaf));
+        let entry = self.entries.get(label as usize * self.leaves + leaf);
+        let place = entry.and_then(|port| candidates.binary_search(port).ok());
+        place.unwrap_or(label as usize % candidates.len())
+    }
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        candidates: &[u16],
+        packet: &Packet,
+        _: Site,
+        _: &mut dyn PortView,
+        _: &mut Stream,
+    ) -> u16 {
+        let place = self.place(candidates, packet.hash, packet.dst);
+        let port = candidates[place];
+        if port == packet.ingress { candidates[(place + 1) % candidates.len()] } else { port }
+    }
+    /// Where the packet goes while some ports are down: the label's port, or the next of the candidates that may be taken.
+    pub(in crate::switch) fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> {
+        let place = self.place(candidates, packet.hash, packet.dst);
+        let mut ports = candidates.iter().cycle().skip(place).take(candidates.len());
+        ports.find(|port| !dead.contains(port) && **port != packet.ingress).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::NoPorts;
+
+    fn labels() -> Labels {
+        let mut labels = Labels::new(&LabelsParams {});
+        let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (1, 0), (2, 0)] });
+        // Three trees, three leaves, seen from leaf 0 with its uplinks at 4, 5, 6.
+        labels.install(attachment, 3, vec![u16::MAX, 4, 4, u16::MAX, 5, 5, u16::MAX, 6, 6]);
+        labels
+    }
+    fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {
+        let packet = Packet { hash: label, dst, ingress, ..Packet::default() };
+        labels.choose(&[4, 5, 6], &packet, Site { tier: 0, salt: 9 }, &mut NoPorts, &mut Stream::new(1, "t"))
+    }
+
+    #[test]
+    fn the_label_alone_picks_the_port() {
+        let mut labels = labels();
+        for dst in [1, 2] {
+            assert_eq!([0, 1, 2].map(|label| choose(&mut labels, label, dst, 0)), [4, 5, 6]);
+        }
+        assert_eq!(choose(&mut labels, 7, 1, 0), 5, "an unknown label has a port, too");
+        assert_eq!(choose(&mut labels, 1, 1, 5), 6, "and none goes back");
+    }
+
+    #[test]
+    fn a_dead_port_is_passed_over() {
+        let labels = labels();
+        let of = |label, ingress, dead: &[u16]| {
+            labels.failover(&[4, 5, 6], &Packet { hash: label, dst: 1, ingress, ..Packet::default() }, dead)
+        };
+        assert_eq!(of(0, 0, &[4]), Some(5));
+        assert_eq!(of(1, 0, &[4]), Some(5));
+        assert_eq!(of(2, 0, &[6]), Some(4));
+        assert_eq!(of(0, 5, &[4]), Some(6));
+        assert_eq!(of(0, 0, &[4, 5, 6]), None);
+    }
+}
