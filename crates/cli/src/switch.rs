@@ -1,8 +1,11 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::{SwitchAction, SwitchArgs, SwitchShowArgs};
+use crate::args::{DemoPrestoArgs, SwitchAction, SwitchArgs, SwitchDemo, SwitchShowArgs};
 use crate::failure::Failure;
 use crate::say;
+use crate::watch;
+use millpond_core::Rate;
+use millpond_linux::demo::{self, Arm, Plan, Run};
 use millpond_linux::limit::doctor as finding;
 use millpond_linux::switch::run::Done;
 use millpond_linux::switch::state::State;
@@ -49,6 +52,10 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             let config = how.config.as_deref().map(apply::read).transpose()?;
             serve::serve(&state, config, how.metrics, &|text| eprintln!("{text}"))?;
         }
+        SwitchAction::Demo(demo) => {
+            let SwitchDemo::Presto(how) = &demo.which;
+            demo_presto(how)?;
+        }
     }
     Ok(())
 }
@@ -81,4 +88,44 @@ fn show_switch(state: &State, args: &SwitchShowArgs) -> Result<(), Failure> {
         }
         before = now;
     }
+}
+
+fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
+    let pacing = |text: &String| match text.as_str() {
+        "off" => Ok(None),
+        rate => rate.parse::<Rate>().map(Some).map_err(|e| Failure::Usage(format!("--pacing {rate}: {e}"))),
+    };
+    let plan = Plan {
+        arms: match args.arms.is_empty() {
+            true => Arm::ALL.to_vec(),
+            false => args.arms.iter().filter_map(|name| Arm::named(name)).collect(),
+        },
+        repetitions: args.repetitions as usize,
+        duration: Duration::from_nanos(args.duration.as_ps() / 1000),
+        paths: args.paths.into(),
+        rate: args.rate,
+        skews: args.skew.clone(),
+        rack: args.rack.iter().map(|r| r == "on").collect(),
+        pacing: args.pacing.iter().map(pacing).collect::<Result<_, _>>()?,
+    };
+    if plan.rate.bps() == 0 {
+        return Err(Failure::Usage("a path with no rate carries nothing".into()));
+    }
+    watch::catch_interrupts();
+    let mut told = |run: &Run| {
+        eprintln!(
+            "{:>3} {:<17} {:>7.2} Gb/s {:>7.3} CPU-s/GB {:>8} out of order",
+            run.repetition + 1,
+            run.arm.name(),
+            run.throughput_gbps,
+            run.cpu_s_per_gb,
+            run.out_of_order
+        );
+    };
+    let report = demo::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
+    match args.json {
+        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        false => say(&report.table()),
+    }
+    if watch::interrupted() { Err(Failure::Stopped("the runs so far are above".into())) } else { Ok(()) }
 }

@@ -21,5 +21,5 @@ pub mod segment;
 
 pub use coalesce::coalesce;
 pub use offload::{GsoType, Offload};
-pub use parse::{Inner, Layers, Mac, Malformed, Protocol, Version, View, parse};
+pub use parse::{Inner, Layers, Mac, Malformed, Protocol, Version, View, parse, parse_head};
 pub use segment::{Checksums, HEADER_MAX, Header, Segmenter};

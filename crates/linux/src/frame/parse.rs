@@ -153,6 +153,12 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
 /// The view of a frame; `None` if there are fewer bytes than an Ethernet header has.
 #[inline]
 pub fn parse(frame: &[u8]) -> Option<View> {
+    parse_head(frame, frame.len())
+}
+
+/// As [`parse`], of a frame of `length` bytes of which `frame` has the first; a header that reaches beyond them is truncated.
+#[inline]
+pub fn parse_head(frame: &[u8], length: usize) -> Option<View> {
     let header = frame.first_chunk::<ETHERNET>()?;
     let destination = Mac(std::array::from_fn(|i| header[i]));
     let source = Mac(std::array::from_fn(|i| header[i + 6]));
@@ -170,14 +176,14 @@ pub fn parse(frame: &[u8]) -> Option<View> {
         (kind, network) = (next, network + 4);
     }
     let inner = match kind {
-        IPV4 => ipv4(frame, network),
-        IPV6 => ipv6(frame, network),
+        IPV4 => ipv4(frame, length, network),
+        IPV6 => ipv6(frame, length, network),
         _ => Ok(Inner::Opaque),
     };
     Some(View { destination, source, vlan, ethernet: network, inner: inner.unwrap_or_else(Inner::Malformed) })
 }
 
-fn ipv4(frame: &[u8], network: usize) -> Result<Inner, Malformed> {
+fn ipv4(frame: &[u8], bytes: usize, network: usize) -> Result<Inner, Malformed> {
     let header = frame.get(network..network + 20).ok_or(Malformed::Truncated)?;
     let length = usize::from(header[0] & 15) * 4;
     if header[0] >> 4 != 4 || length < 20 {
@@ -187,7 +193,7 @@ fn ipv4(frame: &[u8], network: usize) -> Result<Inner, Malformed> {
     if total < length {
         return Err(Malformed::Header);
     }
-    if network + total > frame.len() {
+    if network + total > bytes {
         return Err(Malformed::Length);
     }
     // More fragments, or an offset.
@@ -197,13 +203,13 @@ fn ipv4(frame: &[u8], network: usize) -> Result<Inner, Malformed> {
     transport(frame, Version::V4, network, network + length, network + total, header[9])
 }
 
-fn ipv6(frame: &[u8], network: usize) -> Result<Inner, Malformed> {
+fn ipv6(frame: &[u8], bytes: usize, network: usize) -> Result<Inner, Malformed> {
     let header = frame.get(network..network + 40).ok_or(Malformed::Truncated)?;
     if header[0] >> 4 != 6 {
         return Err(Malformed::Header);
     }
     let end = network + 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
-    if end > frame.len() {
+    if end > bytes {
         return Err(Malformed::Length);
     }
     let (mut next, mut at) = (header[6], network + 40);
@@ -211,7 +217,7 @@ fn ipv6(frame: &[u8], network: usize) -> Result<Inner, Malformed> {
         match next {
             // Hop-by-hop options, routing, destination options (RFC 8200 §4).
             0 | 43 | 60 => {
-                let extension = frame[..end].get(at..at + 8).ok_or(Malformed::Truncated)?;
+                let extension = frame[..end.min(frame.len())].get(at..at + 8).ok_or(Malformed::Truncated)?;
                 next = extension[0];
                 at += 8 + usize::from(extension[1]) * 8;
             }
@@ -230,7 +236,7 @@ fn transport(
     end: usize,
     protocol: u8,
 ) -> Result<Inner, Malformed> {
-    let bytes = frame.get(transport..end).ok_or(Malformed::Truncated)?;
+    let bytes = frame.get(transport..end.min(frame.len())).ok_or(Malformed::Truncated)?;
     let (protocol, length) = match protocol {
         6 => {
             let length = usize::from(bytes.get(12).ok_or(Malformed::Truncated)? >> 4) * 4;

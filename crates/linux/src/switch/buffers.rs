@@ -37,10 +37,10 @@ impl Buffers {
         self.references.push(1);
         Some((self.buffers.len() - 1) as BufferId)
     }
-    /// One more reference.
+    /// So many more references.
     #[inline]
-    pub fn retain(&mut self, id: BufferId) {
-        self.references[id as usize] += 1;
+    pub fn retain(&mut self, id: BufferId, count: u32) {
+        self.references[id as usize] += count;
     }
     /// One less; the last one frees the buffer.
     #[inline]
@@ -77,7 +77,7 @@ mod tests {
         let mut buffers = Buffers::new(2);
         let (a, b) = (buffers.take().unwrap(), buffers.take().unwrap());
         assert_eq!(buffers.take(), None);
-        buffers.retain(a);
+        buffers.retain(a, 1);
         buffers.release(a);
         assert_eq!(buffers.in_use(), 2);
         buffers.release(a);

@@ -43,13 +43,12 @@ pub struct Outgoing<'a> {
 }
 
 /// Ports, and which address is behind which.
+#[derive(Default)]
 pub struct Node {
     /// The ports; an index is a port's for as long as it is configured.
     pub slots: Vec<Slot>,
     /// Who is where.
     pub table: Table,
-    /// Where frames are kept.
-    pub buffers: Buffers,
     /// A frame in one piece, for ports that take none in several.
     flat: Vec<u8>,
 }
@@ -111,21 +110,22 @@ fn send_whole(port: &mut Port, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Resu
 }
 
 impl Node {
-    /// Without ports, with this many buffers.
-    pub fn new(buffers: usize) -> Node {
-        Node { slots: Vec::new(), table: Table::default(), buffers: Buffers::new(buffers), flat: Vec::new() }
-    }
-
-    /// Handles what a port has for now, [`BURST`] frames at most; how many there were. `remote` is handed what is for
-    /// peers: the frame's bytes with the buffer that they are in and where, and whom it is for (`None`: all of them).
-    pub fn receive(&mut self, now: Time, port: usize, remote: &mut dyn Remote) -> usize {
-        for count in 0..BURST {
-            let Some(buffer) = self.buffers.take() else {
+    /// Handles what a port has for now, `burst` frames at most; how many there were. `remote` is handed what is for peers.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        port: usize,
+        burst: usize,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> usize {
+        for count in 0..burst {
+            let Some(buffer) = buffers.take() else {
                 self.slots[port].counters.drop(Drop::NoBuffer);
                 return count;
             };
             let received = match &mut self.slots[port].port {
-                Some(port) => port.receive(self.buffers.bytes_mut(buffer)),
+                Some(port) => port.receive(buffers.bytes_mut(buffer)),
                 None => Received::Nothing,
             };
             let more = match received {
@@ -134,7 +134,7 @@ impl Node {
                     let counters = &mut self.slots[port].counters;
                     counters.received += 1;
                     counters.received_bytes += length as u64;
-                    if let Err(reason) = self.forward(now, Place::Port(port), &frame, remote) {
+                    if let Err(reason) = self.forward(now, Place::Port(port), &frame, buffers, remote) {
                         self.slots[port].counters.drop(reason);
                     }
                     true
@@ -149,12 +149,12 @@ impl Node {
                     false
                 }
             };
-            self.buffers.release(buffer);
+            buffers.release(buffer);
             if !more {
                 return count;
             }
         }
-        BURST
+        burst
     }
 
     /// A port's interface is gone: nobody is behind it.
@@ -163,8 +163,15 @@ impl Node {
         self.table.forget(Place::Port(port));
     }
 
-    fn forward(&mut self, now: Time, from: Place, frame: &Frame, remote: &mut dyn Remote) -> Result<(), Drop> {
-        let bytes = &self.buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+    fn forward(
+        &mut self,
+        now: Time,
+        from: Place,
+        frame: &Frame,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> Result<(), Drop> {
+        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let view = parse(bytes).ok_or(Drop::Runt)?;
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
         if view.source.is_group() {
@@ -175,7 +182,7 @@ impl Node {
         match known {
             Some(place) if place == from => Err(Drop::SamePort),
             Some(Place::Port(port)) => {
-                let bytes = &self.buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+                let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
                 let pieces = [IoSlice::new(bytes)];
                 let outgoing = Outgoing { view, offload: frame.offload, pieces: &pieces, length: frame.length };
                 let sent = self.slots[port].deliver(&outgoing, &mut self.flat);
@@ -184,8 +191,8 @@ impl Node {
                 }
                 sent
             }
-            Some(Place::Peer(peer)) => remote.transmit(now, &mut self.buffers, frame, &view, Some(peer)),
-            None => self.flood(now, from, frame, &view, remote),
+            Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)),
+            None => self.flood(now, from, frame, &view, buffers, remote),
         }
     }
 
@@ -196,10 +203,11 @@ impl Node {
         from: Place,
         frame: &Frame,
         view: &View,
+        buffers: &mut Buffers,
         remote: &mut dyn Remote,
     ) -> Result<(), Drop> {
         let (mut reached, mut failed) = (false, None);
-        let bytes = &self.buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let pieces = [IoSlice::new(bytes)];
         let outgoing = Outgoing { view: *view, offload: frame.offload, pieces: &pieces, length: frame.length };
         for (port, slot) in self.slots.iter_mut().enumerate() {
@@ -212,7 +220,7 @@ impl Node {
             }
         }
         if let Place::Port(_) = from {
-            match remote.transmit(now, &mut self.buffers, frame, view, None) {
+            match remote.transmit(now, buffers, frame, view, None) {
                 Ok(()) => reached = true,
                 Err(Drop::Nowhere) => {}
                 Err(reason) => failed = Some(reason),
@@ -224,7 +232,7 @@ impl Node {
         }
     }
 
-    /// Delivers a frame that came from a peer, and was made of pieces.
+    /// Delivers a frame that came from a peer.
     pub fn from_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let view = &frame.view;
         if view.source.is_group() {
@@ -237,9 +245,14 @@ impl Node {
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
-                let sent: Vec<_> = self.slots.iter_mut().map(|slot| slot.deliver(frame, &mut self.flat)).collect();
-                let failed = sent.iter().copied().find(Result::is_err).unwrap_or(Err(Drop::Nowhere));
-                if sent.iter().any(Result::is_ok) { Ok(()) } else { failed }
+                let (mut reached, mut failed) = (false, Drop::Nowhere);
+                for slot in &mut self.slots {
+                    match slot.deliver(frame, &mut self.flat) {
+                        Ok(()) => reached = true,
+                        Err(reason) => failed = reason,
+                    }
+                }
+                if reached { Ok(()) } else { Err(failed) }
             }
         }
     }
@@ -306,7 +319,7 @@ mod tests {
     fn switch(name: &str, inputs: &[&[Vec<u8>]]) -> (Node, Vec<PathBuf>) {
         let folder = std::env::temp_dir().join(format!("millpond-node-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut node = Node::new(16);
+        let mut node = Node::default();
         let mut outputs = Vec::new();
         for (i, input) in inputs.iter().enumerate() {
             let (read, write) = (folder.join(format!("{i}.in")), folder.join(format!("{i}.out")));
@@ -319,10 +332,11 @@ mod tests {
         (node, outputs)
     }
     fn run(node: &mut Node) {
+        let mut buffers = Buffers::new(16);
         for port in 0..node.slots.len() {
-            while node.receive(Time::ZERO, port, &mut Alone) > 0 {}
+            while node.receive(Time::ZERO, port, BURST, &mut buffers, &mut Alone) > 0 {}
         }
-        assert_eq!(node.buffers.in_use(), 0);
+        assert_eq!(buffers.in_use(), 0);
     }
     fn addressed(mut frame: Vec<u8>, to: u8, from: u8) -> Vec<u8> {
         (frame[5], frame[11]) = (to, from);

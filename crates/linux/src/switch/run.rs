@@ -7,11 +7,12 @@
 //! Invariant: a request of another thread is answered within a round, or within a second if its wake-up is lost; nothing but the
 //! kernel's own work for a frame takes long.
 
+use super::buffers::Buffers;
 use super::config::{Config, PortParams};
 use super::control::Request;
 use super::counters::Counters;
 use super::error::Error;
-use super::node::{Alone, Node, Slot};
+use super::node::{Alone, BURST, Node, Slot};
 use super::show::{PortReading, PortState, Reading};
 use super::state::State;
 use super::{ports, table};
@@ -30,6 +31,7 @@ pub struct Switch {
     state: State,
     config: Config,
     node: Node,
+    buffers: Buffers,
     /// Why a port is not there, by port.
     waiting: Vec<Option<String>>,
     requests: Receiver<Request>,
@@ -51,10 +53,11 @@ pub struct Done {
 impl Switch {
     /// Opens the ports of `config`; those that cannot be opened wait.
     pub fn new(state: State, config: Config, requests: Receiver<Request>, wake: Arc<OwnedFd>) -> Switch {
-        let node = Node::new(config.switch.buffers as usize);
+        let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
         let empty = Config { switch: config.switch.clone(), ports: Vec::new() };
         let (waiting, start) = (Vec::new(), Instant::now());
-        let mut switch = Switch { state, config: empty, node, waiting, requests, wake, start, bursts: 0, sleeps: 0 };
+        let mut switch =
+            Switch { state, config: empty, node, buffers, waiting, requests, wake, start, bursts: 0, sleeps: 0 };
         switch.change(config);
         switch
     }
@@ -143,7 +146,7 @@ impl Switch {
             for &port in &ready {
                 // A request may have left fewer.
                 if port < self.node.slots.len() {
-                    busy |= self.node.receive(now, port, &mut Alone) > 0;
+                    busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut Alone) > 0;
                 }
             }
             if looked.elapsed() >= HOUSEKEEPING {
@@ -226,7 +229,7 @@ impl Switch {
             uptime_s: self.start.elapsed().as_secs_f64(),
             ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
             addresses: self.node.table.len(),
-            buffers: self.node.buffers.in_use(),
+            buffers: self.buffers.in_use(),
             bursts: self.bursts,
             sleeps: self.sleeps,
         }
