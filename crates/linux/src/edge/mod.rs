@@ -17,6 +17,9 @@ pub mod packet;
 pub mod receiver;
 pub mod sender;
 
+#[cfg(test)]
+mod tests;
+
 pub use flow::{FlowKey, Keys};
 pub use packet::Packet;
 pub use receiver::Receiver;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a packet holds one reference to its buffer, which whoever ends the packet gives back.
 
-use crate::frame::{Header, segment::HEADER_MAX};
+use crate::frame::{HEADER_MAX, Header, parse};
 use crate::switch::buffers::{BufferId, Buffers, NONE};
 use std::ops::Range;
 
@@ -29,6 +29,13 @@ impl Packet {
         let mut header = Header::default();
         header.set(&buffers.bytes(buffer)[frame.start..split]);
         Packet::new(header, buffer, split..frame.end)
+    }
+    /// As [`Packet::of_frame`]; its headers are found.
+    #[inline]
+    pub fn of_bytes(buffers: &Buffers, buffer: BufferId, frame: Range<usize>) -> Packet {
+        let view = parse(&buffers.bytes(buffer)[frame.clone()]);
+        let headers = view.and_then(|v| v.layers().map(|l| l.payload)).unwrap_or(HEADER_MAX);
+        Packet::of_frame(buffers, buffer, frame, headers)
     }
     /// Whether it refers to its buffer.
     #[inline]

@@ -5,6 +5,7 @@
 //! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
 //! | `af_packet` | an interface that is there already |
 //! | `pcap` | files, for tests |
+//! | `udp` | a path to another switch, which is no port but is read and written like one |
 //!
 //! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port keeps neither. What goes
 //! wrong with one frame is told as a reason; a port whose interface has gone says so, and is never an error of another.
@@ -13,6 +14,7 @@ pub mod af_packet;
 mod device;
 pub mod pcap;
 pub mod tap;
+pub mod udp;
 
 pub use af_packet::AfPacket;
 pub use device::Device;
@@ -108,6 +110,8 @@ pub enum Refusal {
     Invalid,
     /// The interface is gone.
     Gone,
+    /// Nobody is at the other end, or there is no way there.
+    Unreachable,
 }
 
 impl Refusal {

@@ -17,13 +17,17 @@
 //! Invariant: a configuration that was read has unique names and devices, and each kind of port has the keys that it needs and no others.
 
 use crate::port::FRAME_MAX;
+use millpond_core::edge::schedule::Order;
 use millpond_core::params::{Field, Params};
-use millpond_core::{choice, params};
+use millpond_core::{Bytes, Time, choice, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use std::net::SocketAddr;
 
 /// The most ports of one switch.
 pub const PORTS_MAX: usize = 1024;
+/// The most paths, to all peers together.
+pub const PATHS_MAX: usize = 256;
 /// The longest name.
 const NAME_MAX: usize = 63;
 
@@ -62,12 +66,53 @@ params! {
     }
 }
 
+choice! {
+    /// How packets from peers are merged.
+    pub enum ReceiveOffload {
+        /// Not at all.
+        None = "none",
+        /// As the kernel does.
+        StockGro = "stock-gro",
+        /// By flowcell, in order.
+        PrestoGro = "presto-gro",
+    }
+}
+
 params! {
     /// The keys outside of any table.
     pub struct SwitchParams {
         /// Frame buffers, of 64 KiB each; only what is in flight together takes memory.
         #[within(16..=65536)]
         pub buffers: u32 = 2048,
+        /// A flowcell's largest size.
+        #[within(1..)]
+        pub flowcell: Bytes = Bytes(64 << 10),
+        /// In which order a flow takes a peer's paths: round-robin, random or shuffled.
+        pub order: Order = Order::RoundRobin,
+        /// What merges packets from peers: presto-gro, stock-gro or none.
+        pub receive_offload: ReceiveOffload = ReceiveOffload::PrestoGro,
+        /// The least delay that presto-gro expects of a gap between flowcells; no less than twice the longest poll.
+        pub delay_min: Time = Time::from_us(250),
+        /// What a flow may have waiting for a gap to fill.
+        #[within(65536..)]
+        pub held_max: Bytes = Bytes(1 << 20),
+    }
+}
+
+params! {
+    /// The keys of `[[path]]`: a path to another switch.
+    pub struct PathParams {
+        /// The other switch's name; its paths share flows.
+        pub peer: String = String::new(),
+        /// The address and UDP port of this end; each path has its own.
+        pub local: String = String::new(),
+        /// The address and UDP port of the other end.
+        pub remote: String = String::new(),
+        /// The network namespace that the addresses are in. Off: the switch's own.
+        pub namespace: Option<String> = None,
+        /// How often it is taken, next to the peer's other paths.
+        #[within(1..=64)]
+        pub weight: u32 = 1,
     }
 }
 
@@ -78,6 +123,8 @@ pub struct Config {
     pub switch: SwitchParams,
     /// Its ports.
     pub ports: Vec<PortParams>,
+    /// Its paths to other switches.
+    pub paths: Vec<PathParams>,
 }
 
 impl PortParams {
@@ -142,7 +189,40 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     debug_assert!(FRAME_MAX > 65_521 + 18);
 }
 
+fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams) {
+    for key in ["peer", "local", "remote"].into_iter().filter(|key| !item.has(key)) {
+        r.missing(item, key);
+    }
+    let ends: Vec<Option<SocketAddr>> = [("local", &path.local), ("remote", &path.remote)]
+        .into_iter()
+        .map(|(key, text)| {
+            let address = text.parse().ok();
+            if address.is_none() && item.has(key) {
+                let help = "write it as 192.0.2.1:4799 or [2001:db8::1]:4799";
+                r.wrong(item, key, format!("\"{text}\" is no address with a port"), Some(help.into()));
+            }
+            address
+        })
+        .collect();
+    if let [Some(local), Some(remote)] = ends[..]
+        && local.is_ipv4() != remote.is_ipv4()
+    {
+        r.wrong(item, "remote", "one end is of IPv4 and the other of IPv6", None);
+    }
+}
+
 impl Config {
+    /// The other switches, in the order in which they are first named.
+    pub fn peers(&self) -> Vec<String> {
+        let mut peers: Vec<String> = Vec::new();
+        for path in &self.paths {
+            if !peers.contains(&path.peer) {
+                peers.push(path.peer.clone());
+            }
+        }
+        peers
+    }
+
     /// Reads a file's text.
     pub fn parse(name: &str, text: &str) -> Result<Config, Errors> {
         Document::parse(name, text).read(|r| {
@@ -171,6 +251,20 @@ impl Config {
                 }
                 config.ports.push(port);
             }
+            for mut item in r.tables("path") {
+                let mut path = PathParams::default();
+                r.params(&mut item, &mut path);
+                r.finish(&item);
+                read_path(r, &item, &path);
+                let same = |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
+                if item.has("local") && config.paths.iter().any(same) {
+                    r.wrong(&item, "local", "a path above has this address and port already", None);
+                }
+                if config.paths.len() == PATHS_MAX {
+                    r.wrong(&item, "local", format!("a switch has {PATHS_MAX} paths at most"), None);
+                }
+                config.paths.push(path);
+            }
             config
         })
     }
@@ -181,6 +275,10 @@ impl Config {
         for port in &self.ports {
             out += "\n[[port]]\n";
             out += &written(port, &PortParams::default());
+        }
+        for path in &self.paths {
+            out += "\n[[path]]\n";
+            out += &written(path, &PathParams::default());
         }
         out
     }
@@ -200,6 +298,8 @@ mod tests {
     use super::*;
 
     const GOOD: &str = r#"
+receive-offload = "stock-gro"
+delay-min = "500us"
 [[port]]
 name = "web"
 kind = "tap"
@@ -215,12 +315,22 @@ device = "eth1"
 name = "trace"
 kind = "pcap"
 write = "out.pcap"
+[[path]]
+peer = "right"
+local = "192.0.2.1:4799"
+remote = "192.0.2.2:4799"
+weight = 3
+[[path]]
+peer = "right"
+local = "[2001:db8::1]:4799"
+remote = "[2001:db8::2]:4799"
+namespace = "underlay"
 "#;
 
     #[test]
     fn reads_and_writes_the_same() {
         let config = Config::parse("a.toml", GOOD).unwrap();
-        assert_eq!(config.ports.len(), 3);
+        assert_eq!((config.ports.len(), config.paths.len(), config.peers()), (3, 2, vec!["right".to_string()]));
         assert_eq!(Config::parse("b.toml", &config.to_text()).unwrap(), config, "{}", config.to_text());
         assert_eq!(Config::parse("c.toml", "").unwrap(), Config::default());
     }
@@ -251,6 +361,13 @@ write = "out.pcap"
         has("[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n", "a.toml:4:7: `mtu`: is for tap ports only");
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
         has("[[port]\n", "a.toml:1:");
+        let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
+        has(path, "[[path]] needs `remote`");
+        has(&format!("{path}remote = \"10.0.0.2\"\n"), "a.toml:4:10: `remote`: \"10.0.0.2\" is no address with a port");
+        has(&format!("{path}remote = \"[::1]:1\"\n"), "one end is of IPv4");
+        has(&format!("{path}remote = \"10.0.0.2:1\"\n{path}"), "a.toml:7:9: `local`: a path above has this address");
+        has(&format!("{path}remote = \"10.0.0.2:1\"\nweight = 0\n"), "a.toml:5:10");
+        has("order = \"sideways\"\n", "a.toml:1:9");
         has("bufers = 12\n", "did you mean `buffers`?");
     }
 }

@@ -7,6 +7,7 @@
 //! | `table` | which address is behind which port |
 //! | `buffers` | where frames are kept meanwhile |
 //! | `counters` | what a port has done, and why frames were dropped |
+//! | `uplink` | frames for other switches and from them |
 //! | `run` | the poll loop |
 //! | `ports` | opens what a configuration says, and keeps account of what was made |
 //! | `state` | the folder that all state is kept in, and its locks |
@@ -33,5 +34,6 @@ pub mod serve;
 pub mod show;
 pub mod state;
 pub mod table;
+mod uplink;
 
 pub use error::Error;

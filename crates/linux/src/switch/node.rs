@@ -53,19 +53,6 @@ pub struct Node {
     flat: Vec<u8>,
 }
 
-impl Refusal {
-    /// As a reason to drop.
-    fn reason(self) -> Drop {
-        match self {
-            Refusal::Full => Drop::PortFull,
-            Refusal::Down => Drop::PortDown,
-            Refusal::TooLong => Drop::Oversized,
-            Refusal::Invalid => Drop::PortRefused,
-            Refusal::Gone => Drop::PortGone,
-        }
-    }
-}
-
 impl Slot {
     /// Writes a frame to the port.
     pub fn deliver(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {

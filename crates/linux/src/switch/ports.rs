@@ -3,11 +3,12 @@
 //! Invariant: an interface that was there before is never removed; one that was made stays until its port is taken out of the
 //! configuration, whatever happens to the process.
 
-use super::config::{PortKind, PortParams};
+use super::config::{PathParams, PortKind, PortParams};
 use super::error::Error;
 use super::state::{Made, State};
 use crate::namespace;
 use crate::port::tap::TapSettings;
+use crate::port::udp::Udp;
 use crate::port::{self, AfPacket, Device, Pcap, Port, Tap};
 use std::path::Path;
 use std::process::Command;
@@ -75,6 +76,16 @@ fn with_mtu(port: Port, params: &PortParams) -> Result<(Port, usize), Error> {
     let failed = |e| port::Error::kernel(format!("asking for the MTU of {}", params.device()), e);
     let mtu = mtu.map_err(failed).map_err(named(params))?.unwrap_or(usize::from(u16::MAX));
     Ok((port, mtu))
+}
+
+/// Opens a path.
+pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
+    let address = |text: &str| {
+        let wrong = |e: std::net::AddrParseError| port::Error::Kernel { what: text.into(), reason: e.to_string() };
+        text.parse().map_err(wrong)
+    };
+    let (local, remote) = (address(&params.local)?, address(&params.remote)?);
+    inside(params.namespace.as_deref(), || Udp::open(local, remote))
 }
 
 /// Gives a tap what its port says, in its namespace.

@@ -12,11 +12,13 @@ use super::config::{Config, PortParams};
 use super::control::Request;
 use super::counters::Counters;
 use super::error::Error;
-use super::node::{Alone, BURST, Node, Slot};
-use super::show::{PortReading, PortState, Reading};
+use super::node::{BURST, Node, Slot};
+use super::show::{EdgeReading, PortReading, PortState, Reading};
 use super::state::State;
+use super::uplink::Uplink;
 use super::{ports, table};
 use millpond_core::Time;
+use millpond_core::edge::gro::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -32,6 +34,7 @@ pub struct Switch {
     config: Config,
     node: Node,
     buffers: Buffers,
+    uplink: Uplink,
     /// Why a port is not there, by port.
     waiting: Vec<Option<String>>,
     requests: Receiver<Request>,
@@ -39,6 +42,13 @@ pub struct Switch {
     start: Instant,
     bursts: u64,
     sleeps: u64,
+}
+
+/// Who has something to read.
+#[derive(Default)]
+struct Ready {
+    ports: Vec<usize>,
+    paths: Vec<usize>,
 }
 
 /// What a change did.
@@ -54,10 +64,22 @@ impl Switch {
     /// Opens the ports of `config`; those that cannot be opened wait.
     pub fn new(state: State, config: Config, requests: Receiver<Request>, wake: Arc<OwnedFd>) -> Switch {
         let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
-        let empty = Config { switch: config.switch.clone(), ports: Vec::new() };
+        let empty = Config { switch: config.switch.clone(), ..Config::default() };
+        let uplink = Uplink::new(&empty);
         let (waiting, start) = (Vec::new(), Instant::now());
-        let mut switch =
-            Switch { state, config: empty, node, buffers, waiting, requests, wake, start, bursts: 0, sleeps: 0 };
+        let mut switch = Switch {
+            state,
+            config: empty,
+            node,
+            buffers,
+            uplink,
+            waiting,
+            requests,
+            wake,
+            start,
+            bursts: 0,
+            sleeps: 0,
+        };
         switch.change(config);
         switch
     }
@@ -102,13 +124,21 @@ impl Switch {
             self.open(self.config.ports.len() - 1);
         }
         self.node.table = table::Table::default();
-        self.config.switch = config.switch;
+        if (&self.config.switch, &self.config.paths) != (&config.switch, &config.paths) {
+            let now = self.now();
+            self.uplink.drain(now, &mut self.buffers, &mut self.node);
+            // Its sockets first: those of the same addresses are to be opened anew.
+            self.uplink = Uplink::new(&Config::default());
+            self.uplink = Uplink::new(&config);
+        }
+        (self.config.switch, self.config.paths) = (config.switch, config.paths);
         self.done()
     }
 
     fn done(&self) -> Done {
         let waiting = self.config.ports.iter().zip(&self.waiting);
         let waiting = waiting.filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.clone())));
+        let waiting = waiting.chain(self.uplink.waiting());
         Done { open: self.node.slots.iter().filter(|s| s.port.is_some()).count(), waiting: waiting.collect() }
     }
 
@@ -131,11 +161,11 @@ impl Switch {
     pub fn run(&mut self) -> Result<(), Error> {
         // Else the kernel may let a sleep of microseconds last 50 more.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        let mut ready: Vec<usize> = (0..self.node.slots.len()).collect();
+        let mut ready = Ready::default();
         let mut looked = Instant::now();
         let mut busy = true;
         loop {
-            let timeout = if busy { Duration::ZERO } else { HOUSEKEEPING };
+            let timeout = if busy { Duration::ZERO } else { self.patience() };
             let asked = self.wait(timeout, &mut ready)?;
             if asked && !self.answer() {
                 return Ok(());
@@ -143,12 +173,20 @@ impl Switch {
             let now = self.now();
             self.bursts += 1;
             busy = false;
-            for &port in &ready {
+            let mut is_drained = true;
+            for &path in &ready.paths {
+                is_drained &= !self.uplink.receive(now, path, &mut self.buffers, &mut self.node);
+            }
+            if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
+                self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
+            }
+            for &port in &ready.ports {
                 // A request may have left fewer.
                 if port < self.node.slots.len() {
-                    busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut Alone) > 0;
+                    busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
                 }
             }
+            busy |= !is_drained;
             if looked.elapsed() >= HOUSEKEEPING {
                 looked = Instant::now();
                 self.housekeeping(now);
@@ -156,9 +194,17 @@ impl Switch {
         }
     }
 
+    /// How long there is nothing to do without a frame.
+    fn patience(&mut self) -> Duration {
+        let now = self.now();
+        let due = self.uplink.deadline().map(|due| due.saturating_sub(now).as_ps() / 1000);
+        due.map_or(HOUSEKEEPING, |ns| Duration::from_nanos(ns).min(HOUSEKEEPING))
+    }
+
     /// Waits for frames or requests; which ports have some, and whether there are requests.
-    fn wait(&mut self, timeout: Duration, ready: &mut Vec<usize>) -> Result<bool, Error> {
-        ready.clear();
+    fn wait(&mut self, timeout: Duration, ready: &mut Ready) -> Result<bool, Error> {
+        ready.ports.clear();
+        ready.paths.clear();
         let mut which = Vec::with_capacity(self.node.slots.len());
         let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
         for (index, slot) in self.node.slots.iter().enumerate() {
@@ -167,9 +213,14 @@ impl Switch {
                     which.push(index);
                     fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
                 }
-                Some(None) => ready.push(index),
+                Some(None) => ready.ports.push(index),
                 None => {}
             }
+        }
+        let paths_from = fds.len();
+        for (path, socket) in self.uplink.sockets() {
+            which.push(path);
+            fds.push(PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN));
         }
         self.sleeps += u64::from(!timeout.is_zero());
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
@@ -178,12 +229,18 @@ impl Switch {
             Err(e) => return Err(Error::kernel("waiting for frames", e)),
         }
         // An error of an interface shows when it is read.
-        ready.extend(which.iter().zip(&fds[1..]).filter(|(_, fd)| !fd.revents().is_empty()).map(|(index, _)| *index));
+        for (at, (which, fd)) in which.iter().zip(&fds[1..]).enumerate() {
+            if !fd.revents().is_empty() {
+                let to = if at + 1 < paths_from { &mut ready.ports } else { &mut ready.paths };
+                to.push(*which);
+            }
+        }
         Ok(!fds[0].revents().is_empty())
     }
 
     fn housekeeping(&mut self, now: Time) {
         self.node.table.age(now);
+        self.uplink.housekeeping(now);
         for index in 0..self.node.slots.len() {
             self.open(index);
             let slot = &mut self.node.slots[index];
@@ -212,6 +269,17 @@ impl Switch {
         true
     }
 
+    fn edge(&self) -> EdgeReading {
+        let (offload, dropped) = self.uplink.counters();
+        EdgeReading {
+            packets: offload.packets,
+            segments: offload.segments.iter().sum(),
+            held: offload.held,
+            timed_out: offload.of(Cause::Timeout),
+            dropped: dropped.reading().dropped,
+        }
+    }
+
     fn reading(&self) -> Reading {
         let port = |((params, slot), waiting): ((&PortParams, &Slot), &Option<String>)| PortReading {
             name: params.name.clone(),
@@ -228,6 +296,8 @@ impl Switch {
             pid: std::process::id(),
             uptime_s: self.start.elapsed().as_secs_f64(),
             ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
+            paths: self.uplink.reading(),
+            edge: self.edge(),
             addresses: self.node.table.len(),
             buffers: self.buffers.in_use(),
             bursts: self.bursts,

@@ -41,6 +41,39 @@ pub struct PortReading {
     pub counters: counters::Reading,
 }
 
+/// One path to another switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PathReading {
+    /// The other switch.
+    pub peer: String,
+    /// Its place among the peer's paths.
+    pub label: u16,
+    /// This end.
+    pub local: String,
+    /// The other end.
+    pub remote: String,
+    /// Why it is not open.
+    pub reason: Option<String>,
+    /// What it has done; a frame is a packet here.
+    #[serde(flatten)]
+    pub counters: counters::Reading,
+}
+
+/// What the edge has done with packets from peers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EdgeReading {
+    /// Packets that it has handed on.
+    pub packets: u64,
+    /// Segments that they were merged into.
+    pub segments: u64,
+    /// Segments that were held back for a gap before them.
+    pub held: u64,
+    /// Of them, those whose gap did not fill in time.
+    pub timed_out: u64,
+    /// Why frames went no further, by reason.
+    pub dropped: std::collections::BTreeMap<String, u64>,
+}
+
 /// The switch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
@@ -52,6 +85,10 @@ pub struct Reading {
     pub uptime_s: f64,
     /// Its ports.
     pub ports: Vec<PortReading>,
+    /// Its paths to other switches.
+    pub paths: Vec<PathReading>,
+    /// What came over them.
+    pub edge: EdgeReading,
     /// Addresses that it knows.
     pub addresses: usize,
     /// Buffers in use.
@@ -107,7 +144,40 @@ impl Reading {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
         }
+        self.paths_table(&mut out);
         out
+    }
+
+    fn paths_table(&self, out: &mut String) {
+        if self.paths.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            out,
+            "{:<14} {:>5} {:<22} {:<22} {:>12} {:>12} {:>9}",
+            "path to", "label", "from", "to", "in packets", "out packets", "dropped"
+        );
+        for path in &self.paths {
+            let c = &path.counters;
+            let dropped = c.dropped.values().sum::<u64>();
+            let _ = writeln!(
+                out,
+                "{:<14} {:>5} {:<22} {:<22} {:>12} {:>12} {:>9}",
+                path.peer, path.label, path.local, path.remote, c.received, c.sent, dropped
+            );
+            if let Some(reason) = &path.reason {
+                let _ = writeln!(out, "  waits: {reason}");
+            }
+            for (reason, count) in &c.dropped {
+                let _ = writeln!(out, "  dropped, {reason}: {count}");
+            }
+        }
+        let e = &self.edge;
+        let _ =
+            writeln!(out, "{} packets in {} segments; {} held, {} in vain", e.packets, e.segments, e.held, e.timed_out);
+        for (reason, count) in &e.dropped {
+            let _ = writeln!(out, "  dropped, {reason}: {count}");
+        }
     }
 
     /// For Prometheus.
@@ -135,6 +205,18 @@ impl Reading {
         let dropped = self.ports.iter().flat_map(|p| {
             p.counters.dropped.iter().map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
         });
+        let path = |f: fn(&PathReading) -> u64| -> Vec<(String, f64)> {
+            let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
+            self.paths.iter().map(|p| (labels(p), f(p) as f64)).collect()
+        };
+        metric("path_received_packets_total", "Packets from a peer.", "counter", path(|p| p.counters.received));
+        metric("path_sent_packets_total", "Packets to a peer.", "counter", path(|p| p.counters.sent));
+        let refused = path(|p| p.counters.dropped.values().sum());
+        metric("path_dropped_packets_total", "Packets that a path did not take or give.", "counter", refused);
+        let alone = |n: u64| vec![(String::new(), n as f64)];
+        metric("edge_segments_total", "Segments that packets from peers became.", "counter", alone(self.edge.segments));
+        metric("edge_held_total", "Segments that were held back.", "counter", alone(self.edge.held));
+        metric("edge_timed_out_total", "Segments that were held back in vain.", "counter", alone(self.edge.timed_out));
         metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
         out
     }
@@ -162,7 +244,27 @@ mod tests {
             counters,
         };
         let (ports, schema) = (vec![port], 1);
-        let reading = Reading { schema, pid: 7, uptime_s: 2.0, ports, addresses: 4, buffers: 0, bursts: 9, sleeps: 8 };
+        let path = PathReading {
+            peer: "p".into(),
+            label: 1,
+            local: "l".into(),
+            remote: "r".into(),
+            reason: None,
+            counters: counters::Reading::default(),
+        };
+        let (paths, edge) = (vec![path], EdgeReading::default());
+        let reading = Reading {
+            schema,
+            pid: 7,
+            uptime_s: 2.0,
+            ports,
+            paths,
+            edge,
+            addresses: 4,
+            buffers: 0,
+            bursts: 9,
+            sleeps: 8,
+        };
         let back: Reading = serde_json::from_str(&serde_json::to_string(&reading).unwrap()).unwrap();
         assert_eq!(back.ports[0].counters, reading.ports[0].counters);
         assert!(reading.table(None).contains("dropped, runt: 2"));
