@@ -31,6 +31,12 @@ pub fn within<T: Send>(name: Option<&str>, work: impl FnOnce() -> T + Send) -> i
     })
 }
 
+/// Which namespace a name stands for now; `None`: for none. One whose name was given to another lives on while sockets are in it.
+pub fn identity(name: &str) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path(name)).ok().map(|m| (m.dev(), m.ino()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,19 @@ impl fmt::Display for Mac {
     }
 }
 
+impl std::str::FromStr for Mac {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Mac, &'static str> {
+        let (mut bytes, mut count) = ([0; 6], 0);
+        for part in text.split(':') {
+            let byte = bytes.get_mut(count).ok_or("more than six bytes")?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| "not a byte in hexadecimal")?;
+            count += 1;
+        }
+        if count == 6 { Ok(Mac(bytes)) } else { Err("fewer than six bytes") }
+    }
+}
+
 /// Which Internet protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
@@ -323,6 +336,15 @@ mod tests {
                 assert_eq!(view.vlan, (tags > 0).then_some(7));
                 assert!(super::super::checksum::is_right(&frame, layers));
             }
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_they_are_written() {
+        let mac = Mac([2, 0xab, 0, 1, 0xff, 9]);
+        assert_eq!(mac.to_string().parse(), Ok(mac));
+        for wrong in ["", "02:00", "02:00:00:00:00:00:00", "02:00:00:00:00:0g"] {
+            assert!(wrong.parse::<Mac>().is_err(), "{wrong}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: whatever namespace the caller is in, what is asked and set is the interface's.
 
 use super::Error;
+use crate::frame::Mac;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
@@ -74,6 +75,26 @@ impl Device {
         // SAFETY: the kernel has written this field of the union.
         #[allow(unsafe_code)]
         Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0)
+    }
+    /// Its address.
+    pub fn mac(&self) -> io::Result<Mac> {
+        let request = self.ask(libc::SIOCGIFHWADDR)?;
+        // SAFETY: the kernel has written this field of the union.
+        #[allow(unsafe_code)]
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        Ok(Mac(std::array::from_fn(|i| address.sa_data[i] as u8)))
+    }
+    /// Changes its address.
+    pub fn set_mac(&self, mac: Mac) -> Result<(), Error> {
+        let mut request = request(&self.name)?;
+        // SAFETY: sockaddr is plain data, for which zeros are a value.
+        #[allow(unsafe_code)]
+        let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
+        address.sa_family = libc::ARPHRD_ETHER;
+        address.sa_data.iter_mut().zip(mac.0).for_each(|(to, from)| *to = from as libc::c_char);
+        request.ifr_ifru.ifru_hwaddr = address;
+        let done = ioctl(&self.socket, libc::SIOCSIFHWADDR, &mut request);
+        done.map_err(|e| Error::kernel(format!("giving {} the address {mac}", self.name), e))
     }
     /// Takes it up.
     pub fn up(&self) -> Result<(), Error> {

@@ -145,7 +145,7 @@ impl Node {
     }
 
     /// A port's interface is gone: nobody is behind it.
-    fn lose(&mut self, port: usize) {
+    pub fn lose(&mut self, port: usize) {
         self.slots[port].port = None;
         self.table.forget(Place::Port(port));
     }

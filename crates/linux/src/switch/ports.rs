@@ -60,13 +60,20 @@ pub fn open(state: &State, params: &PortParams) -> Result<(Port, usize), Error> 
             if !there {
                 state.note(&ours)?;
             }
+            // One that is made anew has the address that it had: its neighbours remember it.
+            let had = state.address(&ours)?.filter(|_| !there);
             let opened = inside(namespace, || {
                 let settings = TapSettings { device: params.device().into(), persistent: true, napi: false };
                 let tap = Tap::open(&settings)?;
+                had.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
                 configure(tap.device(), params)?;
-                Ok(Port::Tap(tap))
+                Ok((tap.device().mac().ok(), Port::Tap(tap)))
             });
-            with_mtu(opened.map_err(named(params))?, params)
+            let (mac, port) = opened.map_err(named(params))?;
+            if let Some(mac) = mac {
+                state.note_address(&ours, mac)?;
+            }
+            with_mtu(port, params)
         }
     }
 }

@@ -17,6 +17,7 @@ use super::show::{EdgeReading, PortReading, PortState, Reading};
 use super::state::State;
 use super::uplink::Uplink;
 use super::{ports, table};
+use crate::namespace;
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,11 +38,18 @@ pub struct Switch {
     uplink: Uplink,
     /// Why a port is not there, by port.
     waiting: Vec<Option<String>>,
+    /// Which namespace a port was opened in, by port.
+    homes: Vec<Option<(u64, u64)>>,
     requests: Receiver<Request>,
     wake: Arc<OwnedFd>,
     start: Instant,
     bursts: u64,
     sleeps: u64,
+}
+
+/// The namespace that a port is to be in.
+fn home(params: &PortParams) -> Option<(u64, u64)> {
+    params.namespace.as_deref().and_then(namespace::identity)
 }
 
 /// Who has something to read.
@@ -66,7 +74,7 @@ impl Switch {
         let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
         let empty = Config { switch: config.switch.clone(), ..Config::default() };
         let uplink = Uplink::new(&empty);
-        let (waiting, start) = (Vec::new(), Instant::now());
+        let (waiting, homes, start) = (Vec::new(), Vec::new(), Instant::now());
         let mut switch = Switch {
             state,
             config: empty,
@@ -74,6 +82,7 @@ impl Switch {
             buffers,
             uplink,
             waiting,
+            homes,
             requests,
             wake,
             start,
@@ -108,6 +117,7 @@ impl Switch {
             }
         }
         self.waiting.clear();
+        self.homes.clear();
         for (new, kept) in config.ports.iter().zip(kept) {
             let (before, mut slot) = match kept {
                 Some((before, slot)) => (Some(before), slot),
@@ -120,6 +130,7 @@ impl Switch {
             }
             self.node.slots.push(slot);
             self.waiting.push(None);
+            self.homes.push(home(new));
             self.config.ports.push(new.clone());
             self.open(self.config.ports.len() - 1);
         }
@@ -147,6 +158,7 @@ impl Switch {
         if self.node.slots[index].port.is_some() {
             return;
         }
+        self.homes[index] = home(&self.config.ports[index]);
         self.waiting[index] = match ports::open(&self.state, &self.config.ports[index]) {
             Ok((port, mtu)) => {
                 let slot = &mut self.node.slots[index];
@@ -242,6 +254,10 @@ impl Switch {
         self.node.table.age(now);
         self.uplink.housekeeping(now);
         for index in 0..self.node.slots.len() {
+            // An open port keeps its namespace alive when that has lost its name, or another has it.
+            if self.homes[index] != home(&self.config.ports[index]) {
+                self.node.lose(index);
+            }
             self.open(index);
             let slot = &mut self.node.slots[index];
             let mtu = slot.port.as_ref().and_then(|port| port.device()).and_then(|device| device.mtu().ok());

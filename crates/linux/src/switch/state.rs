@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `config.toml` | the switch that was applied last |
-//! | `taps` | the interfaces that it has made: a line each, namespace and name |
+//! | `taps` | the interfaces that it has made: a line each, namespace, name and address |
 //! | `lock` | held by the process that moves frames, with its number in it |
 //! | `apply.lock` | held while the switch is changed |
 //! | `control.sock` | where the process is asked |
@@ -13,6 +13,7 @@
 //! whole.
 
 use super::Error;
+use crate::frame::Mac;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -110,40 +111,58 @@ impl State {
         fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(|e| Error::file(&path, e))
     }
 
-    /// The interfaces that were made and are not known to be gone.
-    pub fn made(&self) -> Result<Vec<Made>, Error> {
+    fn records(&self) -> Result<Vec<(Made, String)>, Error> {
         let path = self.file("taps");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::file(&path, e)),
         };
-        let made = text.lines().filter_map(|line| {
-            let (namespace, device) = line.split_once('\t')?;
+        let record = |line: &str| {
+            let mut fields = line.split('\t');
+            let (namespace, device) = (fields.next()?, fields.next()?.to_string());
             let namespace = (!namespace.is_empty()).then(|| namespace.to_string());
-            Some(Made { namespace, device: device.to_string() })
-        });
-        Ok(made.collect())
+            Some((Made { namespace, device }, fields.next().unwrap_or("").to_string()))
+        };
+        Ok(text.lines().filter_map(record).collect())
     }
-
-    fn write_made(&self, made: &[Made]) -> Result<(), Error> {
-        let line = |m: &Made| format!("{}\t{}\n", m.namespace.as_deref().unwrap_or(""), m.device);
-        self.write("taps", &made.iter().map(line).collect::<String>())
+    fn write_records(&self, records: &[(Made, String)]) -> Result<(), Error> {
+        let line =
+            |(m, mac): &(Made, String)| format!("{}\t{}\t{mac}\n", m.namespace.as_deref().unwrap_or(""), m.device);
+        self.write("taps", &records.iter().map(line).collect::<String>())
+    }
+    /// The interfaces that were made and are not known to be gone.
+    pub fn made(&self) -> Result<Vec<Made>, Error> {
+        Ok(self.records()?.into_iter().map(|(made, _)| made).collect())
+    }
+    /// The address that one had.
+    pub fn address(&self, made: &Made) -> Result<Option<Mac>, Error> {
+        let records = self.records()?;
+        Ok(records.iter().find(|(m, _)| m == made).and_then(|(_, mac)| mac.parse().ok()))
     }
     /// Notes that one is about to be made.
     pub fn note(&self, made: &Made) -> Result<(), Error> {
-        let mut all = self.made()?;
-        if !all.contains(made) {
-            all.push(made.clone());
-            self.write_made(&all)?;
+        let mut records = self.records()?;
+        if !records.iter().any(|(m, _)| m == made) {
+            records.push((made.clone(), String::new()));
+            self.write_records(&records)?;
         }
         Ok(())
     }
+    /// Notes the address of one that was made; of others none is kept.
+    pub fn note_address(&self, made: &Made, address: Mac) -> Result<(), Error> {
+        let (mut records, text) = (self.records()?, address.to_string());
+        match records.iter_mut().find(|(m, _)| m == made) {
+            Some((_, mac)) if *mac != text => *mac = text,
+            _ => return Ok(()),
+        }
+        self.write_records(&records)
+    }
     /// Notes that one is gone.
     pub fn strike(&self, made: &Made) -> Result<(), Error> {
-        let mut all = self.made()?;
-        all.retain(|m| m != made);
-        self.write_made(&all)
+        let mut records = self.records()?;
+        records.retain(|(m, _)| m != made);
+        self.write_records(&records)
     }
     /// Removes the folder with what it holds; not a file that is not the switch's.
     pub fn erase(&self) -> Result<(), Error> {
@@ -174,6 +193,11 @@ mod tests {
         let [a, b] = [Some("x".to_string()), None].map(|namespace| Made { namespace, device: "tap0".into() });
         [&a, &b, &a].iter().for_each(|m| state.note(m).unwrap());
         assert_eq!(state.made().unwrap(), [a.clone(), b.clone()]);
+        let mac = Mac([2, 0, 0xab, 0, 0, 1]);
+        assert_eq!(state.address(&a).unwrap(), None);
+        state.note_address(&a, mac).unwrap();
+        state.note(&a).unwrap();
+        assert_eq!((state.address(&a).unwrap(), state.address(&b).unwrap()), (Some(mac), None));
         state.strike(&a).unwrap();
         assert_eq!(state.made().unwrap(), [b]);
         state.erase().unwrap();

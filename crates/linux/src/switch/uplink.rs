@@ -11,6 +11,7 @@ use super::show::PathReading;
 use crate::edge::{Carrier, Packet, Receiver, Sender};
 use crate::encapsulation::{self, Encapsulation};
 use crate::frame::View;
+use crate::namespace;
 use crate::port::{Refusal, udp::Udp};
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{self, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams};
@@ -26,6 +27,8 @@ struct Path {
     /// Its place among its peer's paths.
     label: u16,
     socket: Option<Udp>,
+    /// Which namespace the socket is in.
+    home: Option<(u64, u64)>,
     waiting: Option<String>,
     counters: Counters,
 }
@@ -75,7 +78,7 @@ impl Uplink {
             let label = labels[peer].len() as u16;
             labels[peer].push((label, u64::from(params.weight)));
             let (params, counters) = (params.clone(), Counters::default());
-            paths.push(Path { params, peer, label, socket: None, waiting: None, counters });
+            paths.push(Path { params, peer, label, socket: None, home: None, waiting: None, counters });
         }
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
         let (sender, receiver) = (Sender::new(rule(config), labels), Receiver::new(&offload(config)));
@@ -84,9 +87,15 @@ impl Uplink {
         uplink
     }
 
-    /// Tries the paths that are not open.
+    /// Opens the paths that are not open.
     pub fn open(&mut self) {
-        for path in self.paths.0.iter_mut().filter(|path| path.socket.is_none()) {
+        for path in &mut self.paths.0 {
+            // An open socket keeps its namespace alive when that has lost its name, or another has it.
+            let home = path.params.namespace.as_deref().and_then(namespace::identity);
+            if path.socket.is_some() && path.home == home {
+                continue;
+            }
+            (path.socket, path.home) = (None, home);
             match ports::open_path(&path.params) {
                 Ok(socket) => (path.socket, path.waiting) = (Some(socket), None),
                 Err(error) => path.waiting = Some(error.to_string()),
