@@ -12,6 +12,9 @@ pub enum Failure {
     /// A limit of a cgroup.
     #[error("{0}")]
     Limit(#[from] millpond_linux::limit::Error),
+    /// The virtual switch.
+    #[error("{0}")]
+    Switch(#[from] millpond_linux::switch::Error),
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
@@ -38,7 +41,8 @@ impl Failure {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Usage(_) => 2,
             Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
-            Failure::Limit(_) | Failure::Results(_) | Failure::Audit(_) | Failure::Runs(_) => 1,
+            Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
+            Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }

@@ -13,6 +13,7 @@ mod reproduce;
 mod run;
 mod runs;
 mod sweep;
+mod switch;
 mod watch;
 
 use args::{Cli, Command};
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
         Command::Limit(args) => limit::limit(args),
+        Command::Switch(args) => switch::switch(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),
         Command::Explain(args) => inform::explain(args),
@@ -50,7 +52,9 @@ fn main() -> ExitCode {
 /// Says on stderr what went wrong, with the place in the scenario where there is one.
 fn explain(failure: &Failure) {
     match failure {
-        Failure::Scenario(errors) | Failure::Limit(millpond_linux::limit::Error::Config(errors)) => {
+        Failure::Scenario(errors)
+        | Failure::Limit(millpond_linux::limit::Error::Config(errors))
+        | Failure::Switch(millpond_linux::switch::Error::Config(errors)) => {
             for error in &errors.errors {
                 eprintln!("{:?}", miette::Report::new(error.clone()));
             }

@@ -2,8 +2,22 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | `demo` | one mechanism against what it replaces, with this kernel's TCP |
+//! | `edge` | Presto's edge on frames: stamps and cuts what leaves, merges and orders what arrives |
+//! | `encapsulation` | how a frame travels between two switches |
+//! | `frame` | what the bytes between two ports say; super-segments cut and made |
 //! | `limit` | bandwidth limits for cgroups: NRM's virtual queues at the kernel's packet hooks |
+//! | `namespace` | doing something in another network namespace |
+//! | `port` | where frames come in and leave |
+//! | `switch` | a virtual switch between namespaces and interfaces |
 //!
 //! Invariant: what runs here decides as `millpond_core` does; a test proves the eBPF programs equal to it.
 
+pub mod demo;
+pub mod edge;
+pub mod encapsulation;
+pub mod frame;
 pub mod limit;
+pub mod namespace;
+pub mod port;
+pub mod switch;

@@ -1,0 +1,131 @@
+//! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
+
+use crate::args::{DemoPrestoArgs, SwitchAction, SwitchArgs, SwitchDemo, SwitchShowArgs};
+use crate::failure::Failure;
+use crate::say;
+use crate::watch;
+use millpond_core::Rate;
+use millpond_linux::demo::{self, Arm, Plan, Run};
+use millpond_linux::limit::doctor as finding;
+use millpond_linux::switch::run::Done;
+use millpond_linux::switch::state::State;
+use millpond_linux::switch::{apply, doctor, serve, show};
+use std::process::Command;
+use std::time::Duration;
+
+/// Does what `args` asks for.
+pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
+    let state = State::at(&args.state);
+    let program = || {
+        // This very program, though it may have been replaced on disk since.
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["switch", "serve", "--state"]).arg(&args.state);
+        command
+    };
+    match &args.action {
+        SwitchAction::Apply(what) => {
+            let config = apply::read(&what.file)?;
+            match what.dry_run {
+                true => say(&format!("{}: {} ports, no errors", what.file.display(), config.ports.len())),
+                false => done(&apply::apply(&state, &config, &program)?)?,
+            }
+        }
+        SwitchAction::Show(how) => show_switch(&state, how)?,
+        SwitchAction::Remove(what) => match &what.name {
+            Some(name) => done(&apply::remove(&state, name, &program)?)?,
+            None => {
+                let gone = apply::remove_all(&state)?;
+                say(if gone { "the switch is removed; nothing of it is left" } else { "no switch is here" });
+            }
+        },
+        SwitchAction::Doctor(how) => {
+            let findings = doctor::examine();
+            match how.json {
+                true => say(&serde_json::to_string(&findings).map_err(|e| Failure::Usage(e.to_string()))?),
+                false => say(&finding::table(&findings)),
+            }
+            if !finding::is_able(&findings) {
+                return Err(Failure::Usage("a switch cannot work on this host".into()));
+            }
+        }
+        SwitchAction::Serve(how) => {
+            let config = how.config.as_deref().map(apply::read).transpose()?;
+            serve::serve(&state, config, how.metrics, &|text| eprintln!("{text}"))?;
+        }
+        SwitchAction::Demo(demo) => {
+            let SwitchDemo::Presto(how) = &demo.which;
+            demo_presto(how)?;
+        }
+    }
+    Ok(())
+}
+
+fn done(done: &Done) -> Result<(), Failure> {
+    say(&format!("{} of {} ports open", done.open, done.open + done.waiting.len()));
+    done.waiting.iter().for_each(|(_, reason)| eprintln!("waits: {reason}"));
+    match done.waiting.len() {
+        0 => Ok(()),
+        n => Err(Failure::Runs(format!("{n} of the ports wait; the switch tries them every second"))),
+    }
+}
+
+fn show_switch(state: &State, args: &SwitchShowArgs) -> Result<(), Failure> {
+    let pause = Duration::from_secs_f64(args.interval.unwrap_or(if args.watch { 1.0 } else { 0.5 }).clamp(0.0, 3600.0));
+    let mut before = show::read(state)?;
+    loop {
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        let now = show::read(state)?;
+        match args.json {
+            true => say(&serde_json::to_string(&now).map_err(|e| Failure::Usage(e.to_string()))?),
+            // Home, and clear what is below: the table stays in its place.
+            false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table(Some(&before)))),
+            false => say(&now.table(Some(&before))),
+        }
+        if !args.watch {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
+    let pacing = |text: &String| match text.as_str() {
+        "off" => Ok(None),
+        rate => rate.parse::<Rate>().map(Some).map_err(|e| Failure::Usage(format!("--pacing {rate}: {e}"))),
+    };
+    let plan = Plan {
+        arms: match args.arms.is_empty() {
+            true => Arm::ALL.to_vec(),
+            false => args.arms.iter().filter_map(|name| Arm::named(name)).collect(),
+        },
+        repetitions: args.repetitions as usize,
+        duration: Duration::from_nanos(args.duration.as_ps() / 1000),
+        paths: args.paths.into(),
+        rate: args.rate,
+        skews: args.skew.clone(),
+        rack: args.rack.iter().map(|r| r == "on").collect(),
+        pacing: args.pacing.iter().map(pacing).collect::<Result<_, _>>()?,
+    };
+    if plan.rate.bps() == 0 {
+        return Err(Failure::Usage("a path with no rate carries nothing".into()));
+    }
+    watch::catch_interrupts();
+    let mut told = |run: &Run| {
+        eprintln!(
+            "{:>3} {:<17} {:>7.2} Gb/s {:>7.3} CPU-s/GB {:>8} out of order",
+            run.repetition + 1,
+            run.arm.name(),
+            run.throughput_gbps,
+            run.cpu_s_per_gb,
+            run.out_of_order
+        );
+    };
+    let report = demo::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
+    match args.json {
+        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        false => say(&report.table()),
+    }
+    if watch::interrupted() { Err(Failure::Stopped("the runs so far are above".into())) } else { Ok(()) }
+}

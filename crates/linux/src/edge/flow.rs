@@ -1,0 +1,135 @@
+//! Which flow a packet belongs to, and what must be equal for two packets of it to merge.
+//!
+//! Hashes are keyed by a number that each process draws: nobody who sends frames can make flows collide, nor two headers look
+//! equal that are not.
+//!
+//! Invariant: a flow's identity is compared whole; a hash only finds it.
+
+use crate::frame::{Layers, Version};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// One direction of a connection, from one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowKey {
+    /// Source and destination; IPv4's are in the first four bytes of each half.
+    addresses: [u64; 4],
+    /// Source and destination port, protocol, peer.
+    ports: u32,
+    protocol: u8,
+    peer: u16,
+}
+
+/// What hashes are keyed by.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys(u64, u64);
+
+impl Default for Keys {
+    fn default() -> Self {
+        let drawn = || RandomState::new().build_hasher().finish();
+        Keys(drawn() | 1, drawn())
+    }
+}
+
+#[inline]
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+impl FlowKey {
+    /// Of a frame's headers.
+    #[inline]
+    pub fn of(header: &[u8], layers: &Layers, peer: u16) -> FlowKey {
+        let at = layers.network;
+        let addresses = match layers.version {
+            Version::V4 => [u64::from(word(header, at + 12)), 0, u64::from(word(header, at + 16)), 0],
+            Version::V6 => [8, 16, 24, 32].map(|offset| long(header, at + offset)),
+        };
+        FlowKey { addresses, ports: word(header, layers.transport), protocol: layers.protocol.number(), peer }
+    }
+    /// The peer that it comes from.
+    #[inline]
+    pub fn peer(&self) -> u16 {
+        self.peer
+    }
+    /// Its hash.
+    #[inline]
+    pub fn hash(&self, keys: &Keys) -> u32 {
+        let [a, b, c, d] = self.addresses;
+        let rest = u64::from(self.ports) << 32 | u64::from(self.protocol) << 16 | u64::from(self.peer);
+        (mix(mix(mix(keys.1 ^ a, keys.0 ^ b), c ^ d.rotate_left(32)), rest ^ keys.0) >> 32) as u32
+    }
+}
+
+/// Multiplies to 128 bits and folds: each bit of either reaches all.
+#[inline]
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xd1b5_4a32_d192_ed03);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Digest of what must be equal for two TCP packets of a flow to merge, beside what the core compares: the Ethernet header
+/// with its tags, TOS, TTL, DF, acknowledgement number and TCP options, as in the kernel.
+#[inline]
+pub fn merge_digest(header: &[u8], layers: &Layers, keys: &Keys) -> u64 {
+    let mut digest = keys.1;
+    let mut add = |bytes: &[u8]| {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for chunk in words {
+            digest = mix(digest ^ u64::from_ne_bytes(*chunk), keys.0);
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        digest = mix(digest ^ u64::from_ne_bytes(last), keys.0 ^ rest.len() as u64);
+    };
+    let at = layers.network;
+    add(&header[..at]);
+    match layers.version {
+        Version::V4 => add(&[header[at + 1], header[at + 6], header[at + 7], header[at + 8]]),
+        Version::V6 => add(&[header[at], header[at + 1], header[at + 2], header[at + 3], header[at + 7]]),
+    }
+    add(&header[layers.transport + 8..layers.transport + 12]);
+    add(&header[layers.transport + 20..layers.payload]);
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::parse;
+    use crate::frame::segment::tests::{Build, frame_of};
+
+    #[test]
+    fn flows_and_headers_are_told_apart() {
+        let keys = Keys::default();
+        for version in [Version::V4, Version::V6] {
+            let frame = frame_of(&Build { version, payload: 10, ..Build::default() });
+            let layers = *parse(&frame).unwrap().layers().unwrap();
+            let key = FlowKey::of(&frame, &layers, 0);
+            assert_ne!(key, FlowKey::of(&frame, &layers, 1));
+            let changed = |at: usize| {
+                let mut other = frame.clone();
+                other[at] ^= 1;
+                (
+                    FlowKey::of(&other, &layers, 0) == key,
+                    merge_digest(&other, &layers, &keys) == merge_digest(&frame, &layers, &keys),
+                )
+            };
+            let (n, t) = (layers.network, layers.transport);
+            for same_flow in [0, 11, n + 1, t + 8, t + 20, t + 31] {
+                assert_eq!(changed(same_flow), (true, false), "{version:?} {same_flow}");
+            }
+            let address = if version == Version::V4 { n + 19 } else { n + 39 };
+            for other_flow in [address, t, t + 3] {
+                assert!(!changed(other_flow).0);
+            }
+            // The window may differ, and what the core compares: flags, the sequence number.
+            for neither in [t + 4, t + 13, t + 15] {
+                assert_eq!(changed(neither), (true, true));
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The edge from frames to frames: what honest senders send arrives whole and in order, whatever others forge.
+
+use super::receiver::Receiver;
+use super::sender::{Carrier, Sender};
+use super::*;
+use crate::encapsulation::Encapsulation;
+use crate::frame::parse::tcp;
+use crate::frame::segment::tests::{Build, cut, frame_of};
+use crate::frame::{Checksums, Offload, Protocol, Version, parse};
+use crate::port::{Pcap, Port};
+use crate::switch::buffers::{BufferId, Buffers};
+use crate::switch::counters::{Counters, Drop};
+use crate::switch::node::{Frame, Node, Slot};
+use millpond_core::edge::flowcell::{Opening, Rule};
+use millpond_core::edge::gro::{OffloadParams, PrestoGroParams, StockGroParams};
+use millpond_core::edge::schedule::Order;
+use millpond_core::{Bytes, Time};
+use pcap_file::pcap::PcapReader;
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A switch with one port, which writes to a file.
+struct Bench {
+    node: Node,
+    buffers: Buffers,
+    file: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("millpond-edge-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let file = std::env::temp_dir().join(name);
+        let mut node = Node::default();
+        let port = Some(Port::Pcap(Box::new(Pcap::open(None, Some(&file)).unwrap())));
+        node.slots.push(Slot { name: "out".into(), port, mtu: 65_535, counters: Counters::default() });
+        Bench { node, buffers: Buffers::new(10_000), file }
+    }
+    fn keep(&mut self, frame: &[u8]) -> BufferId {
+        let buffer = self.buffers.take().unwrap();
+        self.buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(frame);
+        buffer
+    }
+    fn packet(&mut self, frame: &[u8]) -> Packet {
+        let buffer = self.keep(frame);
+        let packet = Packet::of_bytes(&self.buffers, buffer, 0..frame.len());
+        self.buffers.retain(buffer, u32::from(packet.has_payload()));
+        self.buffers.release(buffer);
+        packet
+    }
+    fn arrive(&mut self, receiver: &mut Receiver, us: u64, frame: &[u8], label: u16, flowcell: u16, partial: bool) {
+        let packet = self.packet(frame);
+        let stamp = Encapsulation { label, flowcell, partial };
+        receiver.arrive(Time::from_us(us), 0, stamp, packet, &mut self.buffers, &mut self.node);
+    }
+    fn flush(&mut self, receiver: &mut Receiver, us: u64) {
+        receiver.flush(Time::from_us(us), &mut self.buffers, &mut self.node);
+    }
+    fn drain(&mut self, receiver: &mut Receiver) {
+        receiver.drain(Time::from_ms(1000), &mut self.buffers, &mut self.node);
+        assert_eq!(self.buffers.in_use(), 0, "every packet has given its buffer back");
+    }
+    /// What has gone out.
+    fn out(&self) -> Vec<Vec<u8>> {
+        let mut reader = PcapReader::new(std::fs::File::open(&self.file).unwrap()).unwrap();
+        std::iter::from_fn(|| reader.next_packet().map(|p| p.unwrap().data().to_vec())).collect()
+    }
+}
+
+impl std::ops::Drop for Bench {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Keeps what it is to carry.
+#[derive(Default)]
+struct Wire(Vec<(Encapsulation, Packet)>);
+
+impl Carrier for Wire {
+    fn carry(
+        &mut self,
+        _: Time,
+        _: &mut Buffers,
+        _: usize,
+        stamp: Encapsulation,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), Drop> {
+        self.0.extend(packets.drain(..).map(|p| (stamp, p)));
+        Ok(())
+    }
+}
+
+fn presto() -> Receiver {
+    Receiver::new(&OffloadParams::Presto(PrestoGroParams { min: Time::from_us(250), ..Default::default() }))
+}
+fn rule() -> Rule {
+    Rule { opening: Opening::Bytes(64 << 10), order: Order::RoundRobin, is_first: true }
+}
+fn seqs(frames: &[Vec<u8>], port: u16) -> Vec<u32> {
+    let of = |f: &Vec<u8>| {
+        let view = parse(f).unwrap();
+        let layers = view.tcp().copied()?;
+        (f[layers.transport + 2..layers.transport + 4] == port.to_be_bytes()).then(|| tcp::seq(f, &layers))
+    };
+    frames.iter().filter_map(of).collect()
+}
+
+#[test]
+fn super_segments_cross_whole_and_in_order() {
+    for version in [Version::V4, Version::V6] {
+        let mut bench = Bench::new();
+        let (mut sender, mut wire) = (Sender::new(rule(), vec![vec![0, 1, 2, 3]]), Wire::default());
+        // The first one opens the flow in order; then eight cells, each on the next path.
+        let segments: Vec<Vec<u8>> = (0..9u32)
+            .map(|i| {
+                frame_of(&Build { version, seq: i * 43_440, payload: 43_440, id: (i * 30) as u16, ..Build::default() })
+            })
+            .collect();
+        for segment in &segments {
+            let buffer = bench.keep(segment);
+            let view = parse(segment).unwrap();
+            let offload = Offload::of(view.layers().unwrap(), 1448);
+            let frame = Frame { buffer, start: 0, length: segment.len(), offload };
+            sender.send(Time::ZERO, &mut bench.buffers, &frame, &view, 0, &mut wire).unwrap();
+            bench.buffers.release(buffer);
+        }
+        let stamps: Vec<_> = wire.0.chunks(30).map(|c| c[0].0).collect();
+        assert!(wire.0.chunks(30).all(|c| c.iter().all(|(s, _)| *s == c[0].0)), "one stamp a super-segment");
+        assert!(
+            stamps
+                .windows(2)
+                .all(|w| w[1].flowcell == w[0].flowcell.wrapping_add(1) && w[1].label == (w[0].label + 1) % 4)
+        );
+        let mut receiver = presto();
+        // The skew turns cells around by pairs.
+        let mut cells: Vec<Vec<(Encapsulation, Packet)>> = Vec::new();
+        while !wire.0.is_empty() {
+            cells.push(wire.0.drain(..30).collect());
+        }
+        cells[1..].chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
+        for (us, cell) in cells.into_iter().enumerate() {
+            for (stamp, packet) in cell {
+                receiver.arrive(Time::from_us(us as u64), 0, stamp, packet, &mut bench.buffers, &mut bench.node);
+            }
+            bench.flush(&mut receiver, us as u64);
+        }
+        bench.drain(&mut receiver);
+        let expected: Vec<Vec<u8>> = segments.iter().flat_map(|s| cut(s, 1448, Checksums::Full)).collect();
+        assert!(bench.out() == expected, "to the byte, {version:?}");
+        assert_eq!(bench.node.slots[0].counters.sent, 9, "as super-segments");
+    }
+}
+
+#[test]
+fn what_does_not_merge_passes_as_it_is() {
+    let mut bench = Bench::new();
+    let mut receiver = presto();
+    let udp = frame_of(&Build { protocol: Protocol::Udp, payload: 50, ..Build::default() });
+    let mut padded = frame_of(&Build { payload: 2, port: 81, ..Build::default() });
+    padded.extend([0; 4]);
+    let mut broken = frame_of(&Build { payload: 100, port: 82, ..Build::default() });
+    *broken.last_mut().unwrap() ^= 1;
+    let mut arp = vec![0; 42];
+    arp[..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6]);
+    let tagged = frame_of(&Build { payload: 10, tags: 1, port: 83, ..Build::default() });
+    let all = [udp, padded, broken, arp, tagged];
+    all.iter().for_each(|frame| bench.arrive(&mut receiver, 0, frame, 0, 0, false));
+    bench.flush(&mut receiver, 0);
+    bench.drain(&mut receiver);
+    let out = bench.out();
+    assert_eq!(out.len(), all.len());
+    all.iter().for_each(|frame| assert!(out.contains(frame)));
+}
+
+#[test]
+fn a_wrong_checksum_does_not_become_right() {
+    for params in [OffloadParams::Stock(StockGroParams::default()), OffloadParams::Presto(PrestoGroParams::default())] {
+        let mut bench = Bench::new();
+        let mut receiver = Receiver::new(&params);
+        let packets: Vec<Vec<u8>> = cut(&frame_of(&Build { payload: 3000, ..Build::default() }), 1000, Checksums::Full);
+        let mut broken = packets.clone();
+        *broken[1].last_mut().unwrap() ^= 0x40;
+        broken.iter().for_each(|p| bench.arrive(&mut receiver, 0, p, 0, 1, false));
+        bench.flush(&mut receiver, 0);
+        bench.drain(&mut receiver);
+        let wrong = |f: &Vec<u8>| !crate::frame::checksum::is_right(f, parse(f).unwrap().layers().unwrap());
+        assert_eq!(bench.out().iter().filter(|f| wrong(f)).count(), 1);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A forger sends what it likes, on any label and flowcell, as any flow but the honest one: that one stays in order and
+    /// whole, what is held stays below the cap, and every packet leaves or is counted.
+    #[test]
+    fn forged_stamps_hurt_nobody_else(
+        forged in prop::collection::vec((any::<u16>(), any::<u16>(), any::<u32>(), any::<u8>(), 0usize..1500, any::<bool>()), 1..200),
+        gap in 1u64..40,
+    ) {
+        let mut bench = Bench::new();
+        let cap = 64 << 10;
+        let mut receiver = Receiver::new(&OffloadParams::Presto(PrestoGroParams {
+            flow_held_max: Bytes(cap), held_max: Bytes(2 * cap), min: Time::from_us(250), ..Default::default()
+        }));
+        let honest = cut(&frame_of(&Build { payload: 30_000, port: 80, ..Build::default() }), 1000, Checksums::Partial);
+        let mut turn = forged.iter().cycle();
+        for (i, packet) in honest.iter().enumerate() {
+            // Flowcells of five packets, and between any two packets as much of the forger's.
+            bench.arrive(&mut receiver, i as u64 * gap, packet, (i / 5 % 4) as u16, (i / 5) as u16, true);
+            for _ in 0..forged.len().div_ceil(honest.len()) {
+                let (label, flowcell, seq, flags, payload, partial) = *turn.next().unwrap();
+                let frame = frame_of(&Build { seq, flags, payload, port: 666, ..Build::default() });
+                bench.arrive(&mut receiver, i as u64 * gap, &frame, label, flowcell, partial);
+            }
+            bench.flush(&mut receiver, i as u64 * gap);
+        }
+        prop_assert!(receiver.counters().held_bytes_max <= 3 * cap + 1500);
+        let received = receiver.dropped.received;
+        bench.drain(&mut receiver);
+        let out = bench.out();
+        let expected: Vec<u32> = (0..30).map(|i| 1000 + i * 1000).collect();
+        prop_assert_eq!(seqs(&out, 80), expected);
+        prop_assert_eq!(receiver.counters().packets, received);
+    }
+
+    /// Any bytes behind an encapsulation.
+    #[test]
+    fn any_frame_is_passed_or_counted(
+        frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..120), 0..4u8, any::<u16>(), any::<bool>()), 1..50),
+    ) {
+        let mut bench = Bench::new();
+        let mut receiver = presto();
+        for (bytes, like, flowcell, partial) in &frames {
+            let mut bytes = bytes.clone();
+            if bytes.len() > 40 && *like > 0 {
+                bytes[..6].copy_from_slice(&[2; 6]);
+                bytes[6..12].copy_from_slice(&[4; 6]);
+                bytes[12..15].copy_from_slice(&[[8, 0, 0x45], [0x86, 0xdd, 0x60], [0x81, 0, 0]][usize::from(*like - 1)]);
+                let (length, protocol) = if *like == 1 { (16, 23) } else { (18, 20) };
+                bytes[length..length + 2].copy_from_slice(&[0, 26]);
+                bytes[protocol] = 6;
+            }
+            bench.arrive(&mut receiver, 0, &bytes, 0, *flowcell, *partial);
+            bench.flush(&mut receiver, 0);
+        }
+        bench.drain(&mut receiver);
+    }
+}

@@ -1,0 +1,187 @@
+//! Ports: where frames come into the switch and leave it.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
+//! | `af_packet` | an interface that is there already |
+//! | `pcap` | files, for tests |
+//! | `udp` | a path to another switch, which is no port but is read and written like one |
+//!
+//! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port keeps neither. What goes
+//! wrong with one frame is told as a reason; a port whose interface has gone says so, and is never an error of another.
+
+pub mod af_packet;
+mod device;
+pub mod pcap;
+pub mod tap;
+pub mod udp;
+
+pub use af_packet::AfPacket;
+pub use device::Device;
+pub use pcap::Pcap;
+pub use tap::Tap;
+
+use crate::frame::offload::{self, Offload};
+use rustix::io::Errno;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+/// Room that a buffer must have: the longest frame that IP can say, with its tags.
+pub const FRAME_MAX: usize = 65_536 + 64;
+/// The most pieces that a frame can be written in.
+pub const PIECES_MAX: usize = 64;
+
+/// Why a port is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refused for want of a privilege.
+    #[error("{what} needs {capability}: run as root, or give the process that capability")]
+    Privilege {
+        /// What was tried.
+        what: String,
+        /// What it takes.
+        capability: &'static str,
+    },
+    /// Another process has the interface.
+    #[error("{device} is held by another process: end it (a millpond switch that still runs?), or use another name")]
+    Busy {
+        /// Which.
+        device: String,
+    },
+    /// There is no such interface.
+    #[error("there is no interface {device}{}", namespace.as_ref().map_or(String::new(), |n| format!(" in namespace {n}")))]
+    NoDevice {
+        /// Which.
+        device: String,
+        /// Where.
+        namespace: Option<String>,
+    },
+    /// The kernel refused.
+    #[error("{what}: {reason}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// What the kernel said when asked to do `what`; a refused permission names the capability.
+    pub fn kernel(what: impl Into<String>, error: impl Into<std::io::Error>) -> Error {
+        let (what, error) = (what.into(), error.into());
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Error::Privilege { what, capability: "CAP_NET_ADMIN" },
+            _ => Error::Kernel { what, reason: error.to_string() },
+        }
+    }
+}
+
+/// What a read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A frame, at this place of the buffer.
+    Frame {
+        /// Where it begins.
+        start: usize,
+        /// How many bytes it has.
+        length: usize,
+        /// What is still to be done to it.
+        offload: Offload,
+    },
+    /// A frame that cannot be had, for this reason; there may be others behind it.
+    Refused(Refusal),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing ever again.
+    Gone,
+}
+
+/// Why one frame was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The device's queue is full.
+    Full,
+    /// The interface is down.
+    Down,
+    /// More bytes than the interface takes.
+    TooLong,
+    /// The kernel found the frame or its virtio header wrong.
+    Invalid,
+    /// The interface is gone.
+    Gone,
+    /// Nobody is at the other end, or there is no way there.
+    Unreachable,
+}
+
+impl Refusal {
+    fn of(errno: Errno) -> Refusal {
+        match errno {
+            Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR => Refusal::Full,
+            Errno::IO | Errno::NETDOWN => Refusal::Down,
+            Errno::MSGSIZE | Errno::TOOBIG => Refusal::TooLong,
+            Errno::BADFD | Errno::NODEV | Errno::NXIO | Errno::BADF => Refusal::Gone,
+            _ => Refusal::Invalid,
+        }
+    }
+}
+
+/// One port, of whatever kind.
+pub enum Port {
+    /// An interface of its own.
+    Tap(Tap),
+    /// Somebody's interface.
+    AfPacket(AfPacket),
+    /// Files.
+    Pcap(Box<Pcap>),
+}
+
+impl Port {
+    /// Reads a frame into `buffer`, which has [`FRAME_MAX`] bytes.
+    #[inline]
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        match self {
+            Port::Tap(port) => port.receive(buffer),
+            Port::AfPacket(port) => port.receive(buffer),
+            Port::Pcap(port) => port.receive(buffer),
+        }
+    }
+    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most.
+    #[inline]
+    pub fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
+        match self {
+            Port::Tap(port) => port.send(offload, pieces),
+            Port::AfPacket(port) => port.send(offload, pieces),
+            Port::Pcap(port) => port.send(offload, pieces),
+        }
+    }
+    /// Whether it takes super-segments and partial checksums; what does not gets packets that are whole.
+    pub fn takes_offload(&self) -> bool {
+        !matches!(self, Port::Pcap(_))
+    }
+    /// What to wait for; `None`: there is no need to wait.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Port::Tap(port) => Some(port.fd()),
+            Port::AfPacket(port) => Some(port.fd()),
+            Port::Pcap(_) => None,
+        }
+    }
+    /// The interface behind it.
+    pub fn device(&self) -> Option<&Device> {
+        match self {
+            Port::Tap(port) => Some(port.device()),
+            Port::AfPacket(port) => Some(port.device()),
+            Port::Pcap(_) => None,
+        }
+    }
+}
+
+/// The virtio header's bytes and then the pieces, for one call of the kernel.
+fn gather<'a>(header: &'a [u8; offload::LENGTH], pieces: &[IoSlice<'a>]) -> ([IoSlice<'a>; PIECES_MAX + 1], usize) {
+    let mut all = [IoSlice::new(&[]); PIECES_MAX + 1];
+    let count = pieces.len().min(PIECES_MAX);
+    all[0] = IoSlice::new(header);
+    all[1..=count].copy_from_slice(&pieces[..count]);
+    (all, count + 1)
+}

@@ -1,0 +1,135 @@
+//! Makes a file's switch run: changes the one that runs, or starts one. Takes all of it away.
+//!
+//! Invariant: killed at any instant, the interfaces that were made are on record, and the next apply or remove goes on from there.
+
+use super::config::Config;
+use super::control;
+use super::error::Error;
+use super::ports;
+use super::run::Done;
+use super::state::State;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a switch may take to start, and to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reads a file.
+pub fn read(file: &Path) -> Result<Config, Error> {
+    let text = fs::read_to_string(file).map_err(|e| Error::file(file, e))?;
+    Ok(Config::parse(&file.to_string_lossy(), &text)?)
+}
+
+/// The switch that was applied last.
+pub fn installed(state: &State) -> Result<Option<Config>, Error> {
+    let path = state.file("config.toml");
+    if !path.exists() {
+        return Ok(None);
+    }
+    read(&path).map(Some)
+}
+
+/// Changes the running switch, or starts one. `program` starts `millpond switch serve` for the state folder.
+pub fn apply(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
+    let _lock = state.lock_changes()?;
+    let text = config.to_text();
+    state.write("config.toml", &text)?;
+    if let Some(done) = control::ask(state, "apply", &text)? {
+        return Ok(done);
+    }
+    strike_strangers(state, config)?;
+    start(state, program)?;
+    // Once more, which changes nothing, and tells how it stands.
+    control::ask(state, "apply", &text)?.ok_or_else(|| Error::Start(last_words(state)))
+}
+
+/// Removes interfaces that an earlier switch had made and this one does not name.
+fn strike_strangers(state: &State, config: &Config) -> Result<(), Error> {
+    for made in state.made()? {
+        let named = |p: &super::config::PortParams| p.device() == made.device && p.namespace == made.namespace;
+        if !config.ports.iter().any(named) {
+            ports::remove(state, &made)?;
+        }
+    }
+    Ok(())
+}
+
+fn last_words(state: &State) -> String {
+    let log = fs::read_to_string(state.file("log")).unwrap_or_default();
+    let last: Vec<&str> = log.lines().rev().take(3).collect();
+    match last.is_empty() {
+        true => format!("it said nothing in {}", state.file("log").display()),
+        false => last.into_iter().rev().collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn start(state: &State, program: &dyn Fn() -> Command) -> Result<(), Error> {
+    use std::os::unix::process::CommandExt;
+    let path = state.file("log");
+    let log = fs::File::create(&path).map_err(|e| Error::file(&path, e))?;
+    let errors = log.try_clone().map_err(|e| Error::file(&path, e))?;
+    let mut command = program();
+    // In a group of its own: what interrupts the terminal's command does not interrupt the switch.
+    command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
+    let mut child = command.spawn().map_err(|e| Error::kernel("starting the switch", e))?;
+    let began = Instant::now();
+    while control::ask::<super::show::Reading>(state, "show", "").ok().flatten().is_none() {
+        if child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return Err(Error::Start(last_words(state)));
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(Error::Start(format!("it does not answer; {}", last_words(state))));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Ends the running switch, if there is one, and waits until it has; its interfaces stay.
+pub fn stop(state: &State) -> Result<bool, Error> {
+    let Some(pid) = state.process() else { return Ok(false) };
+    let asked = control::ask::<()>(state, "stop", "");
+    if !matches!(asked, Ok(Some(()))) {
+        // It does not answer; it holds the lock, so it is ours and no other's.
+        let process = rustix::process::Pid::from_raw(pid as i32);
+        let killed = process.map(|p| rustix::process::kill_process(p, rustix::process::Signal::KILL));
+        if let Some(Err(e)) = killed {
+            return Err(Error::kernel(format!("ending process {pid}"), e));
+        }
+    }
+    let began = Instant::now();
+    while state.process() == Some(pid) {
+        if began.elapsed() > PATIENCE {
+            return Err(Error::Start(format!("process {pid} does not end")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(true)
+}
+
+/// Ends the switch and removes every interface that was made for it, and its state; whether there was anything.
+pub fn remove_all(state: &State) -> Result<bool, Error> {
+    if !state.folder().exists() {
+        return Ok(false);
+    }
+    let _lock = state.lock_changes()?;
+    let ran = stop(state)?;
+    let made = state.made()?;
+    let there = ran || !made.is_empty() || state.file("config.toml").exists();
+    made.iter().try_for_each(|made| ports::remove(state, made))?;
+    state.erase()?;
+    Ok(there)
+}
+
+/// Takes one port out of the switch.
+pub fn remove(state: &State, name: &str, program: &dyn Fn() -> Command) -> Result<Done, Error> {
+    let mut config = installed(state)?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))?;
+    let names: Vec<String> = config.ports.iter().map(|p| p.name.clone()).collect();
+    config.ports.retain(|p| p.name != name);
+    match config.ports.len() == names.len() {
+        true => Err(Error::Refused(format!("there is no port \"{name}\"; there are: {}", names.join(", ")))),
+        false => apply(state, &config, program),
+    }
+}

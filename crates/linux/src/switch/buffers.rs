@@ -1,0 +1,88 @@
+//! Frame buffers: each as large as a frame can be, referred to by a 32-bit id, shared by the packets that are cut from it.
+//!
+//! Invariant: a buffer is free, or somebody refers to it; memory grows to what was once in flight together, and no further than the limit.
+
+use crate::port::FRAME_MAX;
+
+/// Which buffer.
+pub type BufferId = u32;
+/// "No buffer": a packet without payload.
+pub const NONE: BufferId = u32::MAX;
+
+/// All buffers.
+pub struct Buffers {
+    buffers: Vec<Box<[u8]>>,
+    references: Vec<u32>,
+    /// The last that became free is taken first: it may still be in the cache.
+    free: Vec<BufferId>,
+    limit: usize,
+}
+
+impl Buffers {
+    /// At most `limit` of them.
+    pub fn new(limit: usize) -> Buffers {
+        Buffers { buffers: Vec::new(), references: Vec::new(), free: Vec::new(), limit }
+    }
+    /// A buffer with one reference; `None` if all are in use.
+    #[inline]
+    pub fn take(&mut self) -> Option<BufferId> {
+        if let Some(id) = self.free.pop() {
+            self.references[id as usize] = 1;
+            return Some(id);
+        }
+        if self.buffers.len() == self.limit {
+            return None;
+        }
+        self.buffers.push(vec![0; FRAME_MAX].into_boxed_slice());
+        self.references.push(1);
+        Some((self.buffers.len() - 1) as BufferId)
+    }
+    /// So many more references.
+    #[inline]
+    pub fn retain(&mut self, id: BufferId, count: u32) {
+        self.references[id as usize] += count;
+    }
+    /// One less; the last one frees the buffer.
+    #[inline]
+    pub fn release(&mut self, id: BufferId) {
+        let references = &mut self.references[id as usize];
+        debug_assert!(*references > 0, "buffer {id} is free already");
+        *references -= 1;
+        if *references == 0 {
+            self.free.push(id);
+        }
+    }
+    /// Its bytes.
+    #[inline]
+    pub fn bytes(&self, id: BufferId) -> &[u8] {
+        &self.buffers[id as usize]
+    }
+    /// Its bytes, to be written.
+    #[inline]
+    pub fn bytes_mut(&mut self, id: BufferId) -> &mut [u8] {
+        &mut self.buffers[id as usize]
+    }
+    /// How many are in use.
+    pub fn in_use(&self) -> usize {
+        self.buffers.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_reference_frees() {
+        let mut buffers = Buffers::new(2);
+        let (a, b) = (buffers.take().unwrap(), buffers.take().unwrap());
+        assert_eq!(buffers.take(), None);
+        buffers.retain(a, 1);
+        buffers.release(a);
+        assert_eq!(buffers.in_use(), 2);
+        buffers.release(a);
+        assert_eq!((buffers.in_use(), buffers.take()), (1, Some(a)));
+        buffers.release(b);
+        assert_eq!(buffers.in_use(), 1);
+    }
+}

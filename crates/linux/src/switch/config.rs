@@ -1,0 +1,373 @@
+//! The file that a user writes, and its errors.
+//!
+//! ```toml
+//! [[port]]
+//! name = "web"
+//! kind = "tap"
+//! device = "mpweb"
+//! namespace = "web"
+//! addresses = ["10.1.0.1/24"]
+//!
+//! [[port]]
+//! name = "wire"
+//! kind = "af-packet"
+//! device = "eth1"
+//! ```
+//!
+//! Invariant: a configuration that was read has unique names and devices, and each kind of port has the keys that it needs and no others.
+
+use crate::port::FRAME_MAX;
+use millpond_core::edge::schedule::Order;
+use millpond_core::params::{Field, Params};
+use millpond_core::{Bytes, Time, choice, params};
+use millpond_scenario::Errors;
+use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use std::net::SocketAddr;
+
+/// The most ports of one switch.
+pub const PORTS_MAX: usize = 1024;
+/// The most paths, to all peers together.
+pub const PATHS_MAX: usize = 256;
+/// The longest name.
+const NAME_MAX: usize = 63;
+
+choice! {
+    /// What a port is.
+    pub enum PortKind {
+        /// An interface of the switch's own.
+        Tap = "tap",
+        /// An interface that is there already.
+        AfPacket = "af-packet",
+        /// Files, for tests.
+        Pcap = "pcap",
+    }
+}
+
+params! {
+    /// The keys of `[[port]]`.
+    pub struct PortParams {
+        /// What it is called; unique in the switch.
+        pub name: String = String::new(),
+        /// tap, af-packet or pcap.
+        pub kind: PortKind = PortKind::Tap,
+        /// The interface: a tap makes it if it is not there. Off: the port's name.
+        pub device: Option<String> = None,
+        /// The network namespace that the interface is in: a name of `ip netns`, or a path. Off: the switch's own.
+        pub namespace: Option<String> = None,
+        /// Addresses that a tap gets, with their prefix lengths; those that it has otherwise stay.
+        pub addresses: Vec<String> = Vec::new(),
+        /// The MTU that a tap gets, in bytes. Off: as it is, 1500 for a new one.
+        #[within(68..=65521)]
+        pub mtu: Option<u32> = None,
+        /// The capture (pcap) whose frames come in.
+        pub read: Option<String> = None,
+        /// The capture (pcap) that frames go out to.
+        pub write: Option<String> = None,
+    }
+}
+
+choice! {
+    /// How packets from peers are merged.
+    pub enum ReceiveOffload {
+        /// Not at all.
+        None = "none",
+        /// As the kernel does.
+        StockGro = "stock-gro",
+        /// By flowcell, in order.
+        PrestoGro = "presto-gro",
+    }
+}
+
+params! {
+    /// The keys outside of any table.
+    pub struct SwitchParams {
+        /// Frame buffers, of 64 KiB each; only what is in flight together takes memory.
+        #[within(16..=65536)]
+        pub buffers: u32 = 2048,
+        /// A flowcell's largest size.
+        #[within(1..)]
+        pub flowcell: Bytes = Bytes(64 << 10),
+        /// In which order a flow takes a peer's paths: round-robin, random or shuffled.
+        pub order: Order = Order::RoundRobin,
+        /// What merges packets from peers: presto-gro, stock-gro or none.
+        pub receive_offload: ReceiveOffload = ReceiveOffload::PrestoGro,
+        /// The least delay that presto-gro expects of a gap between flowcells; no less than twice the longest poll.
+        pub delay_min: Time = Time::from_us(250),
+        /// What a flow may have waiting for a gap to fill.
+        #[within(65536..)]
+        pub held_max: Bytes = Bytes(1 << 20),
+    }
+}
+
+params! {
+    /// The keys of `[[path]]`: a path to another switch.
+    pub struct PathParams {
+        /// The other switch's name; its paths share flows.
+        pub peer: String = String::new(),
+        /// The address and UDP port of this end; each path has its own.
+        pub local: String = String::new(),
+        /// The address and UDP port of the other end.
+        pub remote: String = String::new(),
+        /// The network namespace that the addresses are in. Off: the switch's own.
+        pub namespace: Option<String> = None,
+        /// How often it is taken, next to the peer's other paths.
+        #[within(1..=64)]
+        pub weight: u32 = 1,
+    }
+}
+
+/// One file's switch.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Config {
+    /// The keys outside of any table.
+    pub switch: SwitchParams,
+    /// Its ports.
+    pub ports: Vec<PortParams>,
+    /// Its paths to other switches.
+    pub paths: Vec<PathParams>,
+}
+
+impl PortParams {
+    /// Its kind, as it is written.
+    pub fn kind_name(&self) -> String {
+        match self.kind.to_value() {
+            millpond_core::params::Value::Text(name) => name,
+            _ => String::new(),
+        }
+    }
+    /// The interface.
+    pub fn device(&self) -> &str {
+        self.device.as_deref().unwrap_or(&self.name)
+    }
+}
+
+fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+    match item.has("name") {
+        false => r.missing(item, "name"),
+        true if port.name.is_empty() || port.name.len() > NAME_MAX => {
+            r.wrong(item, "name", format!("a name has 1 to {NAME_MAX} bytes"), None);
+        }
+        true if port.name.contains(|c: char| c.is_control() || c.is_whitespace() || "/\"\\{}".contains(c)) => {
+            r.wrong(item, "name", "a name has no spaces, control characters, slashes, quotes or braces", None);
+        }
+        true => {}
+    }
+    let only = |keys: &[&'static str], kind: &str, r: &mut DocumentReader<'a>| {
+        for key in keys.iter().filter(|key| item.has(key)) {
+            r.wrong(item, key, format!("is for {kind} ports only"), None);
+        }
+    };
+    if port.kind != PortKind::Pcap {
+        only(&["read", "write"], "pcap", r);
+        let device = port.device();
+        if device.is_empty() || device.len() > 15 || device.contains(['/', ' ', ':', '\0']) {
+            let key = if item.has("device") { "device" } else { "name" };
+            let help = "give the port a `device`, or a shorter name";
+            let message =
+                format!("\"{device}\" is no name of an interface: those have 1 to 15 bytes, no slash, colon or space");
+            r.wrong(item, key, message, Some(help.into()));
+        }
+    } else {
+        only(&["device", "namespace"], "tap and af-packet", r);
+        if port.read.is_none() && port.write.is_none() {
+            r.missing(item, "read");
+        }
+    }
+    if port.kind != PortKind::Tap {
+        only(&["addresses", "mtu"], "tap", r);
+    }
+    for address in &port.addresses {
+        let parts = address
+            .split_once('/')
+            .and_then(|(a, p)| Some((a.parse::<std::net::IpAddr>().ok()?, p.parse::<u8>().ok()?)));
+        let fits = parts.is_some_and(|(a, prefix)| prefix <= if a.is_ipv4() { 32 } else { 128 });
+        if !fits {
+            let help = "write it as 10.0.0.1/24";
+            r.wrong(item, "addresses", format!("\"{address}\" is no address with a prefix length"), Some(help.into()));
+        }
+    }
+    debug_assert!(FRAME_MAX > 65_521 + 18);
+}
+
+fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams) {
+    for key in ["peer", "local", "remote"].into_iter().filter(|key| !item.has(key)) {
+        r.missing(item, key);
+    }
+    let ends: Vec<Option<SocketAddr>> = [("local", &path.local), ("remote", &path.remote)]
+        .into_iter()
+        .map(|(key, text)| {
+            let address = text.parse().ok();
+            if address.is_none() && item.has(key) {
+                let help = "write it as 192.0.2.1:4799 or [2001:db8::1]:4799";
+                r.wrong(item, key, format!("\"{text}\" is no address with a port"), Some(help.into()));
+            }
+            address
+        })
+        .collect();
+    if let [Some(local), Some(remote)] = ends[..]
+        && local.is_ipv4() != remote.is_ipv4()
+    {
+        r.wrong(item, "remote", "one end is of IPv4 and the other of IPv6", None);
+    }
+}
+
+impl Config {
+    /// The other switches, in the order in which they are first named.
+    pub fn peers(&self) -> Vec<String> {
+        let mut peers: Vec<String> = Vec::new();
+        for path in &self.paths {
+            if !peers.contains(&path.peer) {
+                peers.push(path.peer.clone());
+            }
+        }
+        peers
+    }
+
+    /// Reads a file's text.
+    pub fn parse(name: &str, text: &str) -> Result<Config, Errors> {
+        Document::parse(name, text).read(|r| {
+            let mut config = Config::default();
+            r.top(&mut config.switch);
+            for mut item in r.tables("port") {
+                let mut port = PortParams::default();
+                r.params(&mut item, &mut port);
+                r.finish(&item);
+                read_port(r, &item, &port);
+                if config.ports.iter().any(|p| p.name == port.name) {
+                    r.wrong(&item, "name", format!("there is another port \"{}\" above", port.name), None);
+                }
+                let same = |p: &&PortParams| {
+                    port.kind != PortKind::Pcap
+                        && p.kind != PortKind::Pcap
+                        && p.device() == port.device()
+                        && p.namespace == port.namespace
+                };
+                if let Some(other) = config.ports.iter().find(same) {
+                    let key = if item.has("device") { "device" } else { "name" };
+                    r.wrong(&item, key, format!("port \"{}\" above has this interface already", other.name), None);
+                }
+                if config.ports.len() == PORTS_MAX {
+                    r.wrong(&item, "name", format!("a switch has {PORTS_MAX} ports at most"), None);
+                }
+                config.ports.push(port);
+            }
+            for mut item in r.tables("path") {
+                let mut path = PathParams::default();
+                r.params(&mut item, &mut path);
+                r.finish(&item);
+                read_path(r, &item, &path);
+                let same = |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
+                if item.has("local") && config.paths.iter().any(same) {
+                    r.wrong(&item, "local", "a path above has this address and port already", None);
+                }
+                if config.paths.len() == PATHS_MAX {
+                    r.wrong(&item, "local", format!("a switch has {PATHS_MAX} paths at most"), None);
+                }
+                config.paths.push(path);
+            }
+            config
+        })
+    }
+
+    /// As a file that is read back as the same.
+    pub fn to_text(&self) -> String {
+        let mut out = written(&self.switch, &SwitchParams::default());
+        for port in &self.ports {
+            out += "\n[[port]]\n";
+            out += &written(port, &PortParams::default());
+        }
+        for path in &self.paths {
+            out += "\n[[path]]\n";
+            out += &written(path, &PathParams::default());
+        }
+        out
+    }
+}
+
+/// The keys that are not as by default.
+fn written(params: &dyn Params, default: &dyn Params) -> String {
+    let line = |(i, key): (usize, &millpond_core::params::Key)| {
+        let value = params.get(i);
+        (value != default.get(i)).then(|| format!("{} = {}\n", key.name(), value_text(&value)))
+    };
+    params.keys().iter().enumerate().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+receive-offload = "stock-gro"
+delay-min = "500us"
+[[port]]
+name = "web"
+kind = "tap"
+device = "mpweb"
+namespace = "web"
+addresses = ["10.1.0.1/24", "fd00::1/64"]
+mtu = 9000
+[[port]]
+name = "wire"
+kind = "af-packet"
+device = "eth1"
+[[port]]
+name = "trace"
+kind = "pcap"
+write = "out.pcap"
+[[path]]
+peer = "right"
+local = "192.0.2.1:4799"
+remote = "192.0.2.2:4799"
+weight = 3
+[[path]]
+peer = "right"
+local = "[2001:db8::1]:4799"
+remote = "[2001:db8::2]:4799"
+namespace = "underlay"
+"#;
+
+    #[test]
+    fn reads_and_writes_the_same() {
+        let config = Config::parse("a.toml", GOOD).unwrap();
+        assert_eq!((config.ports.len(), config.paths.len(), config.peers()), (3, 2, vec!["right".to_string()]));
+        assert_eq!(Config::parse("b.toml", &config.to_text()).unwrap(), config, "{}", config.to_text());
+        assert_eq!(Config::parse("c.toml", "").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn errors_have_places_and_repairs() {
+        let has = |text: &str, what: &str| {
+            let said = Config::parse("a.toml", text).unwrap_err().to_string();
+            assert!(said.contains(what), "{what:?} not in {said}");
+        };
+        has("[[port]]\nnam = \"a\"\n", "a.toml:2:1: unknown key `nam` in [port] (did you mean `name`?)");
+        has("[[port]]\nkind = \"tap\"\n", "[[port]] needs `name`");
+        has("[[port]]\nname = \"a\"\nkind = \"tun\"\n", "a.toml:3:8");
+        has("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"\n", "a.toml:4:8: `name`: there is another");
+        has(
+            "[[port]]\nname = \"a\"\n[[port]]\nname = \"b\"\ndevice = \"a\"\n",
+            "a.toml:5:10: `device`: port \"a\" above has this interface",
+        );
+        has(
+            "[[port]]\nname = \"a-name-of-16-byte\"\n",
+            "a.toml:2:8: `name`: \"a-name-of-16-byte\" is no name of an interface",
+        );
+        has("[[port]]\nname = \"a\"\nmtu = 10\n", "a.toml:3:7");
+        has(
+            "[[port]]\nname = \"a\"\naddresses = [\"10.0.0.1\"]\n",
+            "a.toml:3:13: `addresses`: \"10.0.0.1\" is no address",
+        );
+        has("[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n", "a.toml:4:7: `mtu`: is for tap ports only");
+        has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
+        has("[[port]\n", "a.toml:1:");
+        let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
+        has(path, "[[path]] needs `remote`");
+        has(&format!("{path}remote = \"10.0.0.2\"\n"), "a.toml:4:10: `remote`: \"10.0.0.2\" is no address with a port");
+        has(&format!("{path}remote = \"[::1]:1\"\n"), "one end is of IPv4");
+        has(&format!("{path}remote = \"10.0.0.2:1\"\n{path}"), "a.toml:7:9: `local`: a path above has this address");
+        has(&format!("{path}remote = \"10.0.0.2:1\"\nweight = 0\n"), "a.toml:5:10");
+        has("order = \"sideways\"\n", "a.toml:1:9");
+        has("bufers = 12\n", "did you mean `buffers`?");
+    }
+}

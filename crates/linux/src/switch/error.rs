@@ -1,0 +1,59 @@
+//! What can go wrong between a switch that was asked for and one that runs.
+
+use crate::port;
+use std::path::{Path, PathBuf};
+
+/// Why a switch was not changed or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is wrong.
+    #[error("the switch has errors")]
+    Config(#[from] millpond_scenario::Errors),
+    /// A file or folder.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A port.
+    #[error("port \"{name}\": {error}")]
+    Port {
+        /// Which.
+        name: String,
+        /// Why.
+        error: port::Error,
+    },
+    /// Another copy is changing the switch.
+    #[error("another millpond is changing the switch, for more than {0} s: try again when it is done")]
+    Busy(u64),
+    /// No switch runs.
+    #[error("no switch is running here ({}): millpond switch apply CONFIG.toml starts one", .0.display())]
+    NotRunning(PathBuf),
+    /// The switch ended while it was to start.
+    #[error("the switch did not start: {0}")]
+    Start(String),
+    /// The running switch refused.
+    #[error("{0}")]
+    Refused(String),
+    /// The kernel refused.
+    #[error("{what}: {reason}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// A file's error.
+    pub fn file(path: &Path, error: impl std::fmt::Display) -> Error {
+        Error::File { path: path.to_path_buf(), reason: error.to_string() }
+    }
+    /// What the system said when asked to do `what`.
+    pub fn kernel(what: impl Into<String>, error: impl std::fmt::Display) -> Error {
+        Error::Kernel { what: what.into(), reason: error.to_string() }
+    }
+}

@@ -1,0 +1,39 @@
+//! `millpond switch`: a virtual switch between network namespaces and interfaces.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `config` | the file that a user writes, and its errors |
+//! | `node` | which frame goes to which port |
+//! | `table` | which address is behind which port |
+//! | `buffers` | where frames are kept meanwhile |
+//! | `counters` | what a port has done, and why frames were dropped |
+//! | `uplink` | frames for other switches and from them |
+//! | `run` | the poll loop |
+//! | `ports` | opens what a configuration says, and keeps account of what was made |
+//! | `state` | the folder that all state is kept in, and its locks |
+//! | `control` | how the process that moves frames is asked |
+//! | `apply` | makes a file's switch run, and takes it away |
+//! | `serve` | the process that moves frames |
+//! | `show` | what it has done |
+//! | `doctor` | what the kernel offers, and what a lack costs |
+//!
+//! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration, and connections with
+//! them; every frame that is not delivered has a reason.
+
+pub mod apply;
+pub mod buffers;
+pub mod config;
+pub mod control;
+pub mod counters;
+pub mod doctor;
+mod error;
+pub mod node;
+mod ports;
+pub mod run;
+pub mod serve;
+pub mod show;
+pub mod state;
+pub mod table;
+mod uplink;
+
+pub use error::Error;

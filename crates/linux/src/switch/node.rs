@@ -1,0 +1,390 @@
+//! The switch itself: which frame goes to which port.
+//!
+//! It learns addresses as a bridge does, sends what is for a known address there, and the rest to everybody but the sender. A frame is
+//! read into a buffer and written from it; where the port that it is for takes super-segments, nothing of it is looked at but its
+//! headers.
+//!
+//! Invariant: a frame leaves as it came, or is dropped for a reason that is counted at the port that it came from; it never goes
+//! back to where it came from.
+
+use super::buffers::{BufferId, Buffers};
+use super::counters::{Counters, Drop};
+use super::table::{Place, Table};
+use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse};
+use crate::port::{Port, Received, Refusal};
+use millpond_core::Time;
+use std::io::IoSlice;
+
+/// Frames of one port that are handled before others have their turn.
+pub const BURST: usize = 32;
+
+/// One port and what is known of it.
+pub struct Slot {
+    /// What it is called.
+    pub name: String,
+    /// The port; `None`: its interface is gone, or was never there.
+    pub port: Option<Port>,
+    /// The most bytes that IP may have in a packet to it.
+    pub mtu: usize,
+    /// What it has done.
+    pub counters: Counters,
+}
+
+/// A frame on its way out.
+pub struct Outgoing<'a> {
+    /// What it says.
+    pub view: View,
+    /// What is still to be done to it.
+    pub offload: Offload,
+    /// Its bytes, [`crate::port::PIECES_MAX`] pieces at most.
+    pub pieces: &'a [IoSlice<'a>],
+    /// How many bytes that is.
+    pub length: usize,
+}
+
+/// Ports, and which address is behind which.
+#[derive(Default)]
+pub struct Node {
+    /// The ports; an index is a port's for as long as it is configured.
+    pub slots: Vec<Slot>,
+    /// Who is where.
+    pub table: Table,
+    /// A frame in one piece, for ports that take none in several.
+    flat: Vec<u8>,
+}
+
+impl Slot {
+    /// Writes a frame to the port.
+    pub fn deliver(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+        let port = self.port.as_mut().ok_or(Drop::PortGone)?;
+        let layers = frame.view.layers();
+        let packet = match layers.filter(|_| frame.offload.gso_size > 0) {
+            Some(l) => l.payload + (l.end - l.payload).min(frame.offload.gso_size.into()),
+            None => frame.length,
+        };
+        if packet > frame.view.ethernet + self.mtu {
+            return Err(Drop::Oversized);
+        }
+        if port.takes_offload() || frame.offload == Offload::default() {
+            port.send(&frame.offload, frame.pieces).map_err(Refusal::reason)?;
+            self.counters.sent_large += u64::from(frame.offload.gso_size > 0);
+        } else {
+            send_whole(port, frame, flat)?;
+        }
+        self.counters.sent += 1;
+        self.counters.sent_bytes += frame.length as u64;
+        Ok(())
+    }
+}
+
+/// Cuts the frame into packets and completes their checksums, for a port that takes no others.
+fn send_whole(port: &mut Port, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+    flat.clear();
+    frame.pieces.iter().for_each(|piece| flat.extend_from_slice(piece));
+    let cut = frame.view.layers().filter(|l| frame.offload.gso_size > 0 || frame.offload.is_at(l));
+    let Some(layers) = cut else {
+        let mut offload = frame.offload;
+        offload.fill(flat).map_err(|_| Drop::BadOffload)?;
+        return port.send(&offload, &[IoSlice::new(flat)]).map_err(Refusal::reason);
+    };
+    let mut segmenter = Segmenter::new(flat, *layers, frame.offload.gso_size.into(), Checksums::Full);
+    let mut header = Header::default();
+    while let Some(payload) = segmenter.next(&mut header) {
+        let pieces = [IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])];
+        port.send(&Offload::default(), &pieces).map_err(Refusal::reason)?;
+    }
+    Ok(())
+}
+
+impl Node {
+    /// Handles what a port has for now, `burst` frames at most; how many there were. `remote` is handed what is for peers.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        port: usize,
+        burst: usize,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> usize {
+        for count in 0..burst {
+            let Some(buffer) = buffers.take() else {
+                self.slots[port].counters.drop(Drop::NoBuffer);
+                return count;
+            };
+            let received = match &mut self.slots[port].port {
+                Some(port) => port.receive(buffers.bytes_mut(buffer)),
+                None => Received::Nothing,
+            };
+            let more = match received {
+                Received::Frame { start, length, offload } => {
+                    let frame = Frame { buffer, start, length, offload };
+                    let counters = &mut self.slots[port].counters;
+                    counters.received += 1;
+                    counters.received_bytes += length as u64;
+                    if let Err(reason) = self.forward(now, Place::Port(port), &frame, buffers, remote) {
+                        self.slots[port].counters.drop(reason);
+                    }
+                    true
+                }
+                Received::Refused(refusal) => {
+                    self.slots[port].counters.drop(refusal.reason());
+                    true
+                }
+                Received::Nothing => false,
+                Received::Gone => {
+                    self.lose(port);
+                    false
+                }
+            };
+            buffers.release(buffer);
+            if !more {
+                return count;
+            }
+        }
+        burst
+    }
+
+    /// A port's interface is gone: nobody is behind it.
+    pub fn lose(&mut self, port: usize) {
+        self.slots[port].port = None;
+        self.table.forget(Place::Port(port));
+    }
+
+    fn forward(
+        &mut self,
+        now: Time,
+        from: Place,
+        frame: &Frame,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> Result<(), Drop> {
+        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+        let view = parse(bytes).ok_or(Drop::Runt)?;
+        frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
+        if view.source.is_group() {
+            return Err(Drop::SourceGroup);
+        }
+        self.table.learn(now, view.source, from);
+        let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
+        match known {
+            Some(place) if place == from => Err(Drop::SamePort),
+            Some(Place::Port(port)) => {
+                let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+                let pieces = [IoSlice::new(bytes)];
+                let outgoing = Outgoing { view, offload: frame.offload, pieces: &pieces, length: frame.length };
+                let sent = self.slots[port].deliver(&outgoing, &mut self.flat);
+                if sent == Err(Drop::PortGone) {
+                    self.lose(port);
+                }
+                sent
+            }
+            Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)),
+            None => self.flood(now, from, frame, &view, buffers, remote),
+        }
+    }
+
+    /// To everybody but the sender; from a peer to no other peer, since the sender has reached them itself.
+    fn flood(
+        &mut self,
+        now: Time,
+        from: Place,
+        frame: &Frame,
+        view: &View,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> Result<(), Drop> {
+        let (mut reached, mut failed) = (false, None);
+        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+        let pieces = [IoSlice::new(bytes)];
+        let outgoing = Outgoing { view: *view, offload: frame.offload, pieces: &pieces, length: frame.length };
+        for (port, slot) in self.slots.iter_mut().enumerate() {
+            if from == Place::Port(port) || slot.port.is_none() {
+                continue;
+            }
+            match slot.deliver(&outgoing, &mut self.flat) {
+                Ok(()) => reached = true,
+                Err(reason) => failed = Some(reason),
+            }
+        }
+        if let Place::Port(_) = from {
+            match remote.transmit(now, buffers, frame, view, None) {
+                Ok(()) => reached = true,
+                Err(Drop::Nowhere) => {}
+                Err(reason) => failed = Some(reason),
+            }
+        }
+        match (reached, failed) {
+            (true, _) => Ok(()),
+            (false, reason) => Err(reason.unwrap_or(Drop::Nowhere)),
+        }
+    }
+
+    /// Delivers a frame that came from a peer.
+    pub fn from_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        let view = &frame.view;
+        if view.source.is_group() {
+            return Err(Drop::SourceGroup);
+        }
+        self.table.learn(now, view.source, Place::Peer(peer));
+        let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
+        match known {
+            Some(Place::Port(port)) => self.slots[port].deliver(frame, &mut self.flat),
+            // It is behind a peer, and the sender should have known: split horizon.
+            Some(Place::Peer(_)) => Err(Drop::SamePort),
+            None => {
+                let (mut reached, mut failed) = (false, Drop::Nowhere);
+                for slot in &mut self.slots {
+                    match slot.deliver(frame, &mut self.flat) {
+                        Ok(()) => reached = true,
+                        Err(reason) => failed = reason,
+                    }
+                }
+                if reached { Ok(()) } else { Err(failed) }
+            }
+        }
+    }
+}
+
+/// A frame that was read: where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// In which buffer.
+    pub buffer: BufferId,
+    /// From which byte on.
+    pub start: usize,
+    /// How many bytes.
+    pub length: usize,
+    /// What is still to be done to it.
+    pub offload: Offload,
+}
+
+/// What takes frames for peers.
+pub trait Remote {
+    /// Takes a frame for one peer, or for all. What is kept of the buffer is retained.
+    fn transmit(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        frame: &Frame,
+        view: &View,
+        peer: Option<usize>,
+    ) -> Result<(), Drop>;
+}
+
+/// No peers.
+pub struct Alone;
+
+impl Remote for Alone {
+    fn transmit(&mut self, _: Time, _: &mut Buffers, _: &Frame, _: &View, _: Option<usize>) -> Result<(), Drop> {
+        Err(Drop::Nowhere)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::segment::tests::{Build, frame_of};
+    use crate::frame::{GsoType, Mac};
+    use crate::port::Pcap;
+    use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
+    use std::fs::File;
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    fn capture(path: &Path, frames: &[Vec<u8>]) {
+        let mut writer = PcapWriter::new(File::create(path).unwrap()).unwrap();
+        for frame in frames {
+            let packet = PcapPacket::new(Duration::ZERO, frame.len() as u32, frame).unwrap();
+            writer.write_packet(&packet).unwrap();
+        }
+    }
+    fn frames(path: &Path) -> Vec<Vec<u8>> {
+        let mut reader = PcapReader::new(File::open(path).unwrap()).unwrap();
+        std::iter::from_fn(|| reader.next_packet().map(|p| p.unwrap().data().to_vec())).collect()
+    }
+    /// A switch of files: what comes in on each port, and where what goes out is found.
+    fn switch(name: &str, inputs: &[&[Vec<u8>]]) -> (Node, Vec<PathBuf>) {
+        let folder = std::env::temp_dir().join(format!("millpond-node-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut node = Node::default();
+        let mut outputs = Vec::new();
+        for (i, input) in inputs.iter().enumerate() {
+            let (read, write) = (folder.join(format!("{i}.in")), folder.join(format!("{i}.out")));
+            capture(&read, input);
+            let port = Pcap::open(Some(&read), Some(&write)).unwrap();
+            let port = Some(Port::Pcap(Box::new(port)));
+            node.slots.push(Slot { name: i.to_string(), port, mtu: 1500, counters: Counters::default() });
+            outputs.push(write);
+        }
+        (node, outputs)
+    }
+    fn run(node: &mut Node) {
+        let mut buffers = Buffers::new(16);
+        for port in 0..node.slots.len() {
+            while node.receive(Time::ZERO, port, BURST, &mut buffers, &mut Alone) > 0 {}
+        }
+        assert_eq!(buffers.in_use(), 0);
+    }
+    fn addressed(mut frame: Vec<u8>, to: u8, from: u8) -> Vec<u8> {
+        (frame[5], frame[11]) = (to, from);
+        frame
+    }
+
+    #[test]
+    fn floods_learns_and_never_returns() {
+        let tcp = || frame_of(&Build { payload: 100, ..Build::default() });
+        let unknown = addressed(tcp(), 2, 1);
+        let (mut answer, mut own) = (addressed(tcp(), 1, 2), addressed(tcp(), 2, 9));
+        answer.extend([0; 3]);
+        own.truncate(40);
+        let (mut node, outputs) = switch("learn", &[&[unknown.clone()], &[answer.clone(), own], &[]]);
+        run(&mut node);
+        assert_eq!(frames(&outputs[2]), [unknown.clone()]);
+        assert_eq!(frames(&outputs[1]), [unknown]);
+        assert_eq!(frames(&outputs[0]), [answer], "with its padding");
+        assert_eq!(node.slots[1].counters.dropped(Drop::SamePort), 1);
+        std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn odd_frames_pass_unharmed_or_have_a_reason() {
+        let good = frame_of(&Build { payload: 1000, ..Build::default() });
+        let mut fragment = good.clone();
+        fragment[20] = 0x20;
+        let mut group = good.clone();
+        group[6] |= 1;
+        let cut_off = good[..50].to_vec();
+        let tagged = frame_of(&Build { payload: 1440, tags: 1, ..Build::default() });
+        let six = frame_of(&Build { version: crate::frame::Version::V6, payload: 9, ..Build::default() });
+        let long = frame_of(&Build { payload: 1500, ..Build::default() });
+        let mut opaque = vec![0xaa; 60];
+        opaque[..12].copy_from_slice(&good[..12]);
+        let pass = [good, fragment, cut_off, tagged, six, opaque];
+        let input = [&pass[..], &[group, long, vec![1; 13]]].concat();
+        let (mut node, outputs) = switch("odd", &[&input, &[]]);
+        run(&mut node);
+        assert_eq!(frames(&outputs[1]), pass);
+        let counters = &node.slots[0].counters;
+        for reason in [Drop::SourceGroup, Drop::Oversized, Drop::Runt] {
+            assert_eq!(counters.dropped(reason), 1, "{reason:?}");
+        }
+        assert_eq!(counters.received, 9);
+        std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_port_without_offload_gets_whole_packets() {
+        let (mut node, outputs) = switch("whole", &[&[]]);
+        let frame = frame_of(&Build { payload: 4000, ..Build::default() });
+        let view = parse(&frame).unwrap();
+        let offload = Offload::of(view.layers().unwrap(), 1448);
+        assert_eq!(offload.gso, GsoType::Tcp4);
+        let pieces = [IoSlice::new(&frame[..70]), IoSlice::new(&frame[70..])];
+        let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len() };
+        node.from_peer(Time::ZERO, 0, &outgoing).unwrap();
+        let packets = frames(&outputs[0]);
+        assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
+        assert_eq!(node.table.find(Mac([2, 0, 0, 0, 0, 1])), Some(Place::Peer(0)));
+        std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,323 @@
+//! The poll loop: one thread that moves all frames.
+//!
+//! A round asks the kernel which ports have frames, reads the clock once, and gives each of those ports a burst. When there is nothing to
+//! do it sleeps in that question until there is. Once a second it looks after what is slow: ports whose interface has gone
+//! are tried again, MTUs are read anew, addresses age.
+//!
+//! Invariant: a request of another thread is answered within a round, or within a second if its wake-up is lost; nothing but the
+//! kernel's own work for a frame takes long.
+
+use super::buffers::Buffers;
+use super::config::{Config, PortParams};
+use super::control::Request;
+use super::counters::Counters;
+use super::error::Error;
+use super::node::{BURST, Node, Slot};
+use super::show::{EdgeReading, PortReading, PortState, Reading};
+use super::state::State;
+use super::uplink::Uplink;
+use super::{ports, table};
+use crate::namespace;
+use millpond_core::Time;
+use millpond_core::edge::gro::Cause;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+/// How often what is slow is looked after.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// A configured switch.
+pub struct Switch {
+    state: State,
+    config: Config,
+    node: Node,
+    buffers: Buffers,
+    uplink: Uplink,
+    /// Why a port is not there, by port.
+    waiting: Vec<Option<String>>,
+    /// Which namespace a port was opened in, by port.
+    homes: Vec<Option<(u64, u64)>>,
+    requests: Receiver<Request>,
+    wake: Arc<OwnedFd>,
+    start: Instant,
+    bursts: u64,
+    sleeps: u64,
+}
+
+/// The namespace that a port is to be in.
+fn home(params: &PortParams) -> Option<(u64, u64)> {
+    params.namespace.as_deref().and_then(namespace::identity)
+}
+
+/// Who has something to read.
+#[derive(Default)]
+struct Ready {
+    ports: Vec<usize>,
+    paths: Vec<usize>,
+}
+
+/// What a change did.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Done {
+    /// Ports that are open.
+    pub open: usize,
+    /// Those that are not, and why.
+    pub waiting: Vec<(String, String)>,
+}
+
+impl Switch {
+    /// Opens the ports of `config`; those that cannot be opened wait.
+    pub fn new(state: State, config: Config, requests: Receiver<Request>, wake: Arc<OwnedFd>) -> Switch {
+        let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
+        let empty = Config { switch: config.switch.clone(), ..Config::default() };
+        let uplink = Uplink::new(&empty);
+        let (waiting, homes, start) = (Vec::new(), Vec::new(), Instant::now());
+        let mut switch = Switch {
+            state,
+            config: empty,
+            node,
+            buffers,
+            uplink,
+            waiting,
+            homes,
+            requests,
+            wake,
+            start,
+            bursts: 0,
+            sleeps: 0,
+        };
+        switch.change(config);
+        switch
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.start.elapsed().as_nanos() as u64)
+    }
+
+    /// Makes the ports those of `config`. One whose interface stays keeps it open, with its counters.
+    fn change(&mut self, config: Config) -> Done {
+        let same = |a: &PortParams, b: &PortParams| {
+            (a.kind, a.device(), &a.namespace, &a.read, &a.write)
+                == (b.kind, b.device(), &b.namespace, &b.read, &b.write)
+        };
+        let mut old: Vec<Option<(PortParams, Slot)>> =
+            std::mem::take(&mut self.config.ports).into_iter().zip(self.node.slots.drain(..)).map(Some).collect();
+        let kept: Vec<Option<(PortParams, Slot)>> = config
+            .ports
+            .iter()
+            .map(|new| old.iter_mut().find(|o| o.as_ref().is_some_and(|(p, _)| same(p, new))).and_then(Option::take))
+            .collect();
+        // What goes first: a new port may want the interface of an old one.
+        for (params, slot) in old.into_iter().flatten() {
+            if let Err(error) = ports::close(&self.state, &params, slot.port) {
+                eprintln!("{error}");
+            }
+        }
+        self.waiting.clear();
+        self.homes.clear();
+        for (new, kept) in config.ports.iter().zip(kept) {
+            let (before, mut slot) = match kept {
+                Some((before, slot)) => (Some(before), slot),
+                None => (None, Slot { name: String::new(), port: None, mtu: 0, counters: Counters::default() }),
+            };
+            slot.name = new.name.clone();
+            if before.is_some_and(|before| before != *new) {
+                // Opened anew, for its new address or MTU: the interface is persistent.
+                slot.port = None;
+            }
+            self.node.slots.push(slot);
+            self.waiting.push(None);
+            self.homes.push(home(new));
+            self.config.ports.push(new.clone());
+            self.open(self.config.ports.len() - 1);
+        }
+        self.node.table = table::Table::default();
+        if (&self.config.switch, &self.config.paths) != (&config.switch, &config.paths) {
+            let now = self.now();
+            self.uplink.drain(now, &mut self.buffers, &mut self.node);
+            // Its sockets first: those of the same addresses are to be opened anew.
+            self.uplink = Uplink::new(&Config::default());
+            self.uplink = Uplink::new(&config);
+        }
+        (self.config.switch, self.config.paths) = (config.switch, config.paths);
+        self.done()
+    }
+
+    fn done(&self) -> Done {
+        let waiting = self.config.ports.iter().zip(&self.waiting);
+        let waiting = waiting.filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.clone())));
+        let waiting = waiting.chain(self.uplink.waiting());
+        Done { open: self.node.slots.iter().filter(|s| s.port.is_some()).count(), waiting: waiting.collect() }
+    }
+
+    /// Opens a port that is not open.
+    fn open(&mut self, index: usize) {
+        if self.node.slots[index].port.is_some() {
+            return;
+        }
+        self.homes[index] = home(&self.config.ports[index]);
+        self.waiting[index] = match ports::open(&self.state, &self.config.ports[index]) {
+            Ok((port, mtu)) => {
+                let slot = &mut self.node.slots[index];
+                (slot.port, slot.mtu) = (Some(port), mtu);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+    }
+
+    /// Moves frames until it is told to stop.
+    pub fn run(&mut self) -> Result<(), Error> {
+        // Else the kernel may let a sleep of microseconds last 50 more.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let mut ready = Ready::default();
+        let mut looked = Instant::now();
+        let mut busy = true;
+        loop {
+            let timeout = if busy { Duration::ZERO } else { self.patience() };
+            let asked = self.wait(timeout, &mut ready)?;
+            if asked && !self.answer() {
+                return Ok(());
+            }
+            let now = self.now();
+            self.bursts += 1;
+            busy = false;
+            let mut is_drained = true;
+            for &path in &ready.paths {
+                is_drained &= !self.uplink.receive(now, path, &mut self.buffers, &mut self.node);
+            }
+            if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
+                self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
+            }
+            for &port in &ready.ports {
+                // A request may have left fewer.
+                if port < self.node.slots.len() {
+                    busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
+                }
+            }
+            busy |= !is_drained;
+            if looked.elapsed() >= HOUSEKEEPING {
+                looked = Instant::now();
+                self.housekeeping(now);
+            }
+        }
+    }
+
+    /// How long there is nothing to do without a frame.
+    fn patience(&mut self) -> Duration {
+        let now = self.now();
+        let due = self.uplink.deadline().map(|due| due.saturating_sub(now).as_ps() / 1000);
+        due.map_or(HOUSEKEEPING, |ns| Duration::from_nanos(ns).min(HOUSEKEEPING))
+    }
+
+    /// Waits for frames or requests; which ports have some, and whether there are requests.
+    fn wait(&mut self, timeout: Duration, ready: &mut Ready) -> Result<bool, Error> {
+        ready.ports.clear();
+        ready.paths.clear();
+        let mut which = Vec::with_capacity(self.node.slots.len());
+        let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
+        for (index, slot) in self.node.slots.iter().enumerate() {
+            match slot.port.as_ref().map(|port| port.fd()) {
+                Some(Some(fd)) => {
+                    which.push(index);
+                    fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+                }
+                Some(None) => ready.ports.push(index),
+                None => {}
+            }
+        }
+        let paths_from = fds.len();
+        for (path, socket) in self.uplink.sockets() {
+            which.push(path);
+            fds.push(PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN));
+        }
+        self.sleeps += u64::from(!timeout.is_zero());
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(Error::kernel("waiting for frames", e)),
+        }
+        // An error of an interface shows when it is read.
+        for (at, (which, fd)) in which.iter().zip(&fds[1..]).enumerate() {
+            if !fd.revents().is_empty() {
+                let to = if at + 1 < paths_from { &mut ready.ports } else { &mut ready.paths };
+                to.push(*which);
+            }
+        }
+        Ok(!fds[0].revents().is_empty())
+    }
+
+    fn housekeeping(&mut self, now: Time) {
+        self.node.table.age(now);
+        self.uplink.housekeeping(now);
+        for index in 0..self.node.slots.len() {
+            // An open port keeps its namespace alive when that has lost its name, or another has it.
+            if self.homes[index] != home(&self.config.ports[index]) {
+                self.node.lose(index);
+            }
+            self.open(index);
+            let slot = &mut self.node.slots[index];
+            let mtu = slot.port.as_ref().and_then(|port| port.device()).and_then(|device| device.mtu().ok());
+            slot.mtu = mtu.unwrap_or(slot.mtu);
+        }
+    }
+
+    /// Answers what other threads ask; whether to go on.
+    fn answer(&mut self) -> bool {
+        let _ = rustix::io::read(self.wake.as_fd(), &mut [0u8; 8]);
+        while let Ok(request) = self.requests.try_recv() {
+            // Who asked may have gone away.
+            match request {
+                Request::Show(answer) => drop(answer.send(self.reading())),
+                Request::Apply(config, answer) => {
+                    let done = self.change(config);
+                    drop(answer.send(done));
+                }
+                Request::Stop(answer) => {
+                    let _ = answer.send(());
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn edge(&self) -> EdgeReading {
+        let (offload, dropped) = self.uplink.counters();
+        EdgeReading {
+            packets: offload.packets,
+            segments: offload.segments.iter().sum(),
+            held: offload.held,
+            timed_out: offload.of(Cause::Timeout),
+            dropped: dropped.reading().dropped,
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        let port = |((params, slot), waiting): ((&PortParams, &Slot), &Option<String>)| PortReading {
+            name: params.name.clone(),
+            kind: params.kind_name(),
+            device: slot.port.as_ref().and_then(|p| p.device()).map_or_else(String::new, |d| d.name().to_string()),
+            namespace: params.namespace.clone(),
+            state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
+            reason: waiting.clone(),
+            mtu: slot.mtu,
+            counters: slot.counters.reading(),
+        };
+        Reading {
+            schema: 1,
+            pid: std::process::id(),
+            uptime_s: self.start.elapsed().as_secs_f64(),
+            ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
+            paths: self.uplink.reading(),
+            edge: self.edge(),
+            addresses: self.node.table.len(),
+            buffers: self.buffers.in_use(),
+            bursts: self.bursts,
+            sleeps: self.sleeps,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What a switch has done, as a table, as JSON, as metrics.
+//!
+//! Invariant: a reading is of one instant between two rounds of the poll loop.
+
+use super::control;
+use super::counters;
+use super::error::Error;
+use super::state::State;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// Whether a port is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortState {
+    /// It is.
+    Open,
+    /// Its interface is not; it is tried every second.
+    Waiting,
+}
+
+/// One port.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortReading {
+    /// What it is called.
+    pub name: String,
+    /// tap, af-packet or pcap.
+    pub kind: String,
+    /// Its interface; empty if there is none.
+    pub device: String,
+    /// Where that is.
+    pub namespace: Option<String>,
+    /// Whether it is there.
+    pub state: PortState,
+    /// Why not.
+    pub reason: Option<String>,
+    /// In bytes of IP.
+    pub mtu: usize,
+    /// What it has done.
+    #[serde(flatten)]
+    pub counters: counters::Reading,
+}
+
+/// One path to another switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PathReading {
+    /// The other switch.
+    pub peer: String,
+    /// Its place among the peer's paths.
+    pub label: u16,
+    /// This end.
+    pub local: String,
+    /// The other end.
+    pub remote: String,
+    /// Why it is not open.
+    pub reason: Option<String>,
+    /// What it has done; a frame is a packet here.
+    #[serde(flatten)]
+    pub counters: counters::Reading,
+}
+
+/// What the edge has done with packets from peers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EdgeReading {
+    /// Packets that it has handed on.
+    pub packets: u64,
+    /// Segments that they were merged into.
+    pub segments: u64,
+    /// Segments that were held back for a gap before them.
+    pub held: u64,
+    /// Of them, those whose gap did not fill in time.
+    pub timed_out: u64,
+    /// Why frames went no further, by reason.
+    pub dropped: std::collections::BTreeMap<String, u64>,
+}
+
+/// The switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reading {
+    /// Of this form.
+    pub schema: u32,
+    /// The process.
+    pub pid: u32,
+    /// Since it started.
+    pub uptime_s: f64,
+    /// Its ports.
+    pub ports: Vec<PortReading>,
+    /// Its paths to other switches.
+    pub paths: Vec<PathReading>,
+    /// What came over them.
+    pub edge: EdgeReading,
+    /// Addresses that it knows.
+    pub addresses: usize,
+    /// Buffers in use.
+    pub buffers: usize,
+    /// Rounds of the poll loop.
+    pub bursts: u64,
+    /// Those that were ready to sleep.
+    pub sleeps: u64,
+}
+
+/// Asks the running switch.
+pub fn read(state: &State) -> Result<Reading, Error> {
+    control::ask(state, "show", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+}
+
+impl Reading {
+    /// For people; rates over the time since `before`.
+    pub fn table(&self, before: Option<&Reading>) -> String {
+        let mut out = format!(
+            "switch {}, up {:.0} s, {} addresses, {} buffers in use\n",
+            self.pid, self.uptime_s, self.addresses, self.buffers
+        );
+        let _ = writeln!(
+            out,
+            "{:<14} {:<10} {:<15} {:>6} {:>12} {:>12} {:>10} {:>10} {:>9}",
+            "port", "kind", "device", "mtu", "in frames", "out frames", "in Gb/s", "out Gb/s", "dropped"
+        );
+        for port in &self.ports {
+            let old = before.filter(|b| b.pid == self.pid).and_then(|b| b.ports.iter().find(|p| p.name == port.name));
+            let seconds = before.map_or(0.0, |b| self.uptime_s - b.uptime_s);
+            let rate = |now: u64, then: Option<u64>| match then {
+                Some(then) if seconds > 0.0 => format!("{:.3}", now.saturating_sub(then) as f64 * 8e-9 / seconds),
+                _ => "-".to_string(),
+            };
+            let c = &port.counters;
+            let _ = writeln!(
+                out,
+                "{:<14} {:<10} {:<15} {:>6} {:>12} {:>12} {:>10} {:>10} {:>9}",
+                port.name,
+                port.kind,
+                port.device,
+                port.mtu,
+                c.received,
+                c.sent,
+                rate(c.received_bytes, old.map(|o| o.counters.received_bytes)),
+                rate(c.sent_bytes, old.map(|o| o.counters.sent_bytes)),
+                c.dropped.values().sum::<u64>(),
+            );
+            if let Some(reason) = &port.reason {
+                let _ = writeln!(out, "  waits: {reason}");
+            }
+            for (reason, count) in &c.dropped {
+                let _ = writeln!(out, "  dropped, {reason}: {count}");
+            }
+        }
+        self.paths_table(&mut out);
+        out
+    }
+
+    fn paths_table(&self, out: &mut String) {
+        if self.paths.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            out,
+            "{:<14} {:>5} {:<22} {:<22} {:>12} {:>12} {:>9}",
+            "path to", "label", "from", "to", "in packets", "out packets", "dropped"
+        );
+        for path in &self.paths {
+            let c = &path.counters;
+            let dropped = c.dropped.values().sum::<u64>();
+            let _ = writeln!(
+                out,
+                "{:<14} {:>5} {:<22} {:<22} {:>12} {:>12} {:>9}",
+                path.peer, path.label, path.local, path.remote, c.received, c.sent, dropped
+            );
+            if let Some(reason) = &path.reason {
+                let _ = writeln!(out, "  waits: {reason}");
+            }
+            for (reason, count) in &c.dropped {
+                let _ = writeln!(out, "  dropped, {reason}: {count}");
+            }
+        }
+        let e = &self.edge;
+        let _ =
+            writeln!(out, "{} packets in {} segments; {} held, {} in vain", e.packets, e.segments, e.held, e.timed_out);
+        for (reason, count) in &e.dropped {
+            let _ = writeln!(out, "  dropped, {reason}: {count}");
+        }
+    }
+
+    /// For Prometheus.
+    pub fn prometheus(&self) -> String {
+        let mut out = String::new();
+        let mut metric = |name: &str, help: &str, kind: &str, lines: Vec<(String, f64)>| {
+            let _ = writeln!(out, "# HELP millpond_switch_{name} {help}\n# TYPE millpond_switch_{name} {kind}");
+            for (labels, value) in lines {
+                let _ = writeln!(out, "millpond_switch_{name}{labels} {value}");
+            }
+        };
+        let of = |f: &dyn Fn(&PortReading) -> f64| -> Vec<(String, f64)> {
+            self.ports.iter().map(|p| (format!("{{port=\"{}\"}}", p.name), f(p))).collect()
+        };
+        metric("up_seconds", "Since the switch started.", "gauge", vec![(String::new(), self.uptime_s)]);
+        metric("addresses", "Addresses that are known.", "gauge", vec![(String::new(), self.addresses as f64)]);
+        metric("buffers_in_use", "Frame buffers in use.", "gauge", vec![(String::new(), self.buffers as f64)]);
+        metric("bursts_total", "Rounds of the poll loop.", "counter", vec![(String::new(), self.bursts as f64)]);
+        let open = |p: &PortReading| f64::from(u8::from(p.state == PortState::Open));
+        metric("port_open", "Whether the port's interface is there.", "gauge", of(&open));
+        metric("received_frames_total", "Frames that came in.", "counter", of(&|p| p.counters.received as f64));
+        metric("received_bytes_total", "Their bytes.", "counter", of(&|p| p.counters.received_bytes as f64));
+        metric("sent_frames_total", "Frames that went out.", "counter", of(&|p| p.counters.sent as f64));
+        metric("sent_bytes_total", "Their bytes.", "counter", of(&|p| p.counters.sent_bytes as f64));
+        let dropped = self.ports.iter().flat_map(|p| {
+            p.counters.dropped.iter().map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
+        });
+        let path = |f: fn(&PathReading) -> u64| -> Vec<(String, f64)> {
+            let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
+            self.paths.iter().map(|p| (labels(p), f(p) as f64)).collect()
+        };
+        metric("path_received_packets_total", "Packets from a peer.", "counter", path(|p| p.counters.received));
+        metric("path_sent_packets_total", "Packets to a peer.", "counter", path(|p| p.counters.sent));
+        let refused = path(|p| p.counters.dropped.values().sum());
+        metric("path_dropped_packets_total", "Packets that a path did not take or give.", "counter", refused);
+        let alone = |n: u64| vec![(String::new(), n as f64)];
+        metric("edge_segments_total", "Segments that packets from peers became.", "counter", alone(self.edge.segments));
+        metric("edge_held_total", "Segments that were held back.", "counter", alone(self.edge.held));
+        metric("edge_timed_out_total", "Segments that were held back in vain.", "counter", alone(self.edge.timed_out));
+        metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_read_as_written_and_shown() {
+        let counters = counters::Reading {
+            received: 3,
+            dropped: [("runt".to_string(), 2)].into_iter().collect(),
+            ..counters::Reading::default()
+        };
+        let port = PortReading {
+            name: "a".into(),
+            kind: "tap".into(),
+            device: "mpa".into(),
+            namespace: None,
+            state: PortState::Open,
+            reason: None,
+            mtu: 1500,
+            counters,
+        };
+        let (ports, schema) = (vec![port], 1);
+        let path = PathReading {
+            peer: "p".into(),
+            label: 1,
+            local: "l".into(),
+            remote: "r".into(),
+            reason: None,
+            counters: counters::Reading::default(),
+        };
+        let (paths, edge) = (vec![path], EdgeReading::default());
+        let reading = Reading {
+            schema,
+            pid: 7,
+            uptime_s: 2.0,
+            ports,
+            paths,
+            edge,
+            addresses: 4,
+            buffers: 0,
+            bursts: 9,
+            sleeps: 8,
+        };
+        let back: Reading = serde_json::from_str(&serde_json::to_string(&reading).unwrap()).unwrap();
+        assert_eq!(back.ports[0].counters, reading.ports[0].counters);
+        assert!(reading.table(None).contains("dropped, runt: 2"));
+        let metrics = reading.prometheus();
+        assert!(metrics.contains("millpond_switch_dropped_frames_total{port=\"a\",reason=\"runt\"} 2\n"), "{metrics}");
+    }
+}

@@ -1,0 +1,206 @@
+//! The folder that a switch keeps its state in, and its locks.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `config.toml` | the switch that was applied last |
+//! | `taps` | the interfaces that it has made: a line each, namespace, name and address |
+//! | `lock` | held by the process that moves frames, with its number in it |
+//! | `apply.lock` | held while the switch is changed |
+//! | `control.sock` | where the process is asked |
+//! | `log` | what a process that `apply` started has said |
+//!
+//! Invariant: an interface is in `taps` before it is made and until it is gone, so whatever is killed, `remove --all` finds it. Files are replaced
+//! whole.
+
+use super::Error;
+use crate::frame::Mac;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a change waits for another.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An interface that a switch has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Where; `None`: the switch's own namespace.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub device: String,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct State {
+    folder: PathBuf,
+}
+
+impl State {
+    /// Of this folder, which need not be there yet.
+    pub fn at(folder: &Path) -> State {
+        State { folder: folder.to_path_buf() }
+    }
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+    /// One of its files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+    /// Makes the folder.
+    pub fn create(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.folder).map_err(|e| Error::file(&self.folder, e))
+    }
+
+    fn open(&self, name: &str) -> Result<File, Error> {
+        self.create()?;
+        let path = self.file(name);
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        opened.map_err(|e| Error::file(&path, e))
+    }
+
+    /// Waits until nobody else changes the switch.
+    pub fn lock_changes(&self) -> Result<File, Error> {
+        let file = self.open("apply.lock")?;
+        let start = Instant::now();
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file),
+                Err(Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+                Err(Errno::WOULDBLOCK) => return Err(Error::Busy(PATIENCE.as_secs())),
+                Err(e) => return Err(Error::file(&self.file("apply.lock"), e)),
+            }
+        }
+    }
+
+    /// Becomes the process that moves frames; `None`: another is. The kernel frees the lock when the process ends, however.
+    pub fn lock_frames(&self) -> Result<Option<File>, Error> {
+        let mut file = self.open("lock")?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(e) => return Err(Error::file(&self.file("lock"), e)),
+        }
+        let number = format!("{}\n", std::process::id());
+        file.set_len(0)
+            .and_then(|()| file.write_all(number.as_bytes()))
+            .map_err(|e| Error::file(&self.file("lock"), e))?;
+        Ok(Some(file))
+    }
+
+    /// The process that moves frames, if there is one.
+    pub fn process(&self) -> Option<u32> {
+        let mut file = File::open(self.file("lock")).ok()?;
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+            return None;
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
+    }
+
+    /// Writes a file whole, or not at all.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        self.create()?;
+        let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
+        fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(|e| Error::file(&path, e))
+    }
+
+    fn records(&self) -> Result<Vec<(Made, String)>, Error> {
+        let path = self.file("taps");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::file(&path, e)),
+        };
+        let record = |line: &str| {
+            let mut fields = line.split('\t');
+            let (namespace, device) = (fields.next()?, fields.next()?.to_string());
+            let namespace = (!namespace.is_empty()).then(|| namespace.to_string());
+            Some((Made { namespace, device }, fields.next().unwrap_or("").to_string()))
+        };
+        Ok(text.lines().filter_map(record).collect())
+    }
+    fn write_records(&self, records: &[(Made, String)]) -> Result<(), Error> {
+        let line =
+            |(m, mac): &(Made, String)| format!("{}\t{}\t{mac}\n", m.namespace.as_deref().unwrap_or(""), m.device);
+        self.write("taps", &records.iter().map(line).collect::<String>())
+    }
+    /// The interfaces that were made and are not known to be gone.
+    pub fn made(&self) -> Result<Vec<Made>, Error> {
+        Ok(self.records()?.into_iter().map(|(made, _)| made).collect())
+    }
+    /// The address that one had.
+    pub fn address(&self, made: &Made) -> Result<Option<Mac>, Error> {
+        let records = self.records()?;
+        Ok(records.iter().find(|(m, _)| m == made).and_then(|(_, mac)| mac.parse().ok()))
+    }
+    /// Notes that one is about to be made.
+    pub fn note(&self, made: &Made) -> Result<(), Error> {
+        let mut records = self.records()?;
+        if !records.iter().any(|(m, _)| m == made) {
+            records.push((made.clone(), String::new()));
+            self.write_records(&records)?;
+        }
+        Ok(())
+    }
+    /// Notes the address of one that was made; of others none is kept.
+    pub fn note_address(&self, made: &Made, address: Mac) -> Result<(), Error> {
+        let (mut records, text) = (self.records()?, address.to_string());
+        match records.iter_mut().find(|(m, _)| m == made) {
+            Some((_, mac)) if *mac != text => *mac = text,
+            _ => return Ok(()),
+        }
+        self.write_records(&records)
+    }
+    /// Notes that one is gone.
+    pub fn strike(&self, made: &Made) -> Result<(), Error> {
+        let mut records = self.records()?;
+        records.retain(|(m, _)| m != made);
+        self.write_records(&records)
+    }
+    /// Removes the folder with what it holds; not a file that is not the switch's.
+    pub fn erase(&self) -> Result<(), Error> {
+        for name in ["config.toml", "taps", "lock", "apply.lock", "control.sock", "log", "config.toml.new", "taps.new"]
+        {
+            let _ = fs::remove_file(self.file(name));
+        }
+        match fs::remove_dir(&self.folder) {
+            Err(e) if self.folder.exists() => Err(Error::file(&self.folder, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_and_notes() {
+        let state = State::at(&std::env::temp_dir().join(format!("millpond-state-{}", std::process::id())));
+        assert!(state.process().is_none() && state.made().unwrap().is_empty());
+        let lock = state.lock_frames().unwrap().unwrap();
+        assert!(state.lock_frames().unwrap().is_none());
+        assert_eq!(state.process(), Some(std::process::id()));
+        drop(lock);
+        assert_eq!(state.process(), None);
+        let [a, b] = [Some("x".to_string()), None].map(|namespace| Made { namespace, device: "tap0".into() });
+        [&a, &b, &a].iter().for_each(|m| state.note(m).unwrap());
+        assert_eq!(state.made().unwrap(), [a.clone(), b.clone()]);
+        let mac = Mac([2, 0, 0xab, 0, 0, 1]);
+        assert_eq!(state.address(&a).unwrap(), None);
+        state.note_address(&a, mac).unwrap();
+        state.note(&a).unwrap();
+        assert_eq!((state.address(&a).unwrap(), state.address(&b).unwrap()), (Some(mac), None));
+        state.strike(&a).unwrap();
+        assert_eq!(state.made().unwrap(), [b]);
+        state.erase().unwrap();
+        assert!(!state.folder().exists());
+    }
+}

@@ -1,0 +1,263 @@
+//! The switch's edge: frames for other switches, over their paths, and frames from them.
+//!
+//! Invariant: a peer that does not answer costs what is sent to it and nothing else.
+
+use super::buffers::Buffers;
+use super::config::{Config, PathParams, ReceiveOffload};
+use super::counters::{Counters, Drop};
+use super::node::{Frame, Node, Remote};
+use super::ports;
+use super::show::PathReading;
+use crate::edge::{Carrier, Packet, Receiver, Sender};
+use crate::encapsulation::{self, Encapsulation};
+use crate::frame::View;
+use crate::namespace;
+use crate::port::{Refusal, udp::Udp};
+use millpond_core::edge::flowcell::{Opening, Rule};
+use millpond_core::edge::gro::{self, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams};
+use millpond_core::edge::schedule::weighted;
+use millpond_core::{Bytes, Time};
+
+/// Reads of one path before others have their turn.
+const BURST: usize = 16;
+
+struct Path {
+    params: PathParams,
+    peer: usize,
+    /// Its place among its peer's paths.
+    label: u16,
+    socket: Option<Udp>,
+    /// Which namespace the socket is in.
+    home: Option<(u64, u64)>,
+    waiting: Option<String>,
+    counters: Counters,
+}
+
+/// The paths, as what carries packets.
+#[derive(Default)]
+struct Paths(Vec<Path>);
+
+/// The edge of a switch with peers.
+pub struct Uplink {
+    peers: Vec<String>,
+    paths: Paths,
+    sender: Sender,
+    receiver: Receiver,
+    /// Until when waits may end: all that came before was seen.
+    drained: Time,
+}
+
+fn rule(config: &Config) -> Rule {
+    Rule { opening: Opening::Bytes(config.switch.flowcell.get()), order: config.switch.order, is_first: false }
+}
+
+fn offload(config: &Config) -> OffloadParams {
+    let budget = BURST as u32;
+    match config.switch.receive_offload {
+        ReceiveOffload::None => OffloadParams::None(NoOffloadParams {}),
+        ReceiveOffload::StockGro => OffloadParams::Stock(StockGroParams { budget, ..Default::default() }),
+        ReceiveOffload::PrestoGro => OffloadParams::Presto(PrestoGroParams {
+            budget,
+            rules: Rules::Safe,
+            min: config.switch.delay_min,
+            initial: config.switch.delay_min,
+            flow_held_max: Bytes(config.switch.held_max.get()),
+            ..Default::default()
+        }),
+    }
+}
+
+impl Uplink {
+    /// With the paths of `config`, those that can be opened.
+    pub fn new(config: &Config) -> Uplink {
+        let peers = config.peers();
+        let mut paths = Vec::new();
+        let mut labels = vec![Vec::new(); peers.len()];
+        for params in &config.paths {
+            let peer = peers.iter().position(|name| *name == params.peer).unwrap_or(0);
+            let label = labels[peer].len() as u16;
+            labels[peer].push((label, u64::from(params.weight)));
+            let (params, counters) = (params.clone(), Counters::default());
+            paths.push(Path { params, peer, label, socket: None, home: None, waiting: None, counters });
+        }
+        let labels = labels.iter().map(|weights| weighted(weights)).collect();
+        let (sender, receiver) = (Sender::new(rule(config), labels), Receiver::new(&offload(config)));
+        let mut uplink = Uplink { peers, paths: Paths(paths), sender, receiver, drained: Time::ZERO };
+        uplink.open();
+        uplink
+    }
+
+    /// Opens the paths that are not open.
+    pub fn open(&mut self) {
+        for path in &mut self.paths.0 {
+            // An open socket keeps its namespace alive when that has lost its name, or another has it.
+            let home = path.params.namespace.as_deref().and_then(namespace::identity);
+            if path.socket.is_some() && path.home == home {
+                continue;
+            }
+            (path.socket, path.home) = (None, home);
+            match ports::open_path(&path.params) {
+                Ok(socket) => (path.socket, path.waiting) = (Some(socket), None),
+                Err(error) => path.waiting = Some(error.to_string()),
+            }
+        }
+    }
+    /// Why paths are not there.
+    pub fn waiting(&self) -> impl Iterator<Item = (String, String)> {
+        self.paths
+            .0
+            .iter()
+            .filter_map(|p| Some((format!("{} to {}", p.params.local, p.params.remote), p.waiting.clone()?)))
+    }
+    /// What to wait for, and which path it is.
+    pub fn sockets(&self) -> impl Iterator<Item = (usize, &Udp)> {
+        self.paths.0.iter().enumerate().filter_map(|(i, path)| Some((i, path.socket.as_ref()?)))
+    }
+
+    /// Handles what a path has for now; whether there may be more.
+    pub fn receive(&mut self, now: Time, path: usize, buffers: &mut Buffers, node: &mut Node) -> bool {
+        let Some(path) = self.paths.0.get_mut(path) else { return false };
+        for _ in 0..BURST {
+            let Some(socket) = &path.socket else { return false };
+            let Some(buffer) = buffers.take() else {
+                path.counters.drop(Drop::NoBuffer);
+                return true;
+            };
+            let read = socket.receive(buffers.bytes_mut(buffer));
+            if let Ok(Some((bytes, size))) = read {
+                let mut start = 0;
+                while start < bytes {
+                    let end = (start + size).min(bytes);
+                    path.counters.received += 1;
+                    path.counters.received_bytes += (end - start) as u64;
+                    match Encapsulation::read(&buffers.bytes(buffer)[start..end]) {
+                        None => path.counters.drop(Drop::BadEncapsulation),
+                        Some((stamp, frame)) => {
+                            let range = end - frame.len()..end;
+                            let packet = Packet::of_bytes(buffers, buffer, range);
+                            buffers.retain(buffer, u32::from(packet.has_payload()));
+                            self.receiver.arrive(now, path.peer, stamp, packet, buffers, node);
+                        }
+                    }
+                    start = end;
+                }
+            }
+            buffers.release(buffer);
+            match read {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                // Of what was sent before; there may be frames behind it.
+                Err(refusal) => path.counters.drop(refusal.reason()),
+            }
+        }
+        true
+    }
+
+    /// A poll of all paths has ended, after which there may be more or not.
+    pub fn flush(&mut self, now: Time, is_drained: bool, buffers: &mut Buffers, node: &mut Node) {
+        if is_drained {
+            self.drained = now;
+        }
+        self.receiver.flush(self.drained, buffers, node);
+    }
+    /// When [`Uplink::flush`] is due without a packet.
+    pub fn deadline(&mut self) -> Option<Time> {
+        self.receiver.deadline()
+    }
+    /// What need not be done at once.
+    pub fn housekeeping(&mut self, now: Time) {
+        self.open();
+        self.sender.evict(now);
+        self.receiver.evict(now);
+    }
+    /// Hands over all that is held.
+    pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
+        self.receiver.drain(now, buffers, node);
+    }
+    /// What each path has done.
+    pub fn reading(&self) -> Vec<PathReading> {
+        let path = |path: &Path| PathReading {
+            peer: self.peers[path.peer].clone(),
+            label: path.label,
+            local: path.params.local.clone(),
+            remote: path.params.remote.clone(),
+            reason: path.waiting.clone(),
+            counters: path.counters.reading(),
+        };
+        self.paths.0.iter().map(path).collect()
+    }
+    /// What the receive offload has counted, and why frames from peers went no further.
+    pub fn counters(&self) -> (&gro::Counters, &Counters) {
+        (self.receiver.counters(), &self.receiver.dropped)
+    }
+}
+
+impl Refusal {
+    /// As a reason to drop.
+    pub(super) fn reason(self) -> Drop {
+        match self {
+            Refusal::Full => Drop::PortFull,
+            Refusal::Down => Drop::PortDown,
+            Refusal::TooLong => Drop::Oversized,
+            Refusal::Invalid => Drop::PortRefused,
+            Refusal::Gone => Drop::PortGone,
+            Refusal::Unreachable => Drop::Unreachable,
+        }
+    }
+}
+
+impl Carrier for Paths {
+    fn carry(
+        &mut self,
+        _: Time,
+        buffers: &mut Buffers,
+        peer: usize,
+        stamp: Encapsulation,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), Drop> {
+        let path = self.0.iter_mut().find(|path| path.peer == peer && path.label == stamp.label);
+        let result = match path {
+            None => Err(Drop::UnknownLabel),
+            Some(path) => match &path.socket {
+                None => Err(Drop::PortGone),
+                Some(socket) => {
+                    let header = stamp.write();
+                    let (sent, refused) = socket.send(&header, packets, buffers);
+                    let bytes: usize = packets[..sent].iter().map(|p| p.length() + encapsulation::LENGTH).sum();
+                    path.counters.sent += sent as u64;
+                    path.counters.sent_bytes += bytes as u64;
+                    path.counters.sent_large += u64::from(sent > 1);
+                    refused.map_or(Ok(()), |refusal| Err(refusal.reason()))
+                }
+            },
+        };
+        packets.drain(..).for_each(|packet| packet.end(buffers));
+        result
+    }
+}
+
+impl Remote for Uplink {
+    fn transmit(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        frame: &Frame,
+        view: &View,
+        peer: Option<usize>,
+    ) -> Result<(), Drop> {
+        let Uplink { peers, paths, sender, .. } = self;
+        match peer {
+            Some(peer) => sender.send(now, buffers, frame, view, peer, paths),
+            None => {
+                let (mut reached, mut failed) = (false, Drop::Nowhere);
+                for peer in 0..peers.len() {
+                    match sender.send(now, buffers, frame, view, peer, paths) {
+                        Ok(()) => reached = true,
+                        Err(reason) => failed = reason,
+                    }
+                }
+                if reached { Ok(()) } else { Err(failed) }
+            }
+        }
+    }
+}
