@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -84,6 +85,11 @@ impl Place {
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id()));
         fs::write(&path, text.replace("CGROUP", self.cgroup.to_str().unwrap())).unwrap();
+        path
+    }
+    fn secret(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path
     }
     fn apply(&self, file: &Path) -> Result<(), Error> {
@@ -387,7 +393,7 @@ fn a_sender_on_another_host_is_told() {
     let Some(place) = Place::with_network("told") else { return };
     let other = OtherHost::new();
     let [sender, receiver] = ["sender", "receiver"].map(|name| place.cgroup.join(name));
-    let secret = place.file("b.toml", "sixteen bytes or more");
+    let secret = place.secret("b.toml", "sixteen bytes or more");
     for folder in [&sender, &receiver] {
         fs::create_dir(folder).unwrap();
     }
@@ -451,7 +457,7 @@ fn a_sender_on_another_host_is_told() {
     assert!(with.dropped * 2 < without.dropped, "{} drops with, {} without", with.dropped, without.dropped);
     // Another secret: nothing is believed. A peer that is none: nothing is sent. Both times the limit holds as without.
     let heeded = count(0, "heeded");
-    let other_secret = place.file("c.toml", "another of sixteen bytes");
+    let other_secret = place.secret("c.toml", "another of sixteen bytes");
     let here = channel("10.98.7.2").replace(secret.to_str().unwrap(), other_secret.to_str().unwrap());
     let forged = run([format!("{wire}{here}"), channel("10.98.7.0/24")], "1000");
     let nobody = run([format!("{wire}{}", channel("10.98.7.2")), channel("10.99.0.0/16")], "1000");
