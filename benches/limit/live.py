@@ -296,8 +296,9 @@ def section_ingress(rig, args):
     """
     keys = {"duration_s": args.duration, "limiter": "millpond", "direction": "ingress"}
     chosen = [table.complete(keys | {"cc": cc, "flows": f}) for cc in ("cubic", "dctcp") for f in table.FLOW_SETS]
-    nine = keys | {"cc": "dctcp", "flows": table.FLOW_SETS[3]}
+    one, nine = (keys | {"cc": "dctcp", "flows": table.FLOW_SETS[i]} for i in (0, 3))
     chosen += [
+        table.complete(one | {"rtt_ms": 1, "name": "millpond dctcp 1x1MB 1ms"}),
         table.complete(nine | {"limit": {"ingress-mode": "mark-only"}, "name": "millpond dctcp 8+1 marks only"}),
         table.complete(nine | {"rtt_ms": 1, "name": "millpond dctcp 8+1 1ms"}),
     ]

@@ -430,12 +430,20 @@ def tables(with_millpond):
     tenth = [{"limiter": limiter} | slow for limiter in ("htb", "htb+fq_codel", "cake", "cake-gso")]
     tenth += [nrm(f"nrm+bypass {cc} 0.1G", flows[3], cc=cc) | slow for cc in ("cubic", "dctcp")]
     edt = [{"limiter": "fq-edt", "flows": f} for f in both]
+    # A limit that is not reached: what is left of the throughput is what the program's instructions leave.
+    wide = {"limiter": "millpond", "rate": 100_000_000_000, "flows": "4x1MB"}
+    unlimited = [
+        {"limiter": "none", "flows": "4x1MB", "name": "no program 4x1MB"},
+        wide | {"name": "100 Gb/s 4x1MB"},
+        wide | {"direction": "both", "name": "100 Gb/s both 4x1MB"},
+    ]
     base = [{"limiter": "none", "flows": f} for f in both]
     base += [{"limiter": limiter, "flows": f} for limiter in ("htb", "htb+fq_codel") for f in both]
     base += [{"limiter": "htb", "flows": f} | far for f in both]
     if with_millpond:
         base += [nrm(f"nrm+bypass {cc}", f, cc=cc) for cc in ("cubic", "dctcp") for f in both]
-    return {"baseline": base, "t1": t1, "t2": t2, "t3": t3, "t5": t5, "tenth": tenth, "edt": edt, "cost": cost}
+    named = {"baseline": base, "t1": t1, "t2": t2, "t3": t3, "t5": t5}
+    return named | {"tenth": tenth, "edt": edt, "cost": cost, "unlimited": unlimited}
 
 
 def chosen_cases(args, with_millpond):
@@ -472,7 +480,7 @@ def check(rig, case):
 def arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5, tenth, edt or cost")
+    parser.add_argument("--table", default="baseline", help="baseline, t1, t2, t3, t5, tenth, edt, cost or unlimited")
     parser.add_argument("--cases", help="JSON list of cases; - is standard input")
     parser.add_argument("--only", help="only cases whose name has this")
     parser.add_argument("--duration", type=float, help="seconds that each case measures: p99.9 of 1MB at 1 Gb/s needs 90")

@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -86,6 +87,11 @@ impl Place {
         fs::write(&path, text.replace("CGROUP", self.cgroup.to_str().unwrap())).unwrap();
         path
     }
+    fn secret(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
     fn apply(&self, file: &Path) -> Result<(), Error> {
         let mut session = Session::open(&self.bpffs)?;
         let source = session.read(file, false)?;
@@ -135,7 +141,7 @@ impl Drop for Place {
         }
         let _ = rustix::mount::unmount(&self.bpffs, rustix::mount::UnmountFlags::empty());
         let _ = fs::remove_dir(&self.bpffs);
-        for name in ["a.toml", "b.toml"] {
+        for name in ["a.toml", "b.toml", "c.toml"] {
             let _ = fs::remove_file(std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id())));
         }
     }
@@ -387,7 +393,7 @@ fn a_sender_on_another_host_is_told() {
     let Some(place) = Place::with_network("told") else { return };
     let other = OtherHost::new();
     let [sender, receiver] = ["sender", "receiver"].map(|name| place.cgroup.join(name));
-    let secret = place.file("b.toml", "sixteen bytes or more");
+    let secret = place.secret("b.toml", "sixteen bytes or more");
     for folder in [&sender, &receiver] {
         fs::create_dir(folder).unwrap();
     }
@@ -401,7 +407,7 @@ fn a_sender_on_another_host_is_told() {
     }
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \"ingress\"\nrate = \"1Gbps\"\n";
     let channel = |of: &str| format!("[[notify]]\nsecret = \"{}\"\npeers = [\"{of}\"]\n", secret.display());
-    let run = |channel: [String; 2]| {
+    let run = |channel: [String; 2], ms: &str| {
         let apply = |bpffs: &Path, text: String| {
             let _ = apply::remove_all(bpffs);
             if !text.is_empty() {
@@ -418,17 +424,19 @@ fn a_sender_on_another_host_is_told() {
         std::thread::sleep(Duration::from_millis(1500));
         let mut sink = place.child_at(1, "receive", &[receiver.display().to_string(), String::new()]);
         std::thread::sleep(Duration::from_millis(300));
-        let args = [sender.display().to_string(), place.networks[0].clone(), "1".into(), "3000".into()];
+        let args = [sender.display().to_string(), place.networks[0].clone(), "1".into(), ms.into()];
         place.child("tcp", &args).wait().unwrap();
         sink.kill().unwrap();
         sink.wait().unwrap();
+        // What was heeded is counted when the next message comes, or after a while.
+        std::thread::sleep(Duration::from_millis(400));
         show::read(&place.bpffs, None).unwrap().limits[0].clone()
     };
     // The veth pair has no rate of its own, at which a window would be gone before anybody could be told: pacing stands for one.
     let wire = "[[limit]]\nname = \"wire\"\ncgroup = \"CGROUP/sender\"\nrate = \"1200Mbps\"\n".to_string();
-    let without = run([wire.clone(), String::new()]);
+    let without = run([wire.clone(), String::new()], "3000");
     assert_eq!((without.notifications, metric(&place.networks[1], "sent")), (0, 0));
-    let with = run([wire + &channel("10.98.7.2"), channel("10.98.7.0/24")]);
+    let with = run([format!("{wire}{}", channel("10.98.7.2")), channel("10.98.7.0/24")], "3000");
     let count = |host: usize, name| metric(&place.networks[host], name);
     for (name, q) in [("without", &without), ("with", &with)] {
         let mbps = (q.bytes - q.dropped_bytes) as f64 * 8e-6 / q.seconds;
@@ -447,6 +455,17 @@ fn a_sender_on_another_host_is_told() {
         "{sent} sent, {received} received, {heeded} heeded"
     );
     assert!(with.dropped * 2 < without.dropped, "{} drops with, {} without", with.dropped, without.dropped);
+    // Another secret: nothing is believed. A peer that is none: nothing is sent. Both times the limit holds as without.
+    let heeded = count(0, "heeded");
+    let other_secret = place.secret("c.toml", "another of sixteen bytes");
+    let here = channel("10.98.7.2").replace(secret.to_str().unwrap(), other_secret.to_str().unwrap());
+    let forged = run([format!("{wire}{here}"), channel("10.98.7.0/24")], "1000");
+    let nobody = run([format!("{wire}{}", channel("10.98.7.2")), channel("10.99.0.0/16")], "1000");
+    eprintln!("{} and {} packets dropped with another secret and without a peer", forged.dropped, nobody.dropped);
+    assert!(count(0, "refused") > 0 && forged.notifications > 0);
+    assert!(count(1, "unsent") >= nobody.notifications && nobody.notifications > 0);
+    assert_eq!(count(0, "heeded"), heeded, "nothing more is heeded");
+    assert!(forged.dropped > 0 && nobody.dropped > 0);
     fs::remove_dir(&sender).unwrap();
 }
 

@@ -18,6 +18,7 @@ use super::Error;
 use super::layout::Flow;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -48,8 +49,12 @@ pub enum Refused {
 }
 
 impl Secret {
-    /// From what a file holds; a last newline is no part of it.
+    /// From what a file holds; a last newline is no part of it. What everybody may read is no secret.
     pub fn read(path: &Path) -> Result<Secret, Error> {
+        let mode = std::fs::metadata(path).map_err(|e| Error::file(path, e))?.permissions().mode();
+        if mode & 0o007 != 0 {
+            return Err(Error::file(path, format!("everybody may read this secret: chmod 600 {}", path.display())));
+        }
         let bytes = std::fs::read(path).map_err(|e| Error::file(path, e))?;
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         Secret::new(bytes).ok_or_else(|| {
@@ -146,7 +151,11 @@ mod tests {
     fn short_secrets_are_none() {
         assert!(Secret::new(&[0; SECRET_LEAST - 1]).is_none());
         let path = std::env::temp_dir().join(format!("millpond-secret-{}", std::process::id()));
+        let allow = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         std::fs::write(&path, "fifteen bytes..\n").unwrap();
+        allow(0o604);
+        assert!(Secret::read(&path).err().unwrap().to_string().contains("chmod 600"));
+        allow(0o600);
         assert!(Secret::read(&path).err().unwrap().to_string().contains("this has 15"));
         std::fs::write(&path, "sixteen bytes...\n").unwrap();
         assert!(Secret::read(&path).is_ok());

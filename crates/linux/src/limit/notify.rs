@@ -105,7 +105,7 @@ pub struct Notify {
     /// What has happened.
     pub counters: Arc<Counters>,
     running: Option<Running>,
-    /// What could not be run, so that it is said once.
+    /// What could not be begun, so that it is said once.
     failed: Option<Wanted>,
 }
 
@@ -130,23 +130,23 @@ impl Drop for Running {
 }
 
 impl Notify {
-    /// Does as the installed files say now: begins, ends, or begins anew. `say` is told.
+    /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried again each time. `say` is told.
     pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
         let wanted = wanted(bpffs);
-        if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted)
-            || wanted == self.failed && wanted.is_some()
-        {
+        if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
             return;
         }
-        (self.running, self.failed) = (None, None);
+        self.running = None;
         let Some(wanted) = wanted else { return say("notifications: off") };
         match Running::new(bpffs, &wanted, &self.counters) {
             Ok(running) => {
                 say(&format!("notifications: on, at UDP port {}", wanted.params.port));
-                self.running = Some(running);
+                (self.running, self.failed) = (Some(running), None);
             }
             Err(error) => {
-                say(&format!("no notifications: {error}"));
+                if self.failed.as_ref() != Some(&wanted) {
+                    say(&format!("no notifications: {error}"));
+                }
                 self.failed = Some(wanted);
             }
         }
@@ -288,12 +288,15 @@ impl Listening {
     fn run(mut self, stop: &AtomicBool) {
         // Longer than any message, so that a longer one is seen to be none.
         let mut datagram = [0; message::BYTES + 1];
+        let mut seen = 0;
         while !stop.load(Ordering::Relaxed) {
             if let Ok((n, from)) = self.socket.recv_from(&mut datagram) {
                 let heard = self.hear(&datagram[..n], from.ip().to_canonical());
                 count(if heard { &self.counters.received } else { &self.counters.refused });
             }
-            self.counters.heeded.store(self.heed.count(), Ordering::Relaxed);
+            let heeded = self.heed.count();
+            self.counters.heeded.fetch_add(heeded.saturating_sub(seen), Ordering::Relaxed);
+            seen = heeded;
         }
     }
 
