@@ -97,7 +97,8 @@ const OVERSUBSCRIBED: &[(&str, &str)] = &[
     ("ecmp-8", "ECMP, 4:1"),
 ];
 const OUTSIDE: &[(&str, &str)] = &[("optimal", "Optimal"), ("presto", "Presto"), ("ecmp", "ECMP")];
-const FAILURE: &[(&str, &str)] = &[("failover", "switches moved it"), ("weighted", "the controller left it out")];
+const FAILURE: &[(&str, &str)] =
+    &[("symmetry", "before"), ("failover", "switches moved it"), ("weighted", "the controller left it out")];
 
 const EXPERIMENTS: &[Experiment] = &[
     experiment!("stride", "stride, with probes", STRIDE),
@@ -299,6 +300,13 @@ const CLAIMS: &[Claim] = &[
         SHARE,
         share("random", "ecmp", 16.0, 0.474),
     )),
+    claim(
+        ("A4s", ARITHMETIC),
+        "before a link fails four hosts have all of four uplinks",
+        Value::Shape,
+        SHARE,
+        share("failure-up", "symmetry", 4.0, 1.0),
+    ),
     noted(
         claim(
             ("A4a", ARITHMETIC),
@@ -307,7 +315,8 @@ const CLAIMS: &[Claim] = &[
             [Some(90.0), Some(110.0)],
             share("failure-up", "failover", 4.0, 0.5),
         ),
-        "the next uplink carries two of every four flowcells",
+        "the next uplink carries two of every four flowcells; between, flows wait for their timers, since what they send again \
+         over the dead link is lost, too",
     ),
     noted(
         claim(
