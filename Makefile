@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench bench-limit bench-limit-vm lint setup setup-test setup-bench setup-limit
+.PHONY: help demo test test-full bench bench-limit bench-limit-vm bench-switch lint setup setup-test setup-bench setup-limit
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -12,6 +12,7 @@ help:
 	@echo "make bench      speed against ns-3, threads, memory, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
+	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, and Presto's demo (root; minutes)"
 
 setup:
 	@scripts/setup.sh
@@ -54,3 +55,8 @@ bench-limit: setup-limit
 
 bench-limit-vm: setup-limit
 	./benches/limit/run.sh vm $(ARGS)
+
+bench-switch: setup
+	cargo build --release --locked -p millpond-cli
+	./target/release/millpond switch demo bridge
+	./target/release/millpond switch demo presto $(ARGS)

@@ -400,6 +400,22 @@ Examples: millpond switch demo presto                                  all arms,
 Prints medians: throughput, CPU-seconds a gigabyte, out-of-order segments that TCP saw, segment sizes, retransmissions.
 CPU is this process's, with the kernel's work for it. Needs root and `ip`. The two namespaces are removed at the end.")]
     Presto(DemoPrestoArgs),
+    /// The plain switch between two taps, and the kernel's bridge between two veth pairs
+    Bridge(DemoBridgeArgs),
+}
+
+/// What `switch demo bridge` takes.
+#[derive(Args, Debug)]
+pub struct DemoBridgeArgs {
+    /// How often each, in turn
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// How long each is measured
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    pub duration: millpond_core::Time,
+    /// Print every run as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What `switch demo presto` takes.

@@ -1,11 +1,11 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::{DemoPrestoArgs, SwitchAction, SwitchArgs, SwitchDemo, SwitchShowArgs};
+use crate::args::{DemoBridgeArgs, DemoPrestoArgs, SwitchAction, SwitchArgs, SwitchDemo, SwitchShowArgs};
 use crate::failure::Failure;
 use crate::say;
 use crate::watch;
 use millpond_core::Rate;
-use millpond_linux::demo::{self, Arm, Plan, Run};
+use millpond_linux::demo::{self, Arm, Plan, Run, bridge};
 use millpond_linux::limit::doctor as finding;
 use millpond_linux::switch::run::Done;
 use millpond_linux::switch::state::State;
@@ -53,8 +53,14 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             serve::serve(&state, config, how.metrics, &|text| eprintln!("{text}"))?;
         }
         SwitchAction::Demo(demo) => {
-            let SwitchDemo::Presto(how) = &demo.which;
-            demo_presto(how)?;
+            watch::catch_interrupts();
+            match &demo.which {
+                SwitchDemo::Presto(how) => demo_presto(how)?,
+                SwitchDemo::Bridge(how) => demo_bridge(how)?,
+            }
+            if watch::interrupted() {
+                return Err(Failure::Stopped("the runs so far are above".into()));
+            }
         }
     }
     Ok(())
@@ -111,7 +117,6 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
     if plan.rate.bps() == 0 {
         return Err(Failure::Usage("a path with no rate carries nothing".into()));
     }
-    watch::catch_interrupts();
     let mut told = |run: &Run| {
         eprintln!(
             "{:>3} {:<17} {:>7.2} Gb/s {:>7.3} CPU-s/GB {:>8} out of order",
@@ -127,5 +132,25 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
         true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
         false => say(&report.table()),
     }
-    if watch::interrupted() { Err(Failure::Stopped("the runs so far are above".into())) } else { Ok(()) }
+    Ok(())
+}
+
+fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
+    let mut told = |run: &bridge::Run| {
+        eprintln!(
+            "{:>3} {:?} {:>7.2} Gb/s {:>7.3} CPU-s/GB",
+            run.repetition + 1,
+            run.arm,
+            run.throughput_gbps,
+            run.cpu_s_per_gb
+        );
+    };
+    let duration = Duration::from_nanos(args.duration.as_ps() / 1000);
+    let report = bridge::demo(args.repetitions as usize, duration, &watch::interrupted, &mut told);
+    let report = report.map_err(|e| Failure::Runs(e.to_string()))?;
+    match args.json {
+        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        false => say(&report.table()),
+    }
+    Ok(())
 }

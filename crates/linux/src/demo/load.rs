@@ -63,8 +63,10 @@ impl Load {
     /// Ends it; what went wrong meanwhile.
     pub fn end(self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
-        let results = self.threads.into_iter().map(|t| t.join().unwrap_or(Err(io::ErrorKind::Other.into())));
-        results.fold(Ok(()), |all: io::Result<()>, one| all.and(one))
+        // All of them end, whatever the first one says.
+        let results: Vec<io::Result<()>> =
+            self.threads.into_iter().map(|t| t.join().unwrap_or(Err(io::ErrorKind::Other.into()))).collect();
+        results.into_iter().collect()
     }
 }
 

@@ -1,4 +1,5 @@
-//! `millpond switch demo presto`: two namespaces, kernel TCP as it is, and a fabric of several paths in user space between them.
+//! `millpond switch demo`: one mechanism against what it replaces, between namespaces, with kernel TCP as it is. `presto` has a fabric of
+//! several paths in user space; `bridge` compares the plain switch with the kernel's bridge.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -6,7 +7,9 @@
 //! | `world` | two switches with their edges, the fabric between them, and the loop that drives all of it |
 //! | `load` | the stream that is measured |
 //! | `counters` | what the namespaces' TCP has counted, and what the process has used |
-//! | `presto` | the arms, their runs in turn, and what came of them |
+//! | `place` | the namespaces, and what is measured between them |
+//! | `bridge` | the switch and the kernel's bridge |
+//! | `presto` | Presto's arms, their runs in turn, and what came of them |
 //!
 //! Follows Presto (SIGCOMM 2015, section 5.2) in what is compared; the paths are four, in user space, and the sender's and receiver's
 //! kernels are one.
@@ -14,9 +17,11 @@
 //! Invariant: arms differ in what their names say and in nothing else; they run in turn, so what else the machine does meets
 //! all of them.
 
+pub mod bridge;
 mod counters;
 mod fabric;
 mod load;
+mod place;
 pub mod presto;
 mod world;
 

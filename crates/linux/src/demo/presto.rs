@@ -6,9 +6,8 @@
 //!
 //! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or not.
 
-use super::counters::{Counters, processor_time};
 use super::fabric::PathSettings;
-use super::load::Load;
+use super::place::{ADDRESSES, Namespaces, ip, measure, median};
 use super::world::World;
 use crate::namespace;
 use crate::port::tap::TapSettings;
@@ -19,10 +18,9 @@ use millpond_core::edge::schedule::Order;
 use millpond_core::{Rate, Time};
 use serde::Serialize;
 use std::fmt::Write;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A flowcell's largest size.
 const THRESHOLD: u64 = 64 << 10;
@@ -31,8 +29,6 @@ const BUDGET: usize = 64;
 /// The least delay that the receiver expects. A poll that pushes super-segments runs TCP for them and takes 100 us or more,
 /// which looks like reordering; this is no less than twice that.
 const DELAY_MIN: Time = Time::from_us(250);
-/// Before what is measured begins.
-const WARM_UP: Duration = Duration::from_millis(500);
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -172,66 +168,27 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
-/// Two namespaces, while this lives.
-struct Namespaces([String; 2]);
-
-fn ip(args: &[&str]) -> Result<(), port::Error> {
-    let what = || format!("ip {}", args.join(" "));
-    let done = Command::new("ip").args(args).output().map_err(|e| port::Error::kernel(what(), e))?;
-    match done.status.success() {
-        true => Ok(()),
-        false => {
-            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
-            Err(port::Error::Kernel { what: what(), reason })
-        }
+/// A tap in one of the namespaces, with its address.
+fn tap(namespaces: &Namespaces, end: usize, napi: bool) -> Result<Tap, port::Error> {
+    let (name, device) = (namespaces.name(end), "mpdemo");
+    let settings = TapSettings { device: device.into(), persistent: false, napi };
+    let entering = |e| port::Error::kernel(format!("entering {name}"), e);
+    let tap = namespace::within(Some(name), || Tap::open(&settings)).map_err(entering)??;
+    ip(&["-n", name, "addr", "add", &format!("{}/24", ADDRESSES[end]), "dev", device])?;
+    ip(&["-n", name, "link", "set", device, "up"])?;
+    if napi {
+        // Each frame that is written is a poll of its own; the kernel merges over polls only where these say so.
+        let set = format!(
+            "echo 200000 > /sys/class/net/{device}/gro_flush_timeout; echo 100 > /sys/class/net/{device}/napi_defer_hard_irqs"
+        );
+        ip(&["netns", "exec", name, "sh", "-ec", &set])?;
     }
-}
-
-impl Namespaces {
-    fn new() -> Result<Namespaces, port::Error> {
-        let names = ["a", "b"].map(|end| format!("mpdemo{}{end}", std::process::id()));
-        let made = Namespaces(names);
-        for name in &made.0 {
-            ip(&["netns", "add", name])?;
-            ip(&["-n", name, "link", "set", "lo", "up"])?;
-            // What one run has learned of the path must not help or hurt the next.
-            made.set(name, "tcp_no_metrics_save", "1")?;
-        }
-        Ok(made)
-    }
-    fn set(&self, name: &str, key: &str, value: &str) -> Result<(), port::Error> {
-        let path = format!("/proc/sys/net/ipv4/{key}");
-        let written = namespace::within(Some(name), || std::fs::write(&path, value)).and_then(|done| done);
-        written.map_err(|e| port::Error::kernel(format!("setting {path} in {name}"), e))
-    }
-    /// A tap in one of them, with its address.
-    fn tap(&self, end: usize, napi: bool) -> Result<Tap, port::Error> {
-        let (name, device) = (&self.0[end], "mpdemo");
-        let settings = TapSettings { device: device.into(), persistent: false, napi };
-        let entering = |e| port::Error::kernel(format!("entering {name}"), e);
-        let tap = namespace::within(Some(name), || Tap::open(&settings)).map_err(entering)??;
-        ip(&["-n", name, "addr", "add", &format!("10.77.0.{}/24", end + 1), "dev", device])?;
-        ip(&["-n", name, "link", "set", device, "up"])?;
-        if napi {
-            // Each frame that is written is a poll of its own; the kernel merges over polls only where these say so.
-            let set = format!(
-                "echo 200000 > /sys/class/net/{device}/gro_flush_timeout; echo 100 > /sys/class/net/{device}/napi_defer_hard_irqs"
-            );
-            ip(&["netns", "exec", name, "sh", "-ec", &set])?;
-        }
-        Ok(tap)
-    }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|name| drop(ip(&["netns", "del", name])));
-    }
+    Ok(tap)
 }
 
 /// Runs the plan. `say` is told of each run; `stop` ends it early, with the runs so far.
 pub fn demo(plan: &Plan, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&Run)) -> Result<Report, port::Error> {
-    let namespaces = Namespaces::new()?;
+    let namespaces = Namespaces::new(2)?;
     let mut runs = Vec::new();
     for repetition in 0..plan.repetitions {
         for (&skew, &rack, &pacing) in plan.settings() {
@@ -276,9 +233,8 @@ fn run(
     pacing: Option<Rate>,
 ) -> Result<Run, port::Error> {
     let failed = |what: &'static str| move |e: std::io::Error| port::Error::kernel(what, e);
-    let [a, b] = &namespaces.0;
-    namespaces.0.iter().try_for_each(|n| namespaces.set(n, "tcp_recovery", if rack { "1" } else { "0" }))?;
-    let taps = [namespaces.tap(0, false)?, namespaces.tap(1, arm == Arm::KernelGro)?];
+    (0..2).try_for_each(|end| namespaces.set(end, "tcp_recovery", if rack { "1" } else { "0" }))?;
+    let taps = [tap(namespaces, 0, false)?, tap(namespaces, 1, arm == Arm::KernelGro)?];
     let rule = Rule { opening: Opening::Bytes(THRESHOLD), order: Order::RoundRobin, is_first: false };
     let mut world = World::new(taps, &plan.paths(arm, skew), rule, &arm.offload(), BUDGET)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -288,7 +244,7 @@ fn run(
         world
     });
     // Whatever fails from here on, the loop has to end.
-    let measured = measure(a, b, plan.duration, pacing);
+    let measured = measure(namespaces, plan.duration, pacing);
     stop.store(true, Ordering::Relaxed);
     let world =
         moving.join().map_err(|_| port::Error::kernel("moving frames", std::io::Error::other("it panicked")))?;
@@ -318,50 +274,6 @@ fn run(
         path_drops: world.path_drops(),
         other_drops: world.other_drops(),
     })
-}
-
-struct Measured {
-    bytes: u64,
-    seconds: f64,
-    processor: Duration,
-    out_of_order: u64,
-    segments: u64,
-    retransmitted: u64,
-}
-
-fn measure(a: &str, b: &str, duration: Duration, pacing: Option<Rate>) -> std::io::Result<Measured> {
-    let load = Load::start(a, b, ([10, 77, 0, 2], 7007).into(), pacing)?;
-    let during = || -> std::io::Result<Measured> {
-        std::thread::sleep(WARM_UP);
-        let (sender, receiver) = (Counters::read(a)?, Counters::read(b)?);
-        let (start, bytes, processor) = (Instant::now(), load.received(), processor_time());
-        std::thread::sleep(duration);
-        let (bytes, processor) = (load.received() - bytes, processor_time().saturating_sub(processor));
-        let seconds = start.elapsed().as_secs_f64();
-        let (sender_now, receiver_now) = (Counters::read(a)?, Counters::read(b)?);
-        Ok(Measured {
-            bytes,
-            seconds,
-            processor,
-            out_of_order: receiver_now.since(&receiver, "TcpExt.TCPOFOQueue"),
-            segments: receiver_now.since(&receiver, "Tcp.InSegs"),
-            retransmitted: sender_now.since(&sender, "Tcp.RetransSegs"),
-        })
-    };
-    let measured = during();
-    let ended = load.end();
-    measured.and_then(|m| ended.map(|()| m))
-}
-
-/// The middle one; the mean of the two in the middle.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-    }
 }
 
 /// One bound on a ratio of two arms' medians.

@@ -32,6 +32,15 @@ struct Held {
     trusted: bool,
 }
 
+/// A packet that has come.
+struct Arrived {
+    at: Time,
+    peer: usize,
+    stamp: Encapsulation,
+    packet: Packet,
+    view: View,
+}
+
 /// Held packets by number.
 #[derive(Default)]
 struct Packets {
@@ -102,27 +111,20 @@ impl Receiver {
         };
         self.dropped.received += 1;
         self.dropped.received_bytes += packet.length() as u64;
+        let arrived = Arrived { at, peer, stamp, packet, view };
         match view.tcp() {
             // Padding behind the segment would become payload if it was merged.
-            Some(layers) if layers.end == packet.length() && layers.payload == packet.header.bytes().len() => {
-                self.merge(at, peer, stamp, packet, view, *layers, buffers, node);
+            Some(layers)
+                if layers.end == arrived.packet.length() && layers.payload == arrived.packet.header.bytes().len() =>
+            {
+                self.merge(arrived, *layers, buffers, node);
             }
-            _ => self.pass(at, peer, stamp, packet, view, buffers, node),
+            _ => self.pass(arrived, buffers, node),
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // What a packet is.
-    fn merge(
-        &mut self,
-        at: Time,
-        peer: usize,
-        stamp: Encapsulation,
-        packet: Packet,
-        view: View,
-        layers: Layers,
-        buffers: &mut Buffers,
-        node: &mut Node,
-    ) {
+    fn merge(&mut self, arrived: Arrived, layers: Layers, buffers: &mut Buffers, node: &mut Node) {
+        let Arrived { at, peer, stamp, packet, view } = arrived;
         let header = packet.header.bytes();
         let flow = FlowKey::of(header, &layers, peer as u16);
         let plain = layers.transport - layers.network == if layers.version == Version::V4 { 20 } else { 40 };
@@ -149,16 +151,8 @@ impl Receiver {
     }
 
     /// Hands over what does not merge.
-    fn pass(
-        &mut self,
-        at: Time,
-        peer: usize,
-        stamp: Encapsulation,
-        packet: Packet,
-        view: View,
-        buffers: &mut Buffers,
-        node: &mut Node,
-    ) {
+    fn pass(&mut self, arrived: Arrived, buffers: &mut Buffers, node: &mut Node) {
+        let Arrived { at, peer, stamp, packet, view } = arrived;
         let offload = match (stamp.partial, view.layers()) {
             (true, Some(layers)) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
             (true, None) => {

@@ -16,7 +16,6 @@
 //!
 //! Invariant: a configuration that was read has unique names and devices, and each kind of port has the keys that it needs and no others.
 
-use crate::port::FRAME_MAX;
 use millpond_core::edge::schedule::Order;
 use millpond_core::params::{Field, Params};
 use millpond_core::{Bytes, Time, choice, params};
@@ -186,7 +185,6 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
             r.wrong(item, "addresses", format!("\"{address}\" is no address with a prefix length"), Some(help.into()));
         }
     }
-    debug_assert!(FRAME_MAX > 65_521 + 18);
 }
 
 fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams) {

@@ -337,9 +337,9 @@ mod tests {
         let (mut answer, mut own) = (addressed(tcp(), 1, 2), addressed(tcp(), 2, 9));
         answer.extend([0; 3]);
         own.truncate(40);
-        let (mut node, outputs) = switch("learn", &[&[unknown.clone()], &[answer.clone(), own], &[]]);
+        let (mut node, outputs) = switch("learn", &[std::slice::from_ref(&unknown), &[answer.clone(), own], &[]]);
         run(&mut node);
-        assert_eq!(frames(&outputs[2]), [unknown.clone()]);
+        assert_eq!(frames(&outputs[2]), std::slice::from_ref(&unknown));
         assert_eq!(frames(&outputs[1]), [unknown]);
         assert_eq!(frames(&outputs[0]), [answer], "with its padding");
         assert_eq!(node.slots[1].counters.dropped(Drop::SamePort), 1);

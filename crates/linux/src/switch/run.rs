@@ -27,7 +27,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// How often what is slow is looked after.
-const HOUSEKEEPING: Duration = Duration::from_secs(1);
+const HOUSEKEEPING: Time = Time::from_s(1);
 
 /// A configured switch.
 pub struct Switch {
@@ -174,15 +174,15 @@ impl Switch {
         // Else the kernel may let a sleep of microseconds last 50 more.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut ready = Ready::default();
-        let mut looked = Instant::now();
-        let mut busy = true;
+        let mut now = self.now();
+        let (mut looked, mut busy) = (now, true);
         loop {
-            let timeout = if busy { Duration::ZERO } else { self.patience() };
+            let timeout = if busy { Duration::ZERO } else { self.patience(now) };
             let asked = self.wait(timeout, &mut ready)?;
             if asked && !self.answer() {
                 return Ok(());
             }
-            let now = self.now();
+            now = self.now();
             self.bursts += 1;
             busy = false;
             let mut is_drained = true;
@@ -199,18 +199,17 @@ impl Switch {
                 }
             }
             busy |= !is_drained;
-            if looked.elapsed() >= HOUSEKEEPING {
-                looked = Instant::now();
+            if now.saturating_sub(looked) >= HOUSEKEEPING {
+                looked = now;
                 self.housekeeping(now);
             }
         }
     }
 
-    /// How long there is nothing to do without a frame.
-    fn patience(&mut self) -> Duration {
-        let now = self.now();
-        let due = self.uplink.deadline().map(|due| due.saturating_sub(now).as_ps() / 1000);
-        due.map_or(HOUSEKEEPING, |ns| Duration::from_nanos(ns).min(HOUSEKEEPING))
+    /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.
+    fn patience(&mut self, now: Time) -> Duration {
+        let due = self.uplink.deadline().map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
+        Duration::from_nanos(due.as_ps() / 1000)
     }
 
     /// Waits for frames or requests; which ports have some, and whether there are requests.

@@ -1,0 +1,145 @@
+//! The plain switch between two taps, and the kernel's bridge between two veth pairs: the same stream over each, in turn.
+//!
+//! Both hand super-segments from one kernel TCP to another. A frame crosses the bridge in the sender's own call; it crosses the switch
+//! by way of a process, which the kernel has to schedule, and is copied out of the kernel and into it.
+//!
+//! Invariant: the bridge and the switch have their turns by repetition, so what else the machine does meets both.
+
+use super::place::{ADDRESSES, Namespaces, ip, measure, median};
+use crate::port;
+use crate::switch::config::Config;
+use crate::switch::control::Asking;
+use crate::switch::run::Switch;
+use crate::switch::state::State;
+use serde::Serialize;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arm {
+    /// The kernel's.
+    Bridge,
+    /// Ours.
+    Switch,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Of what.
+    pub arm: Arm,
+    /// Which turn.
+    pub repetition: usize,
+    /// What the receiving application read.
+    pub throughput_gbps: f64,
+    /// What this process used of the processors: the load, TCP, and the switch or the bridge.
+    pub cpu_s_per_gb: f64,
+    /// Segments that were sent again.
+    pub retransmitted: u64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Of this form.
+    pub schema: u32,
+    /// Every run.
+    pub runs: Vec<Run>,
+}
+
+/// Runs both in turn. `stop` ends it early, with the runs so far.
+pub fn demo(
+    repetitions: usize,
+    duration: Duration,
+    stop: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&Run),
+) -> Result<Report, port::Error> {
+    let mut runs = Vec::new();
+    for repetition in 0..repetitions {
+        for arm in [Arm::Bridge, Arm::Switch] {
+            if stop() {
+                return Ok(Report { schema: 1, runs });
+            }
+            let namespaces = Namespaces::new(3)?;
+            let measured = match arm {
+                Arm::Bridge => bridge(&namespaces).and_then(|()| measured(&namespaces, duration)),
+                Arm::Switch => switch(&namespaces, duration),
+            };
+            let m = measured?;
+            let run = Run {
+                arm,
+                repetition,
+                throughput_gbps: m.bytes as f64 * 8e-9 / m.seconds,
+                cpu_s_per_gb: m.processor.as_secs_f64() / (m.bytes as f64 * 1e-9).max(1e-9),
+                retransmitted: m.retransmitted,
+            };
+            say(&run);
+            runs.push(run);
+        }
+    }
+    Ok(Report { schema: 1, runs })
+}
+
+fn measured(namespaces: &Namespaces, duration: Duration) -> Result<super::place::Measured, port::Error> {
+    measure(namespaces, duration, None).map_err(|e| port::Error::kernel("the load", e))
+}
+
+fn bridge(namespaces: &Namespaces) -> Result<(), port::Error> {
+    let third = namespaces.name(2);
+    ip(&["-n", third, "link", "add", "mpbridge", "type", "bridge"])?;
+    ip(&["-n", third, "link", "set", "mpbridge", "up"])?;
+    for (end, address) in ADDRESSES.iter().enumerate() {
+        let (name, port) = (namespaces.name(end), format!("mpport{end}"));
+        ip(&["-n", third, "link", "add", &port, "type", "veth", "peer", "name", "mpdemo", "netns", name])?;
+        ip(&["-n", third, "link", "set", &port, "master", "mpbridge", "up"])?;
+        ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "mpdemo"])?;
+        ip(&["-n", name, "link", "set", "mpdemo", "up"])?;
+    }
+    Ok(())
+}
+
+fn switch(namespaces: &Namespaces, duration: Duration) -> Result<super::place::Measured, port::Error> {
+    let failed = |e: &dyn std::fmt::Display| port::Error::Kernel { what: "the switch".into(), reason: e.to_string() };
+    let text: String = (0..2)
+        .map(|end| {
+            let (name, address) = (namespaces.name(end), ADDRESSES[end]);
+            format!("[[port]]\nname = \"{end}\"\ndevice = \"mpdemo\"\nnamespace = \"{name}\"\naddresses = [\"{address}/24\"]\n")
+        })
+        .collect();
+    let config = Config::parse("demo", &text).map_err(|e| failed(&e))?;
+    let state = State::at(&std::env::temp_dir().join(format!("millpond-demo-{}", std::process::id())));
+    state.create().map_err(|e| failed(&e))?;
+    let (asking, requests, wake) = Asking::new().map_err(|e| failed(&e))?;
+    let folder = state.clone();
+    let moving = std::thread::spawn(move || Switch::new(folder, config, requests, wake).run());
+    // The taps are there when it answers.
+    let measured = asking.show().map_err(|e| failed(&e)).and_then(|_| measured(namespaces, duration));
+    let stopped = asking.stop();
+    let ended = moving.join().map_err(|_| failed(&"it panicked"))?;
+    // Its interfaces end with their namespaces.
+    let erased = state.erase();
+    stopped.and(ended).and(erased).map_err(|e| failed(&e))?;
+    measured
+}
+
+impl Report {
+    /// Medians for people, and the ratio that is expected.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let of = |arm: Arm, f: fn(&Run) -> f64| median(self.runs.iter().filter(|r| r.arm == arm).map(f));
+        let _ = writeln!(out, "{:<8} {:>8} {:>10} {:>9}", "", "Gb/s", "CPU-s/GB", "retrans");
+        for (arm, name) in [(Arm::Bridge, "bridge"), (Arm::Switch, "switch")] {
+            let [rate, processor, again] =
+                [of(arm, |r| r.throughput_gbps), of(arm, |r| r.cpu_s_per_gb), of(arm, |r| r.retransmitted as f64)];
+            let _ = writeln!(out, "{name:<8} {rate:>8.2} {processor:>10.3} {again:>9.0}");
+        }
+        let ratio = of(Arm::Switch, |r| r.throughput_gbps) / of(Arm::Bridge, |r| r.throughput_gbps);
+        if ratio.is_finite() {
+            let holds = if ratio >= 0.5 { "holds" } else { "FAILS" };
+            let _ = writeln!(out, "{holds}: throughput, switch over bridge: {ratio:.3} (expected: at least 0.5)");
+        }
+        out
+    }
+}

@@ -1,0 +1,121 @@
+//! The namespaces that a demo makes, and what is measured between them.
+//!
+//! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or not.
+
+use super::counters::{Counters, processor_time};
+use super::load::Load;
+use crate::namespace;
+use crate::port;
+use millpond_core::Rate;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Before what is measured begins.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// Of the sender and the receiver.
+pub const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+
+/// Namespaces, while this lives.
+pub struct Namespaces(Vec<String>);
+
+/// Runs `ip`.
+pub fn ip(args: &[&str]) -> Result<(), port::Error> {
+    let what = || format!("ip {}", args.join(" "));
+    let done = Command::new("ip").args(args).output().map_err(|e| port::Error::kernel(what(), e))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => {
+            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
+            Err(port::Error::Kernel { what: what(), reason })
+        }
+    }
+}
+
+impl Namespaces {
+    /// So many.
+    pub fn new(count: usize) -> Result<Namespaces, port::Error> {
+        let mut made = Namespaces(Vec::new());
+        for end in 0..count {
+            made.0.push(format!("mpdemo{}{end}", std::process::id()));
+            let name = made.name(end);
+            ip(&["netns", "add", name])?;
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+            // What one run has learned of the path must not help or hurt the next.
+            made.set(end, "tcp_no_metrics_save", "1")?;
+        }
+        Ok(made)
+    }
+    /// One's name.
+    pub fn name(&self, end: usize) -> &str {
+        &self.0[end]
+    }
+    /// Sets a key of one's TCP.
+    pub fn set(&self, end: usize, key: &str, value: &str) -> Result<(), port::Error> {
+        let name = self.name(end);
+        let path = format!("/proc/sys/net/ipv4/{key}");
+        let written = namespace::within(Some(name), || std::fs::write(&path, value)).and_then(|done| done);
+        written.map_err(|e| port::Error::kernel(format!("setting {path} in {name}"), e))
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            let _ = ip(&["netns", "del", name]);
+        }
+    }
+}
+
+/// What was measured.
+pub struct Measured {
+    /// Read by the receiving application.
+    pub bytes: u64,
+    /// Meanwhile.
+    pub seconds: f64,
+    /// Used by this process.
+    pub processor: Duration,
+    /// TCPOFOQueue of the receiver.
+    pub out_of_order: u64,
+    /// InSegs of the receiver.
+    pub segments: u64,
+    /// RetransSegs of the sender.
+    pub retransmitted: u64,
+}
+
+/// Sends from the first namespace to the second, and measures when the window has opened.
+pub fn measure(namespaces: &Namespaces, duration: Duration, pacing: Option<Rate>) -> std::io::Result<Measured> {
+    let (a, b) = (namespaces.name(0), namespaces.name(1));
+    let load = Load::start(a, b, (ADDRESSES[1], 7007).into(), pacing)?;
+    let during = || -> std::io::Result<Measured> {
+        std::thread::sleep(WARM_UP);
+        let (sender, receiver) = (Counters::read(a)?, Counters::read(b)?);
+        let (start, bytes, processor) = (Instant::now(), load.received(), processor_time());
+        std::thread::sleep(duration);
+        let (bytes, processor) = (load.received() - bytes, processor_time().saturating_sub(processor));
+        let seconds = start.elapsed().as_secs_f64();
+        let (sender_now, receiver_now) = (Counters::read(a)?, Counters::read(b)?);
+        Ok(Measured {
+            bytes,
+            seconds,
+            processor,
+            out_of_order: receiver_now.since(&receiver, "TcpExt.TCPOFOQueue"),
+            segments: receiver_now.since(&receiver, "Tcp.InSegs"),
+            retransmitted: sender_now.since(&sender, "Tcp.RetransSegs"),
+        })
+    };
+    let measured = during();
+    let ended = load.end();
+    measured.and_then(|m| ended.map(|()| m))
+}
+
+/// The middle one; the mean of the two in the middle.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
