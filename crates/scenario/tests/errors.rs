@@ -88,8 +88,8 @@ fn what_is_not_built_yet_says_so() {
     fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
     fails("[transport]\nkind = \"hpcc\"", 3, 8, "not built yet");
-    fails("[edge]\nload-balancing = { kind = \"presto\" }", 3, 27, "not built yet");
-    fails("[host]\nreceive-offload = { kind = \"stock-gro\" }", 3, 28, "not built yet");
+    fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
+    fails("[switch]\npath = { kind = \"letflow\" }", 3, 17, "not built yet");
 }
 
 #[test]
