@@ -30,6 +30,13 @@ impl Default for Keys {
     }
 }
 
+impl Keys {
+    /// A number that was drawn, to draw others from.
+    pub fn drawn(&self) -> u64 {
+        mix(self.0, self.1)
+    }
+}
+
 #[inline]
 fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]))

@@ -45,8 +45,7 @@ impl Sender {
     /// By this rule, with these lists of labels, one a peer; none is empty.
     pub fn new(rule: Rule, labels: Vec<Vec<u16>>) -> Sender {
         let keys = Keys::default();
-        let key = FlowKey::of(&[0; 64], &BLANK, 0).hash(&keys);
-        Sender { flows: Flowcells::new(rule, IDLE, key.into()), keys, labels, packets: Vec::new() }
+        Sender { flows: Flowcells::new(rule, IDLE, keys.drawn()), keys, labels, packets: Vec::new() }
     }
 
     /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to.
@@ -100,13 +99,3 @@ impl Sender {
         self.flows.len()
     }
 }
-
-/// To draw a number from the keys.
-const BLANK: crate::frame::Layers = crate::frame::Layers {
-    network: 0,
-    transport: 40,
-    payload: 60,
-    end: 64,
-    version: crate::frame::Version::V4,
-    protocol: crate::frame::Protocol::Tcp,
-};

@@ -32,8 +32,12 @@ pub fn serve(
             Some(lock) => break lock,
             None => {
                 let pid = state.process();
-                apply::stop(state)?;
-                say(&format!("took over from process {}", pid.map_or("?".into(), |p| p.to_string())));
+                // Else somebody just looked whether there is one.
+                if apply::stop(state)?
+                    && let Some(pid) = pid
+                {
+                    say(&format!("took over from process {pid}"));
+                }
             }
         }
     };

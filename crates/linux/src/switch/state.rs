@@ -54,7 +54,10 @@ impl State {
     }
     /// Makes the folder.
     pub fn create(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.folder).map_err(|e| Error::file(&self.folder, e))
+        use std::os::unix::fs::DirBuilderExt;
+        // Whoever may enter can change the switch.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(|e| Error::file(&self.folder, e))
     }
 
     fn open(&self, name: &str) -> Result<File, Error> {
@@ -172,7 +175,13 @@ impl State {
         }
         match fs::remove_dir(&self.folder) {
             Err(e) if self.folder.exists() => Err(Error::file(&self.folder, e)),
-            _ => Ok(()),
+            _ => {
+                // The folder around it, if it was millpond's and nothing else is in it.
+                if let Some(around) = self.folder.parent().filter(|p| p.ends_with("millpond")) {
+                    let _ = fs::remove_dir(around);
+                }
+                Ok(())
+            }
         }
     }
 }
