@@ -9,7 +9,7 @@ use common::Dir;
 fn what_there_is_is_listed() {
     let dir = Dir::small("list");
     let ran = dir.run(&["reproduce"]).ends(0);
-    assert!(ran.out.contains("canary") && ran.out.contains("tlt        not built yet"), "{}", ran.out);
+    assert!(ran.out.contains("canary") && ran.out.contains("backdraft  not built yet"), "{}", ran.out);
     let json: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
     let canary = json.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();
     assert!(canary["claims"].as_array().unwrap().contains(&"canary-S1a".into()), "{canary}");
@@ -20,8 +20,8 @@ fn a_wrong_name_is_told_with_the_nearest() {
     let dir = Dir::small("names");
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
     assert!(ran.err.contains("'canary'"), "{}", ran.err);
-    let ran = dir.run(&["reproduce", "tlt", "--json"]).ends(2);
-    assert!(ran.err.contains("reproduce tlt is not built yet; there is: presto, nrm, canary"), "{}", ran.err);
+    let ran = dir.run(&["reproduce", "backdraft", "--json"]).ends(2);
+    assert!(ran.err.contains("reproduce backdraft is not built yet; there is: presto, nrm, tlt, canary"), "{}", ran.err);
     assert!(ran.out.is_empty());
     let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
     assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
@@ -40,7 +40,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
     }
     for option in ["--quick", "--dry-run", "--only=S1", "--seeds=1..2", "--out=x"] {
         let ran = dir.run(&["reproduce", option]).ends(2);
-        assert!(ran.err.contains("of which paper? There is: presto, nrm, canary, all"), "{option}: {}", ran.err);
+        assert!(ran.err.contains("of which paper? There is: presto, nrm, tlt, canary, all"), "{option}: {}", ran.err);
     }
     assert!(!dir.at("out").exists());
 }
