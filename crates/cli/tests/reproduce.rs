@@ -21,7 +21,11 @@ fn a_wrong_name_is_told_with_the_nearest() {
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
     assert!(ran.err.contains("'canary'"), "{}", ran.err);
     let ran = dir.run(&["reproduce", "backdraft", "--json"]).ends(2);
-    assert!(ran.err.contains("reproduce backdraft is not built yet; there is: presto, nrm, tlt, canary"), "{}", ran.err);
+    assert!(
+        ran.err.contains("reproduce backdraft is not built yet; there is: presto, nrm, tlt, canary"),
+        "{}",
+        ran.err
+    );
     assert!(ran.out.is_empty());
     let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
     assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
