@@ -400,7 +400,7 @@ Examples: millpond switch demo presto                                  all arms,
 Prints medians: throughput, CPU-seconds a gigabyte, out-of-order segments that TCP saw, segment sizes, retransmissions.
 CPU is this process's, with the kernel's work for it. Needs root and `ip`. The two namespaces are removed at the end.")]
     Presto(DemoPrestoArgs),
-    /// The plain switch between two taps, and the kernel's bridge between two veth pairs
+    /// The plain switch, between taps and by packet sockets, and the kernel's bridge
     Bridge(DemoBridgeArgs),
 }
 

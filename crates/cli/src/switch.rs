@@ -138,9 +138,9 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
 fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
     let mut told = |run: &bridge::Run| {
         eprintln!(
-            "{:>3} {:?} {:>7.2} Gb/s {:>7.3} CPU-s/GB",
+            "{:>3} {:<10} {:>7.2} Gb/s {:>7.3} CPU-s/GB",
             run.repetition + 1,
-            run.arm,
+            run.arm.name(),
             run.throughput_gbps,
             run.cpu_s_per_gb
         );
