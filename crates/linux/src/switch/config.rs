@@ -83,6 +83,8 @@ params! {
         /// Frame buffers, of 64 KiB each; only what is in flight together takes memory.
         #[within(16..=65536)]
         pub buffers: u32 = 2048,
+        /// How long the poll loop looks for frames, and yields its core, before it sleeps; 0us: it sleeps at once.
+        pub spin: Time = Time::from_us(50),
         /// A flowcell's largest size.
         #[within(1..)]
         pub flowcell: Bytes = Bytes(64 << 10),

@@ -15,8 +15,9 @@ use crate::port::{Port, Received, Refusal};
 use millpond_core::Time;
 use std::io::IoSlice;
 
-/// Frames of one port that are handled before others have their turn.
-pub const BURST: usize = 32;
+/// Frames of one port that are handled before others have their turn. Of super-segments that is half a megabyte, after which their
+/// acknowledgements are looked at; 32 was 15 to 25 % slower for one TCP connection.
+pub const BURST: usize = 8;
 
 /// One port and what is known of it.
 pub struct Slot {

@@ -1,7 +1,7 @@
 //! The poll loop: one thread that moves all frames.
 //!
-//! A round asks the kernel which ports have frames, reads the clock once, and gives each of those ports a burst. When there is nothing to
-//! do it sleeps in that question until there is. Once a second it looks after what is slow: ports whose interface has gone
+//! A round asks the kernel which ports have frames, reads the clock once, and gives each of those ports a burst. When there has been nothing to
+//! do for `spin` it sleeps in that question until there is. Once a second it looks after what is slow: ports whose interface has gone
 //! are tried again, MTUs are read anew, addresses age.
 //!
 //! Invariant: a request of another thread is answered within a round, or within a second if its wake-up is lost; nothing but the
@@ -175,9 +175,14 @@ impl Switch {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut ready = Ready::default();
         let mut now = self.now();
-        let (mut looked, mut busy) = (now, true);
+        let (mut looked, mut busy, mut worked) = (now, true, now);
         loop {
-            let timeout = if busy { Duration::ZERO } else { self.patience(now) };
+            // Sleeping and being woken costs more than looking again, for a while; who else wants the core gets it meanwhile.
+            let spins = now.saturating_sub(worked) < self.config.switch.spin;
+            if !busy && spins {
+                std::thread::yield_now();
+            }
+            let timeout = if busy || spins { Duration::ZERO } else { self.patience(now) };
             let asked = self.wait(timeout, &mut ready)?;
             if asked && !self.answer() {
                 return Ok(());
@@ -199,6 +204,9 @@ impl Switch {
                 }
             }
             busy |= !is_drained;
+            if busy || !ready.paths.is_empty() {
+                worked = now;
+            }
             if now.saturating_sub(looked) >= HOUSEKEEPING {
                 looked = now;
                 self.housekeeping(now);
