@@ -139,7 +139,7 @@ impl AfPacket {
         if read < 0 {
             return match Errno::from_io_error(&io::Error::last_os_error()) {
                 Some(Errno::AGAIN | Errno::INTR) => Received::Nothing,
-                // Told once; the socket hears again when the interface comes up, and nothing if it is deleted.
+                // Told once, which may be before the interface is deleted; the socket hears again when it comes up.
                 Some(Errno::NETDOWN) => match self.is_there() {
                     true => Received::Nothing,
                     false => Received::Gone,
@@ -172,7 +172,7 @@ impl AfPacket {
     }
 
     /// Whether the interface is still the one that was attached to.
-    fn is_there(&self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.device.index().is_ok_and(|index| index == self.index)
     }
 

@@ -167,6 +167,14 @@ impl Port {
             Port::Pcap(_) => None,
         }
     }
+    /// Whether its interface is still the one that was opened. A packet socket is told that its interface is down, once, and
+    /// that may be before the kernel has forgotten the interface; so this is to be asked now and then.
+    pub fn is_there(&self) -> bool {
+        match self {
+            Port::AfPacket(port) => port.is_there(),
+            Port::Tap(_) | Port::Pcap(_) => true,
+        }
+    }
     /// The interface behind it.
     pub fn device(&self) -> Option<&Device> {
         match self {

@@ -262,7 +262,8 @@ impl Switch {
         self.uplink.housekeeping(now);
         for index in 0..self.node.slots.len() {
             // An open port keeps its namespace alive when that has lost its name, or another has it.
-            if self.homes[index] != home(&self.config.ports[index]) {
+            let moved = self.homes[index] != home(&self.config.ports[index]);
+            if moved || self.node.slots[index].port.as_ref().is_some_and(|port| !port.is_there()) {
                 self.node.lose(index);
             }
             self.open(index);
