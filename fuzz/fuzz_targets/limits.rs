@@ -21,7 +21,9 @@ fuzz_target!(|text: &str| match Config::parse("fuzz.toml", text, &[]) {
         assert_eq!(config, again);
         let sources = [Source { file: "fuzz.toml".to_string(), config }];
         match plan(&sources, &Installed::new(), &resolve) {
-            Ok(plan) => assert!(plan.hooks.iter().all(|hook| hook.chain.iter().all(|c| c.count as usize <= c.scopes.len()))),
+            Ok(plan) => {
+                assert!(plan.hooks.iter().all(|hook| hook.chain.iter().all(|c| c.count as usize <= c.scopes.len())))
+            }
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
