@@ -7,6 +7,7 @@
 //! | `encapsulation` | how a frame travels between two switches |
 //! | `frame` | what the bytes between two ports say; super-segments cut and made |
 //! | `limit` | bandwidth limits for cgroups: NRM's virtual queues at the kernel's packet hooks |
+//! | `metrics` | a daemon's numbers for Prometheus |
 //! | `namespace` | doing something in another network namespace |
 //! | `port` | where frames come in and leave |
 //! | `switch` | a virtual switch between namespaces and interfaces |
@@ -18,6 +19,7 @@ pub mod edge;
 pub mod encapsulation;
 pub mod frame;
 pub mod limit;
+mod metrics;
 pub mod namespace;
 pub mod port;
 pub mod switch;

@@ -705,24 +705,3 @@ fn a_floor_passes_when_its_slice_is_behind() {
     let floored = store.statistics(*id).unwrap().floored;
     assert!(floored > 5, "{floored} packets passed by the floor");
 }
-
-/// A cgroup whose limit is far away keeps its throughput. Ignored: it measures, and wants a quiet machine.
-#[test]
-#[ignore = "measures for half a minute"]
-fn a_far_limit_costs_little() {
-    let Some(place) = Place::with_network("far") else { return };
-    let sink = Sink::new(&place);
-    let file = place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"1Tbps\"\n");
-    let mut ratios = Vec::new();
-    for _ in 0..7 {
-        let run = || sink.watch(place.sender("tcp", &["2", "1500"])).1;
-        apply::remove_all(&place.bpffs).unwrap();
-        let without = run();
-        place.apply(&file).unwrap();
-        let with = run();
-        eprintln!("{without:.0} Mbps without, {with:.0} with");
-        ratios.push(with / without);
-    }
-    ratios.sort_by(f64::total_cmp);
-    eprintln!("median ratio {:.3}", ratios[ratios.len() / 2]);
-}

@@ -10,6 +10,7 @@ use super::kick::Kick;
 use super::notify::{Counters, Notify};
 use super::show;
 use super::store::{self, Store};
+use crate::metrics;
 use libbpf_rs::Link;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,13 +20,12 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves until it is killed. `say` is told what happens.
-pub fn serve(bpffs: &Path, metrics: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
+pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
     let mut notify = Notify::default();
-    if let Some(address) = metrics {
-        let server = tiny_http::Server::http(address)
-            .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
+    if let Some(address) = listen {
         let (bpffs, notified) = (bpffs.to_path_buf(), notify.counters.clone());
-        std::thread::spawn(move || answer(&server, &bpffs, &notified));
+        metrics::serve(address, move || page(&bpffs, &notified))
+            .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
         say(&format!("metrics at http://{address}/metrics"));
     }
     let kicked = bpffs.to_path_buf();
@@ -78,19 +78,12 @@ fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
 }
 
-fn answer(server: &tiny_http::Server, bpffs: &Path, notified: &Counters) {
-    for request in server.incoming_requests() {
-        let plain = |text: String, status: u16| tiny_http::Response::from_string(text).with_status_code(status);
-        let response = match request.url() {
-            "/metrics" => match show::read(bpffs, None) {
-                Ok(reading) => plain(reading.prometheus() + &notified.prometheus(), 200),
-                Err(Error::Nothing) => plain(String::new(), 200),
-                Err(error) => plain(format!("{error}\n"), 500),
-            },
-            _ => plain("see /metrics\n".into(), 404),
-        };
-        // A client that has gone away is no concern.
-        let _ = request.respond(response);
+/// The numbers now; nothing where nothing is installed.
+fn page(bpffs: &Path, notified: &Counters) -> Result<String, String> {
+    match show::read(bpffs, None) {
+        Ok(reading) => Ok(reading.prometheus() + &notified.prometheus()),
+        Err(Error::Nothing) => Ok(String::new()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -11,13 +11,14 @@ use super::control::{self, Asking};
 use super::error::Error;
 use super::run::Switch;
 use super::state::State;
+use crate::metrics;
 use std::net::SocketAddr;
 
 /// Serves until it is told to stop, or killed. `config`: in the place of what was applied last. `say` is told what happens.
 pub fn serve(
     state: &State,
     config: Option<Config>,
-    metrics: Option<SocketAddr>,
+    listen: Option<SocketAddr>,
     say: &dyn Fn(&str),
 ) -> Result<(), Error> {
     let applied = match config {
@@ -42,29 +43,13 @@ pub fn serve(
         }
     };
     let (asking, requests, wake) = Asking::new()?;
-    if let Some(address) = metrics {
-        let server =
-            tiny_http::Server::http(address).map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
+    if let Some(address) = listen {
         let asking = asking.clone();
-        std::thread::spawn(move || answer(&server, &asking));
+        let page = move || asking.show().map(|reading| reading.prometheus()).map_err(|error| error.to_string());
+        metrics::serve(address, page).map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
         say(&format!("metrics at http://{address}/metrics"));
     }
     let mut switch = Switch::new(state.clone(), applied, requests, wake);
     control::listen(state, asking)?;
     switch.run()
-}
-
-fn answer(server: &tiny_http::Server, asking: &Asking) {
-    for request in server.incoming_requests() {
-        let plain = |text: String, status: u16| tiny_http::Response::from_string(text).with_status_code(status);
-        let response = match request.url() {
-            "/metrics" => match asking.show() {
-                Ok(reading) => plain(reading.prometheus(), 200),
-                Err(error) => plain(format!("{error}\n"), 500),
-            },
-            _ => plain("see /metrics\n".into(), 404),
-        };
-        // A client that has gone away is no concern.
-        let _ = request.respond(response);
-    }
 }

@@ -52,22 +52,25 @@ pub(super) fn sees(it: &mut Sending, packet: &Packet, sack: Option<&Sack>) -> bo
 
 impl Hosts {
     /// Data that TLT has marked has arrived, and these are the acknowledgements to send: the one that answers it is its
-    /// echo, and leaves at once.
+    /// echo, if it is important, and leaves at once.
     #[inline(never)]
     pub(super) fn echo(
         &mut self,
         now: Time,
         slot: u32,
         importance: Importance,
-        acks: &mut [Option<AckOut>; 2],
+        acks: [Option<AckOut>; 2],
         fabric: &mut Fabric,
     ) {
-        let echo = match importance.echo() {
-            Importance::Control => return,
-            echo => echo,
-        };
+        let echo = importance.echo();
+        if echo == Importance::Control {
+            for ack in acks.into_iter().flatten() {
+                self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+            }
+            return;
+        }
         self.counters.marking.echoes[usize::from(echo == Importance::ForcedEcho)] += 1;
-        let [first, second] = std::mem::take(acks);
+        let [first, second] = acks;
         if let (Some(before), Some(_)) = (&first, &second) {
             self.acknowledge(now, slot, before, Importance::Control, fabric);
         }

@@ -11,16 +11,11 @@ impl Hosts {
         if !self.queues.is_empty() {
             return self.enqueue(now, host, &packet, fabric);
         }
-        if packet.is_data() {
-            self.on_data(now, host, &packet, fabric);
-        } else if packet.has(flags::SYN) {
-            self.on_handshake(now, host, &packet, fabric);
-        } else {
-            self.on_ack(now, &packet, fabric);
-        }
+        self.take_up(now, host, &packet, fabric);
     }
 
-    /// What receive offload has let through.
+    /// What has arrived, or what receive offload has let through, for the transport.
+    #[inline(always)] // in the per-packet path, and after a poll
     pub(super) fn take_up(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         if packet.is_data() {
             self.on_data(now, host, packet, fabric);
@@ -121,7 +116,7 @@ impl Hosts {
         }
         it.hops = TTL.wrapping_sub(packet.ttl);
         let (ce, cwr) = (packet.ecn == Ecn::Ce, packet.has(flags::CWR));
-        let mut arrived =
+        let arrived =
             it.receiver.on_data(now, packet.seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
         it.out_of_order += arrived.out_of_order as u32;
         let news = arrived.in_order_upto - it.delivered;
@@ -137,11 +132,12 @@ impl Hosts {
             fabric.events.push(deadline, key);
         }
         let complete = news > 0 && it.delivered >= it.ends;
-        if packet.importance != Importance::Control {
-            self.echo(now, slot, packet.importance, &mut arrived.acks, fabric);
-        }
-        for ack in arrived.acks.into_iter().flatten() {
-            self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+        if packet.importance == Importance::Control {
+            for ack in arrived.acks.into_iter().flatten() {
+                self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+            }
+        } else {
+            self.echo(now, slot, packet.importance, arrived.acks, fabric);
         }
         if complete {
             self.complete(now, slot, fabric);
