@@ -7,8 +7,8 @@ use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{Cause, Counters};
 use millpond_core::registry::Choice;
 use millpond_results::{
-    Amount, Audit, Captures, Error, Folder, Header, Limit, Manifest, RunInfo, RunWriter, Status, Summary, Totals,
-    World, jain, peak_rss_bytes,
+    Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, Manifest, RunInfo, RunWriter, Status,
+    Summary, Totals, World, jain, peak_rss_bytes,
 };
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::SourceKind;
@@ -88,6 +88,10 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         horizon: outcome.simulated,
         measured,
         bytes_delivered: outcome.hosts.measured_bytes,
+        goodput_over_time: plan
+            .capture
+            .goodput
+            .and_then(|period| GoodputOverTime::of(period, &plan.traffic.classes, &outcome.progress)),
         run: RunInfo {
             wall_s,
             simulated_s: outcome.simulated.as_s_f64(),

@@ -130,27 +130,67 @@ fn recipe(grid: &[Axis], values: &[String], set: &[(String, String)]) -> Recipe 
     recipe
 }
 
-/// Packet-hops of a run, from its arrivals: data and ACKs over the usual number of links. Closed loops do not tell.
+/// Packet-hops of a run: data and ACKs over the usual number of links, of what its traffic asks for and hosts' links can carry
+/// in its time. Closed loops of calls do not tell.
 fn roughly(plan: &Plan) -> Option<f64> {
     const LOOKED_AT: usize = 200_000;
-    if !plan.traffic.sources.iter().all(|source| matches!(source.kind, SourceKind::Open)) {
-        return None;
-    }
     let links = if plan.topology.switches.len() == 1 { 2.0 } else { 4.0 };
     let payload = f64::from(plan.host.mtu.saturating_sub(40).max(1));
-    let (mut packets, mut last, mut cut) = (0.0, Time::ZERO, false);
+    let packets = |bytes: u64| (bytes as f64 / payload).ceil();
+    let horizon = plan.horizon.as_s_f64();
+    let mut asked = Asked { sent: vec![0.0; plan.topology.hosts as usize], received: Vec::new() };
+    asked.received.clone_from(&asked.sent);
+    let (mut last, mut cut) = (Time::ZERO, false);
     let mut arrivals = plan.traffic.arrivals();
     for looked_at in 0.. {
         let Some(arrival) = arrivals.next_arrival().filter(|arrival| arrival.at < plan.horizon) else { break };
-        packets += (arrival.bytes as f64 / payload).ceil() + (arrival.response as f64 / payload).ceil();
+        asked.add(arrival.src, arrival.dst, packets(arrival.bytes));
+        asked.add(arrival.dst, arrival.src, packets(arrival.response));
         last = arrival.at;
         if looked_at == LOOKED_AT {
             cut = true;
             break;
         }
     }
-    let whole = if cut && last > Time::ZERO { plan.horizon.as_s_f64() / last.as_s_f64() } else { 1.0 };
-    Some(packets * whole * links * 2.0)
+    if cut && last > Time::ZERO {
+        let whole = horizon / last.as_s_f64();
+        asked.sent.iter_mut().chain(&mut asked.received).for_each(|packets| *packets *= whole);
+    }
+    for source in &plan.traffic.sources {
+        match &source.kind {
+            SourceKind::Open => {}
+            SourceKind::Shuffle { size, order, .. } => {
+                for (src, destinations) in order.iter().enumerate() {
+                    destinations.iter().for_each(|dst| asked.add(src as u32, *dst, packets(*size)));
+                }
+            }
+            // A question and an answer each.
+            SourceKind::Probe { pairs, period, .. } => {
+                let questions = horizon / period.as_s_f64().max(1e-9);
+                pairs.iter().for_each(|pair| asked.add(pair.src, pair.dst, 2.0 * questions));
+            }
+            SourceKind::Rpc { .. } => return None,
+        }
+    }
+    let fits = |host: usize, asked: f64| {
+        let bits = f64::from(plan.host.mtu + plan.host.frame_overhead) * 8.0;
+        asked.min(plan.topology.links[host].rate.bps() as f64 * horizon / bits)
+    };
+    let bound = |asked: &[f64]| asked.iter().enumerate().map(|(host, asked)| fits(host, *asked)).sum::<f64>();
+    Some(bound(&asked.sent).min(bound(&asked.received)) * links * 2.0)
+}
+
+/// Packets that a run's traffic asks for, by host.
+struct Asked {
+    sent: Vec<f64>,
+    received: Vec<f64>,
+}
+
+impl Asked {
+    fn add(&mut self, src: u32, dst: u32, packets: f64) {
+        self.sent[src as usize] += packets;
+        self.received[dst as usize] += packets;
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Packet-hops a second and core that an estimate assumes where no run has been made yet.
-const HOPS_PER_S: f64 = 1e7;
+const HOPS_PER_S: f64 = 5e6;
 
 /// How runs are made.
 pub struct Running<'a> {
@@ -180,7 +180,7 @@ pub fn estimate(design: &Design, out: Option<&Path>, cores: usize) -> Estimate {
         }
         Some(hops) => {
             let basis = format!(
-                "{:.1} M packet-hops by the arrivals, at an assumed {} M/s a core",
+                "{:.1} M packet-hops by what is asked for, at an assumed {} M/s a core",
                 hops / 1e6,
                 HOPS_PER_S / 1e6
             );

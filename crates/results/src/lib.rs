@@ -14,6 +14,7 @@ mod csv;
 mod error;
 mod folder;
 mod format;
+mod goodput;
 mod html;
 mod interval;
 mod manifest;
@@ -38,12 +39,13 @@ pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_com
 pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
 pub use folder::{Folder, Progress, folder_name};
+pub use goodput::GoodputOverTime;
 pub use html::write_report;
 pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
-    Calls, Claim, Experiment, LoadPoint, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json,
+    Calls, Claim, Experiment, LoadPoint, Number, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json,
     query_times,
 };
 pub use reproduction_table::reproduction_table;

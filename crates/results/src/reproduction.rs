@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::Estimate;
 use crate::error::{At, Result};
+use crate::goodput::GoodputOverTime;
 use crate::html;
 use crate::html::rows::Rows;
 use crate::interval::Resampler;
@@ -137,6 +138,23 @@ pub struct LoadPoint {
     /// Calls on persistent connections, by class; absent where there are none.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub calls: Ordered<Calls>,
+    /// What the experiment is about, where that is not its queries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<Number>,
+    /// Goodput over time, where it was sampled, the mean over runs: microseconds since the start, Gb/s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goodput_over_time: Vec<(f64, f64)>,
+}
+
+/// A number of a scheme.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Number {
+    /// Its name, without the unit.
+    pub name: String,
+    /// `us`, `Gb/s`, `percent`, `packets`, or empty.
+    pub unit: String,
+    /// Over runs.
+    pub estimate: Estimate,
 }
 
 /// Latencies of a class of calls, in microseconds.
@@ -152,14 +170,25 @@ pub struct Calls {
     pub p999_us: Estimate,
 }
 
+/// The mean of what the runs have of a number.
+fn over(resampler: &mut Resampler, values: &[f64]) -> Estimate {
+    let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    Estimate { mean, interval: resampler.interval(values), n: values.len() as u32 }
+}
+
 impl LoadPoint {
+    /// Adds a number of what the runs have of it.
+    pub fn add(&mut self, name: &str, unit: &str, values: &[f64]) {
+        let estimate = over(&mut Resampler::new(), values);
+        self.numbers.push(Number { name: name.to_string(), unit: unit.to_string(), estimate });
+    }
+
     /// Of complete runs, with the completion times of their queries where those were kept.
     pub fn of(load: f64, planned: u32, runs: &[(&Summary, Option<&[f64]>)]) -> LoadPoint {
         let mut resampler = Resampler::new();
         let mut over = |number: &dyn Fn(&Summary) -> Option<f64>| {
             let values: Vec<f64> = runs.iter().filter_map(|(summary, _)| number(summary)).collect();
-            let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-            Estimate { mean, interval: resampler.interval(&values), n: values.len() as u32 }
+            self::over(&mut resampler, &values)
         };
         let mut point = LoadPoint {
             load,
@@ -175,6 +204,7 @@ impl LoadPoint {
             deflected: over(&|s| Some(s.packets.deflected as f64)),
             timeouts: over(&|s| Some(s.timeouts as f64)),
             goodput_gbps: over(&|s| s.flows.goodput_gbps),
+            goodput_over_time: GoodputOverTime::total(runs.iter().filter_map(|(s, _)| s.goodput_over_time.as_ref())),
             ..LoadPoint::default()
         };
         let classes = runs
@@ -281,6 +311,15 @@ impl Experiment {
     /// Whether it measures calls on persistent connections, and not queries.
     pub fn has_calls(&self) -> bool {
         self.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| !point.calls.is_empty())
+    }
+    /// The numbers that it is about, with their units; none if that is queries or calls.
+    pub fn numbers(&self) -> &[Number] {
+        let mut points = self.schemes.iter().flat_map(|scheme| &scheme.points).filter(|point| point.runs > 0);
+        points.next().map_or(&[], |point| &point.numbers)
+    }
+    /// Whether there is more than one load.
+    pub fn has_loads(&self) -> bool {
+        self.schemes.iter().any(|scheme| scheme.points.len() > 1)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::compare::Estimate;
 use crate::format::{NONE, count, digits, percent, time};
-use crate::reproduction::{Claim, Experiment, Reproduction, Verdict};
+use crate::reproduction::{Claim, Experiment, Number, Reproduction, Verdict};
 use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
 
@@ -125,15 +125,18 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
 
 fn experiment_lines(of: &Experiment) -> Vec<String> {
     let mut lines = wrapped(&of.name, &clean(&of.title));
-    let calls = of.has_calls();
-    lines.extend(fitted(if calls { call_rows(of) } else { query_rows(of) }));
-    let simulated = of.schemes.iter().flat_map(|s| &s.points).find(|p| p.runs > 0).map_or(0.0, |p| p.simulated_s);
-    let open = match calls {
-        true => "; a percentile is shown only where ten calls exceed it",
-        false => "; “open at horizon” is the mean where an open query counts as if it ended with the run",
+    let (rows, about) = match of {
+        of if of.has_calls() => (call_rows(of), "; a percentile is shown only where ten calls exceed it"),
+        of if !of.numbers().is_empty() => (number_rows(of), " of the number before it"),
+        of => {
+            let about = "; “open at horizon” is the mean where an open query counts as if it ended with the run";
+            (query_rows(of), about)
+        }
     };
+    lines.extend(fitted(rows));
+    let simulated = of.schemes.iter().flat_map(|s| &s.points).find(|p| p.runs > 0).map_or(0.0, |p| p.simulated_s);
     let text = format!(
-        "load: {}; each run simulates {}; ± is half of the interval over seeds{open}",
+        "load: {}; each run simulates {}; ± is half of the interval over seeds{about}",
         clean(&of.load_axis),
         time(Some(simulated * 1e6))
     );
@@ -229,6 +232,62 @@ fn call_rows(of: &Experiment) -> Vec<Vec<String>> {
     rows
 }
 
+/// An experiment of other numbers; the first has its interval beside it.
+fn number_rows(of: &Experiment) -> Vec<Vec<String>> {
+    let numbers = of.numbers();
+    let mut rows = vec![vec![String::new()], vec!["scheme".to_string()]];
+    let mut head = |above: &str, below: &str| {
+        rows[0].push(above.to_string());
+        rows[1].push(below.to_string());
+    };
+    if of.has_loads() {
+        head("", "load");
+    }
+    head("", "runs");
+    for (place, number) in numbers.iter().enumerate() {
+        let (above, below) = clean_name(number);
+        head(&above, &below);
+        if place == 0 {
+            head("", "±");
+        }
+    }
+    for scheme in &of.schemes {
+        for point in scheme.points.iter().filter(|point| point.runs > 0) {
+            let mut row = vec![clean(&scheme.label)];
+            row.extend(of.has_loads().then(|| digits(point.load)));
+            row.push(format!("{}/{}", point.runs, point.planned));
+            for (place, number) in point.numbers.iter().enumerate() {
+                row.push(number_text(number.estimate.mean, &number.unit));
+                if place == 0 {
+                    let half = number.estimate.interval.map(|[low, high]| (high - low) / 2.0);
+                    row.push(number_text(half, &number.unit));
+                }
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A name as two lines: a rate's unit, or else its last word, is the second.
+fn clean_name(number: &Number) -> (String, String) {
+    let name = clean(&number.name);
+    match number.unit.as_str() {
+        "Gb/s" => (name, "Gb/s".into()),
+        _ => name.rsplit_once(' ').map_or((String::new(), name.clone()), |(a, b)| (a.to_string(), b.to_string())),
+    }
+}
+
+/// A number in its unit, which a time and a share say themselves.
+pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
+    match unit {
+        "us" => time(of),
+        "percent" => percent(of.map(|percent| percent / 100.0)),
+        "packets" => count(of),
+        _ => of.filter(|x| x.is_finite()).map_or(NONE.into(), digits),
+    }
+}
+
 /// Half of the interval's width.
 fn half(estimate: &Estimate) -> String {
     estimate.interval.map_or(NONE.into(), |[low, high]| time(Some((high - low) / 2.0)))
@@ -290,5 +349,28 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!reproduction_table(&of, |claim| claim.id.ends_with("S2")).contains("holds"));
+    }
+
+    #[test]
+    fn other_numbers_have_their_columns_and_the_first_its_interval() {
+        let point = |rate: f64| {
+            let mut point = LoadPoint { runs: 2, planned: 2, ..LoadPoint::default() };
+            point.add("goodput", "Gb/s", &[rate - 1.0, rate + 1.0]);
+            point.add("RTT p99.9", "us", &[250.0]);
+            point.add("share", "percent", &[]);
+            point
+        };
+        let scheme = |label: &str, rate| Scheme { label: label.into(), points: vec![point(rate)], ..Scheme::default() };
+        let schemes = vec![scheme("one", 5.0), scheme("other", 7.0)];
+        let of = Experiment { schemes, ..Experiment::default() };
+        let text = fitted(number_rows(&of)).join("\n");
+        let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0], ["goodput", "RTT"]);
+        assert_eq!(words[1], ["scheme", "runs", "Gb/s", "±", "p99.9", "share"]);
+        assert_eq!(
+            (words[2][..3].join(" "), words[3][..3].join(" ")),
+            ("one 2/2 5.00".into(), "other 2/2 7.00".into())
+        );
+        assert_eq!((words[2][4], words[2][5]), ("250us", NONE));
     }
 }

@@ -15,6 +15,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{At, Result};
+use crate::goodput::GoodputOverTime;
 
 /// Version of the results folder's form.
 pub const SCHEMA: u32 = 1;
@@ -375,6 +376,8 @@ pub struct Totals {
     pub bytes_delivered: u64,
     /// What the run cost.
     pub run: RunInfo,
+    /// Goodput over time, if it was sampled.
+    pub goodput_over_time: Option<GoodputOverTime>,
     /// Packets put on the wire by hosts.
     pub sent: u64,
     /// Packets taken off the wire by hosts.
@@ -444,6 +447,9 @@ pub struct Summary {
     /// What flows ended with, by class; absent unless asked for.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub timers_us: Ordered<Timers>,
+    /// Goodput over time; absent unless asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput_over_time: Option<GoodputOverTime>,
     /// Packets.
     pub packets: Packets,
     /// Retransmission timeouts.

@@ -387,6 +387,7 @@ impl RunWriter {
             qct_us: qct.qct(totals.horizon)?,
             rtt_us: Rtt { count: self.rtt.count(), p50, p99, p999 },
             timers_us: Ordered(timers),
+            goodput_over_time: totals.goodput_over_time.clone(),
             packets: Packets::of(&totals),
             warnings: totals.warnings,
             run: totals.run,

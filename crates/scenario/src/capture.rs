@@ -17,6 +17,9 @@ params! {
         /// Time from one sample of the switch ports' queues to the next, for queues.parquet; off means none. A port has a
         /// row for each sample at which it holds a packet, and one with zeros for the first at which it holds none again.
         pub queues: Option<Time> = None,
+        /// Time from one sample of what has been delivered to the next, for the goodput of each class over time in summary.json
+        /// (`goodput_over_time`) and on the page; off means none.
+        pub goodput: Option<Time> = None,
         /// Hosts ("host3") and switch ports ("leaf0:4") whose packets are written, in both directions, to a pcapng file
         /// of that name (host3.pcapng, leaf0-4.pcapng).
         pub pcap: Vec<String> = Vec::new(),
@@ -67,6 +70,8 @@ params! {
 
 /// Shorter periods would make more samples than packets.
 const PERIOD_MIN: Time = Time::from_ns(10);
+/// More samples than this have no place in a summary.
+const GOODPUT_SAMPLES: u64 = 10_000;
 
 /// A node by its name.
 enum Node {
@@ -106,6 +111,17 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) ->
         let message = format!("{} is too short; {PERIOD_MIN} is the least", c.queues.unwrap_or_default());
         report.value(s.place("capture.queues"), "capture.queues", message);
     }
+    if let Some(period) = c.goodput {
+        let least = s.run.duration.map(|duration| Time::from_ps(duration.as_ps().div_ceil(GOODPUT_SAMPLES)));
+        let message = match least {
+            Some(least) if period < least => {
+                Some(format!("{period} is too short for this duration; {least} is the least"))
+            }
+            Some(_) => None,
+            None => Some("needs a duration".to_string()),
+        };
+        message.into_iter().for_each(|message| report.value(s.place("capture.goodput"), "capture.goodput", message));
+    }
     let snaplen = c.snaplen.map_or(u32::MAX as u64, Bytes::get);
     if snaplen < 54 {
         let message = format!("{snaplen} bytes do not hold the headers; 54 is the least");
@@ -124,6 +140,7 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) ->
     }
     CapturePlan {
         queues: c.queues,
+        goodput: c.goodput,
         taps,
         snaplen: u32::try_from(snaplen).unwrap_or(u32::MAX),
         tcp_timestamps: c.tcp_timestamps,

@@ -187,6 +187,8 @@ impl FailurePlan {
 pub struct CapturePlan {
     /// Period of the samples of the switch ports' queues.
     pub queues: Option<Time>,
+    /// Period of the samples of what has been delivered.
+    pub goodput: Option<Time>,
     /// Where packets are captured, in both directions.
     pub taps: Vec<Tap>,
     /// Bytes of each captured packet that are kept.

@@ -178,6 +178,8 @@ pub struct Hosts {
     pub rtts: Vec<(Time, FlowId, Time)>,
     /// Bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
+    /// By class: bytes that connections delivered which are gone; empty unless goodput is sampled.
+    gone: Vec<u64>,
     /// Counters.
     pub counters: HostCounters,
     /// What general NICs have just begun to send; empty between events.
@@ -200,6 +202,7 @@ impl Hosts {
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
             queues: offload::Queue::all(&shared.plan.host.receive_offload, hosts.len()),
+            gone: vec![0; if shared.plan.capture.goodput.is_some() { shared.plan.traffic.classes.len() } else { 0 }],
             shared,
             hosts,
             senders: Slab::default(),

@@ -60,6 +60,30 @@ impl Sampler {
     }
 }
 
+/// Samples of what the hosts here have delivered.
+#[derive(Default)]
+pub struct Progress {
+    /// Time from one to the next.
+    period: Time,
+    /// When the next one is due; `Time::MAX`: never.
+    due: Time,
+    /// Of each sample, bytes by class since the beginning.
+    pub samples: Vec<Vec<u64>>,
+}
+
+impl Progress {
+    /// Of this period; `None`: no samples.
+    pub fn new(period: Option<Time>) -> Progress {
+        Progress { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), samples: Vec::new() }
+    }
+
+    /// What was delivered before `due`.
+    fn sample(&mut self, hosts: &Hosts) {
+        self.samples.push(hosts.delivered());
+        self.due = self.due.saturating_add(self.period);
+    }
+}
+
 /// A partition.
 pub struct Partition {
     /// Links, packets, events.
@@ -70,6 +94,8 @@ pub struct Partition {
     pub hosts: Hosts,
     /// Samples of the queues.
     pub sampler: Sampler,
+    /// Samples of the goodput.
+    pub progress: Progress,
     /// Who sends on an out-link.
     pub owners: Vec<Receiver>,
     /// Open-loop flows to come, in their order; the first one's start is an event.
@@ -89,13 +115,14 @@ impl Partition {
         hosts: Hosts,
         owners: Vec<Receiver>,
         loops: Vec<(Time, u16, u32)>,
-        sampler: Sampler,
+        (sampler, progress): (Sampler, Progress),
     ) -> Partition {
         let mut partition = Partition {
             fabric,
             switches,
             hosts,
             sampler,
+            progress,
             owners,
             starts: VecDeque::new(),
             loops,
@@ -141,13 +168,26 @@ impl Partition {
 
     /// Serves all events before `end`, and takes the samples that are due before it.
     pub fn run_until(&mut self, end: Time) {
-        while self.sampler.due < end {
-            let at = self.sampler.due;
+        while self.sampler.due.min(self.progress.due) < end {
+            let at = self.sampler.due.min(self.progress.due);
             self.serve_until(at);
-            self.sampler.sample(at, &mut self.switches);
-            self.sampler.due = at.saturating_add(self.sampler.period);
+            if self.sampler.due == at {
+                self.sampler.sample(at, &mut self.switches);
+                self.sampler.due = at.saturating_add(self.sampler.period);
+            }
+            if self.progress.due == at {
+                self.progress.sample(&self.hosts);
+            }
         }
         self.serve_until(end);
+    }
+
+    /// Ends the run at `end`, with the samples of goodput that are due by then.
+    pub fn finish(&mut self, end: Time) {
+        while self.progress.due <= end {
+            self.progress.sample(&self.hosts);
+        }
+        self.hosts.finish(end);
     }
 
     /// Serves all events before `end`.

@@ -101,6 +101,8 @@ pub struct Outcome {
     pub paused: Time,
     /// Application bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
+    /// Application bytes delivered since the beginning, by class, at each multiple of `[capture] goodput`.
+    pub progress: Vec<Vec<u64>>,
     /// The most bytes that ever waited at a switch port.
     pub queue_bytes_max: u64,
     /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
@@ -254,6 +256,15 @@ impl Stage {
             }
         }
         any
+    }
+}
+
+/// Adds a partition's samples, which are of the same times.
+fn add_samples(all: &mut Vec<Vec<u64>>, samples: Vec<Vec<u64>>) {
+    all.resize_with(all.len().max(samples.len()), Vec::new);
+    for (sum, sample) in all.iter_mut().zip(samples) {
+        sum.resize(sample.len(), 0);
+        sum.iter_mut().zip(sample).for_each(|(sum, bytes)| *sum += bytes);
     }
 }
 
@@ -438,12 +449,14 @@ impl<O: Observer> Director<'_, O> {
             pauses: PauseCounts::default(),
             paused: Time::ZERO,
             pairs: BTreeMap::new(),
+            progress: Vec::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
             offload: None,
         };
         for p in &mut partitions {
-            p.hosts.finish(self.edge);
+            p.finish(self.edge);
+            add_samples(&mut outcome.progress, std::mem::take(&mut p.progress.samples));
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();

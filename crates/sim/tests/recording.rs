@@ -211,3 +211,20 @@ fn probes_in_an_empty_network() {
     // The answer takes longer than the period and sets the pace, 32 ns more for the acknowledgement of the answer.
     assert!((227..=228).contains(&records.rtts.len()), "{}", records.rtts.len());
 }
+
+/// Ten packets of 1,460 bytes come one every 1.2 µs, the first 4.4 µs after the start, in whatever partition.
+#[test]
+fn goodput_is_sampled_by_class_and_adds_up() {
+    let rest = "[[traffic]]\nname = \"late\"\nkind = \"flows\"\nrows = [[\"40us\", 2, 1, 2920]]\n[capture]\ngoodput = \"4us\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600]", rest);
+    let of = |partitions: &str, threads| {
+        simulate(&plan(&text, &[("engine.partitions", partitions), ("duration", "60us")]), threads).0.progress
+    };
+    let progress = of("one", 1);
+    // Packet i arrives 4.4 + 1.2 i µs after the start: before 4, 8, 12 and 16 µs there are 0, 3, 7 and 10.
+    let first: Vec<u64> = progress.iter().map(|sample| sample[0] / 1460).collect();
+    assert_eq!(first[..5], [0, 3, 7, 10, 10]);
+    let late: Vec<u64> = progress.iter().map(|sample| sample[1] / 1460).collect();
+    assert_eq!((progress.len(), &late[9..]), (15, [0, 0, 2, 2, 2, 2].as_slice()));
+    assert_eq!(of("auto", 2), progress);
+}

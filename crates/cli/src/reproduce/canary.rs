@@ -74,6 +74,7 @@ const EXPERIMENTS: &[Experiment] = &[
             note: "--quick: three of the five loads, two seeds",
         }),
         keep: Keep::Queries,
+        shows: &[],
         published: ONE_GIG_PUBLISHED,
     },
     Experiment {
@@ -88,6 +89,7 @@ const EXPERIMENTS: &[Experiment] = &[
         full: Runs { loads: &[(0.8, "")], seeds: (1, 3), set: &[], note: "" },
         quick: Ok(Runs { loads: &[(0.8, "")], seeds: (1, 1), set: &[], note: "--quick: one seed" }),
         keep: Keep::Queries,
+        shows: &[],
         published: &[],
     },
     Experiment {
@@ -106,6 +108,7 @@ const EXPERIMENTS: &[Experiment] = &[
             note: "--quick: 100 ms and one seed, which show an order but no percentages: queries still pile up",
         }),
         keep: Keep::Queries,
+        shows: &[],
         published: &[],
     },
     Experiment {
@@ -120,6 +123,7 @@ const EXPERIMENTS: &[Experiment] = &[
         full: Runs { loads: &[(95.0, "18000")], seeds: (1, 3), set: &[], note: "" },
         quick: Err(SECONDS),
         keep: Keep::Queries,
+        shows: &[],
         published: HEADLINE_PUBLISHED,
     },
 ];

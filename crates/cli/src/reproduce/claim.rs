@@ -503,6 +503,7 @@ mod tests {
         full: Runs { loads: &[(50.0, "1"), (90.0, "2")], seeds: (1, 2), set: &[], note: "" },
         quick: Err("too short"),
         keep: Keep::Queries,
+        shows: &[],
         published: &CURVE,
     };
 

@@ -4,6 +4,7 @@
 
 use super::claim::Claim;
 use super::emulated::Case;
+use super::statistic::Statistic;
 use crate::failure::Failure;
 use crate::grid::{Design, Request, VARIANT, design};
 use millpond_results::{
@@ -48,6 +49,8 @@ pub struct Experiment {
     pub quick: Result<Runs, &'static str>,
     /// What is kept of each run.
     pub keep: Keep,
+    /// What is shown of each scheme, with a name; empty: its queries or calls.
+    pub shows: &'static [(&'static str, Statistic)],
     /// The paper's curves.
     pub published: &'static [Published],
 }
@@ -203,7 +206,7 @@ impl Experiment {
         let scheme = |&(variant, label): &(&str, &str)| Scheme {
             variant: variant.to_string(),
             label: label.to_string(),
-            points: found.arms.iter().filter(|arm| arm.variant == variant).map(load_point).collect(),
+            points: found.arms.iter().filter(|arm| arm.variant == variant).map(|arm| self.point(arm)).collect(),
         };
         let us = |seconds: &[f64]| seconds.iter().map(|s| s * 1e6).collect();
         let curve = |p: &Published| ShownCurve {
@@ -223,10 +226,16 @@ impl Experiment {
             published: self.published.iter().map(curve).collect(),
         }
     }
-}
 
-fn load_point(arm: &Arm) -> LoadPoint {
-    let runs: Vec<(&Summary, Option<&[f64]>)> =
-        arm.runs.iter().map(|run| (&run.summary, run.queries.as_deref())).collect();
-    LoadPoint::of(arm.load, arm.planned.len() as u32, &runs)
+    /// A scheme at a load.
+    fn point(&self, arm: &Arm) -> LoadPoint {
+        let runs: Vec<(&Summary, Option<&[f64]>)> =
+            arm.runs.iter().map(|run| (&run.summary, run.queries.as_deref())).collect();
+        let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
+        for (name, statistic) in self.shows {
+            let values: Vec<f64> = arm.runs.iter().filter_map(|run| statistic.of(&run.summary)).collect();
+            point.add(name, statistic.unit(), &values);
+        }
+        point
+    }
 }

@@ -58,6 +58,7 @@ macro_rules! experiment {
             full: runs($loads, &[$($set),*]),
             quick: Ok(quick($loads, &[SHORT $(, $set)*])),
             keep: Keep::Summary,
+            shows: &[],
             published: &[],
         }
     };

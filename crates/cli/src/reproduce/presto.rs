@@ -33,10 +33,17 @@ const SHORT: &[(&str, &str)] = &[("duration", "400ms")];
 const QUICK: &str = "--quick: three seeds of twenty, and 100 ms of 500";
 
 macro_rules! experiment {
-    ($name:literal, $title:literal, $schemes:expr) => {
-        experiment!($name, $name, $title, $schemes, Ok(Runs { loads: ALL, seeds: (1, 3), set: SHORT, note: QUICK }))
+    ($name:literal, $title:literal, $schemes:expr, $shows:expr) => {
+        experiment!(
+            $name,
+            $name,
+            $title,
+            $schemes,
+            $shows,
+            Ok(Runs { loads: ALL, seeds: (1, 3), set: SHORT, note: QUICK })
+        )
     };
-    ($name:literal, $scenario:literal, $title:literal, $schemes:expr, $quick:expr) => {
+    ($name:literal, $scenario:literal, $title:literal, $schemes:expr, $shows:expr, $quick:expr) => {
         Experiment {
             name: $name,
             title: $title,
@@ -48,6 +55,7 @@ macro_rules! experiment {
             full: Runs { loads: ALL, seeds: SEEDS, set: &[], note: "" },
             quick: $quick,
             keep: Keep::Summary,
+            shows: $shows,
             published: &[],
         }
     };
@@ -120,19 +128,56 @@ const OUTSIDE: &[(&str, &str)] = &[("optimal", "Optimal"), ("presto", "Presto"),
 const FAILURE: &[(&str, &str)] =
     &[("symmetry", "before"), ("failover", "switches moved it"), ("weighted", "the controller left it out")];
 
+type Shows = &'static [(&'static str, Statistic)];
+
+/// Over all hosts.
+const RATE: (&str, Statistic) = ("goodput", Statistic::Goodput);
+const JAIN: (&str, Statistic) = ("Jain's index", Statistic::Fairness);
+const LOST: (&str, Statistic) = ("packets dropped", Statistic::Dropped);
+const RATES: Shows = &[RATE, JAIN, ("out of order", Statistic::Disorder), LOST, ("timeouts", Statistic::Timeouts)];
+const PROBED: Shows = &[
+    RATE,
+    JAIN,
+    ("RTT p50", Statistic::ProbeP50),
+    ("RTT p99.9", Statistic::ProbeP999),
+    ("out of order", Statistic::Disorder),
+    LOST,
+];
+const REQUESTS: Shows = &[
+    ("requests p50", Statistic::Flows("requests", Of::P50)),
+    ("requests p99", Statistic::Flows("requests", Of::P99)),
+    ("requests p99.9", Statistic::Flows("requests", Of::P999)),
+    RATE,
+    LOST,
+];
+const SMALL: Shows = &[
+    ("mice p50", Statistic::Flows("mice", Of::P50)),
+    ("mice p99", Statistic::Flows("mice", Of::P99)),
+    ("mice p99.9", Statistic::Flows("mice", Of::P999)),
+    RATE,
+    LOST,
+];
+
 const EXPERIMENTS: &[Experiment] = &[
-    experiment!("stride", "stride, with probes", STRIDE),
-    experiment!("ablations", "stride", "stride, with what is open in Presto", ABLATIONS, Err("no claim is of it")),
-    experiment!("bijection", "random bijection", MAIN),
-    experiment!("random", "random", MAIN),
-    experiment!("shuffle", "shuffle", MAIN),
-    experiment!("mice", "mice beside elephants", MICE),
-    experiment!("trace", "trace", "web search in the trace's place", MAIN, AS_IT_IS),
-    experiment!("north-south", "stride, and users outside", OUTSIDE),
-    experiment!("paths", "two to eight paths", PATHS),
-    experiment!("oversubscription", "two leaves, more and more pairs", OVERSUBSCRIBED),
-    experiment!("failure-up", "failure-up", "a dead link, seen from the sending leaf", FAILURE, AS_IT_IS),
-    experiment!("failure-down", "failure-down", "a dead link, seen from the receiving leaf", FAILURE, AS_IT_IS),
+    experiment!("stride", "stride, with probes", STRIDE, PROBED),
+    experiment!(
+        "ablations",
+        "stride",
+        "stride, with what is open in Presto",
+        ABLATIONS,
+        PROBED,
+        Err("no claim is of it")
+    ),
+    experiment!("bijection", "random bijection", MAIN, RATES),
+    experiment!("random", "random", MAIN, RATES),
+    experiment!("shuffle", "shuffle", MAIN, RATES),
+    experiment!("mice", "mice beside elephants", MICE, REQUESTS),
+    experiment!("trace", "trace", "web search in the trace's place", MAIN, SMALL, AS_IT_IS),
+    experiment!("north-south", "stride, and users outside", OUTSIDE, RATES),
+    experiment!("paths", "two to eight paths", PATHS, RATES),
+    experiment!("oversubscription", "two leaves, more and more pairs", OVERSUBSCRIBED, RATES),
+    experiment!("failure-up", "failure-up", "a dead link, seen from the sending leaf", FAILURE, RATES, AS_IT_IS),
+    experiment!("failure-down", "failure-down", "a dead link, seen from the receiving leaf", FAILURE, RATES, AS_IT_IS),
 ];
 
 /// What a host's link carries of payload, in Gb/s: 1460 of 1538 bytes.

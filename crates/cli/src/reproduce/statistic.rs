@@ -27,6 +27,8 @@ pub enum Statistic {
     Timeouts,
     /// PAUSE frames.
     Pauses,
+    /// Median of the probes' round-trip times.
+    ProbeP50,
     /// 99.9th percentile of the probes' round-trip times.
     ProbeP999,
     /// Jain's index of the pairs' goodput.
@@ -89,6 +91,7 @@ impl Statistic {
             }
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::Pauses => Some(summary.pause_frames as f64),
+            Statistic::ProbeP50 => summary.rtt_us.p50,
             Statistic::ProbeP999 => summary.rtt_us.p999,
             Statistic::Fairness => summary.fairness_jain,
             Statistic::Disorder => Some(summary.packets.out_of_order as f64),
@@ -107,13 +110,39 @@ impl Statistic {
         }
     }
 
+    /// Its unit, as [`millpond_results::Number`] names it.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Statistic::Goodput => "Gb/s",
+            Statistic::Important => "percent",
+            Statistic::Fairness => "",
+            Statistic::Completed
+            | Statistic::Dropped
+            | Statistic::Timeouts
+            | Statistic::Pauses
+            | Statistic::Disorder
+            | Statistic::Counter(..)
+            | Statistic::Calls(_, Of::Count)
+            | Statistic::Flows(_, Of::Count) => "packets",
+            Statistic::Mean
+            | Statistic::P99
+            | Statistic::RoundTrip
+            | Statistic::Calls(..)
+            | Statistic::Flows(..)
+            | Statistic::ProbeP50
+            | Statistic::ProbeP999
+            | Statistic::RttP95(_)
+            | Statistic::RtoP95(_) => "us",
+        }
+    }
+
     /// Why a run has no such number.
     pub fn absent(self) -> &'static str {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
             Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
             Statistic::Flows(..) => "no flow completed",
-            Statistic::ProbeP999 => "no probe was answered",
+            Statistic::ProbeP50 | Statistic::ProbeP999 => "no probe was answered",
             _ => "nothing was measured",
         }
     }

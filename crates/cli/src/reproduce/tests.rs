@@ -46,6 +46,7 @@ const EXPERIMENT: Experiment = Experiment {
     full: Runs { loads: &[(50.0, "2000"), (90.0, "4000")], seeds: (1, 2), set: &[], note: "" },
     quick: Ok(Runs { loads: &[(90.0, "4000")], seeds: (1, 1), set: &[("duration", "1ms")], note: "half" }),
     keep: Keep::Queries,
+    shows: &[],
     published: &[Published { variant: "small", source: "s", loads: &[50.0], mean_s: &[1e-3], p99_s: &[2e-3] }],
 };
 

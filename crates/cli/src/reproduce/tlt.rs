@@ -52,6 +52,23 @@ const PAIR: &[(&str, &str)] = &[("baseline", "DCTCP"), ("tlt", "DCTCP+TLT")];
 const TLT_ONLY: &[(&str, &str)] = &[("tlt", "DCTCP+TLT")];
 const TESTBED: &[(&str, &str)] = &[("baseline", "DCTCP"), ("rto-200us", "DCTCP, RTOmin 200 us"), ("tlt", "DCTCP+TLT")];
 
+const SHOWS: &[(&str, Statistic)] = &[
+    ("foreground p99.9", Statistic::Flows("foreground", Of::P999)),
+    ("foreground p50", Statistic::Flows("foreground", Of::P50)),
+    ("background mean", Statistic::Flows("background", Of::Mean)),
+    ("timeouts", Statistic::Timeouts),
+    ("important bytes", Statistic::Important),
+    ("packets dropped", Statistic::Dropped),
+    ("PAUSE frames", Statistic::Pauses),
+];
+const INCAST: &[(&str, Statistic)] = &[
+    ("FCT p99", Statistic::Flows("all", Of::P99)),
+    ("FCT p50", Statistic::Flows("all", Of::P50)),
+    ("timeouts", Statistic::Timeouts),
+    ("important bytes", Statistic::Important),
+    ("packets dropped", Statistic::Dropped),
+];
+
 const LOAD: &str = "load, percent of the uplinks";
 const ONE_LOAD: &[(f64, &str)] = &[(40.0, "")];
 const FLOWS: &[(f64, &str)] = &[(1.0, "1"), (2.0, "2"), (4.0, "4"), (8.0, "8")];
@@ -86,6 +103,7 @@ const fn of_leaf_spine(
         full,
         quick: Ok(quick),
         keep: Keep::Summary,
+        shows: SHOWS,
         published: &[],
     }
 }
@@ -148,6 +166,7 @@ const EXPERIMENTS: &[Experiment] = &[
         full: runs(SENDERS, 5, ""),
         quick: Ok(runs(SENDERS, 1, FEW)),
         keep: Keep::Summary,
+        shows: INCAST,
         published: &[],
     },
 ];

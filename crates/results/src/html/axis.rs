@@ -22,6 +22,8 @@ pub(crate) enum Unit {
     Time,
     /// Bytes.
     Bytes,
+    /// Gb/s.
+    Rate,
     /// A ratio.
     Ratio,
     /// The share that takes longer, named by the percentile.
@@ -36,6 +38,7 @@ impl Unit {
         match self {
             Unit::Time => "time",
             Unit::Bytes => "bytes",
+            Unit::Rate => "rate",
             Unit::Ratio => "ratio",
             Unit::Share => "share",
             Unit::Percent => "percent",
@@ -46,6 +49,7 @@ impl Unit {
         match self {
             Unit::Time => number::short(number::time(Some(value))),
             Unit::Bytes => number::short(number::bytes(value)),
+            Unit::Rate => number::short(number::gbps(Some(value))),
             Unit::Ratio => number::short(number::ratio(Some(value))),
             Unit::Share => number::percentile(value),
             Unit::Percent => format!("{value:.0}\u{202f}%"),

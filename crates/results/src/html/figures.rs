@@ -10,6 +10,8 @@ use super::number::{self, count, percent, ratio, time};
 use super::page::{details, empty, end, escape, figures, note, section, table};
 use super::queues::{Overview, Port, busiest};
 use crate::error::Result;
+use crate::goodput::GoodputOverTime;
+use crate::summary::Summary;
 
 /// Ports that have a chart of their own.
 const PORTS: usize = 3;
@@ -160,6 +162,42 @@ fn bins_table(page: &mut String, variants: &[Variant]) {
         }
     }
     table(page, "", &head, &rows);
+}
+
+/// Goodput over time, where it was sampled.
+pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
+    let mut lines = Vec::new();
+    for (series, variant) in variants.iter().enumerate() {
+        let mut runs = Vec::new();
+        for run in &variant.runs {
+            runs.extend(Summary::read(run)?.goodput_over_time);
+        }
+        lines.push(Line { series, points: GoodputOverTime::total(runs.iter()), ..Line::default() });
+    }
+    let Some(chart) = goodput_chart(lines) else { return Ok(()) };
+    section(page, "goodput", "Goodput over time");
+    figures(page, &[chart]);
+    let several = variants.iter().any(|variant| variant.runs.len() > 1);
+    let mean = if several { ", the mean over seeds" } else { "" };
+    note(page, &format!("Application bytes delivered in order, all classes together, between two samples{mean}."));
+    end(page);
+    Ok(())
+}
+
+/// Of lines in microseconds and Gb/s; `None` if they have no points.
+pub(crate) fn goodput_chart(mut lines: Vec<Line>) -> Option<(String, String, Chart)> {
+    lines.retain(|line| !line.points.is_empty());
+    let points = || lines.iter().flat_map(|line| line.points.iter());
+    let to = points().map(|&(at, _)| at).max_by(f64::total_cmp)?;
+    let most = points().map(|&(_, rate)| rate).max_by(f64::total_cmp)?;
+    let chart = Chart {
+        x: Axis::linear(0.0, to, Unit::Time, "time since the start"),
+        y: Axis::linear(0.0, most.max(1e-3) * 1.04, Unit::Rate, "goodput of all flows"),
+        lines,
+        read: Read::AtX,
+        label: "Goodput over time".into(),
+    };
+    Some(("Goodput over time".into(), String::new(), chart))
 }
 
 /// Queue occupancy over time, where it was sampled.

@@ -162,6 +162,7 @@ fn page_of(
     verdict::verdict(&mut text, variants);
     figures::distributions(&mut text, variants);
     figures::sizes(&mut text, variants);
+    figures::goodput(&mut text, variants)?;
     figures::queues(&mut text, variants)?;
     losses::losses(&mut text, variants);
     page::section(&mut text, "scenario", "Scenario and numbers");

@@ -13,6 +13,7 @@
   const show = {
     time: (v) => (Math.abs(v) < 0.9995 ? digits(v * 1000) + SPACE + "ns" : scaled(v, ["µs", "ms", "s"])),
     bytes: (v) => scaled(v, ["B", "KB", "MB", "GB", "TB"]),
+    rate: (v) => digits(v) + SPACE + "Gb/s",
     ratio: digits,
     percent: (v) => digits(v) + SPACE + "%",
     share: (v) => {

@@ -8,13 +8,14 @@ use std::path::Path;
 
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Line, Read, swatch};
+use super::figures::goodput_chart;
 use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use crate::compare::Estimate;
 use crate::error::Result;
 use crate::format::digits;
-use crate::reproduction::{Claim, Experiment, LoadPoint, Published, Reproduction, Verdict};
-use crate::reproduction_table::{accepted, short_id, tally, value, worlds};
+use crate::reproduction::{Claim, Experiment, LoadPoint, Number, Published, Reproduction, Verdict};
+use crate::reproduction_table::{accepted, number_text, short_id, tally, value, worlds};
 
 /// One curve: a load and a number with its interval.
 type Values = fn(&LoadPoint) -> &Estimate;
@@ -115,6 +116,16 @@ fn one(page: &mut String, of: &Experiment, names: &[&str]) {
             &format!("{about} Load: {}. Scenario: <code>{}</code>.", escape(&of.load_axis), escape(&of.scenario)),
         );
         return calls_table(page, of, names);
+    }
+    if !of.numbers().is_empty() {
+        numbers_table(page, of, names);
+        let line = |&(series, points): &Curve| {
+            let course = points.iter().find(|point| !point.goodput_over_time.is_empty())?;
+            Some(Line { series, points: course.goodput_over_time.clone(), ..Line::default() })
+        };
+        figures(page, &goodput_chart(curves.iter().filter_map(line).collect()).into_iter().collect::<Vec<_>>());
+        let about = "Simulated here, means over seeds with their intervals.";
+        return note(page, &format!("{about} Scenario: <code>{}</code>.", escape(&of.scenario)));
     }
     let published: Vec<(usize, &Published)> = of
         .published
@@ -309,6 +320,38 @@ fn calls_table(page: &mut String, of: &Experiment, names: &[&str]) {
         }
     }
     table(page, "", &head.map(String::from), &rows);
+}
+
+/// An experiment of other numbers: each with its interval.
+fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
+    let mut head = vec!["scheme".to_string(), "runs".into()];
+    if of.has_loads() {
+        head.insert(1, escape(&of.load_axis));
+    }
+    for number in of.numbers() {
+        let unit = if number.unit == "Gb/s" { ", Gb/s" } else { "" };
+        head.extend([format!("{}{unit}", escape(&number.name)), "interval".into()]);
+    }
+    let text = |x: f64, unit: &str| match unit {
+        "us" => time(Some(x)),
+        _ => number_text(Some(x), unit).replace('-', "−").replace('%', "\u{202f}%"),
+    };
+    let mut rows = Vec::new();
+    for scheme in &of.schemes {
+        let series = names.iter().position(|name| *name == scheme.label).unwrap_or(0);
+        for point in scheme.points.iter().filter(|point| point.runs > 0) {
+            let mut row = vec![name_of(series, names)];
+            row.extend(of.has_loads().then(|| digits(point.load)));
+            row.push(format!("{} of {}", point.runs, point.planned));
+            for Number { unit, estimate, .. } in &point.numbers {
+                let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
+                let ends = estimate.interval.map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
+                row.extend([of(estimate.mean), ends.unwrap_or("–".into())]);
+            }
+            rows.push(row);
+        }
+    }
+    table(page, "", &head, &rows);
 }
 
 fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {

@@ -112,8 +112,22 @@ impl Hosts {
         }
     }
 
+    /// What has been delivered so far, by class: all bytes in order, of whatever time; probes do not count.
+    pub fn delivered(&self) -> Vec<u64> {
+        let mut by_class = self.gone.clone();
+        for (_, it) in self.receivers.iter().filter(|(_, it)| !it.opening.role.is_probe()) {
+            by_class[it.opening.class as usize] += it.delivered;
+        }
+        by_class
+    }
+
     pub(super) fn count_received(&mut self, it: &Receiving) {
         self.counters.out_of_order += it.out_of_order as u64;
+        if let Some(gone) = self.gone.get_mut(it.opening.class as usize)
+            && !it.opening.role.is_probe()
+        {
+            *gone += it.delivered;
+        }
         if it.measured > 0 && !it.opening.role.is_probe() {
             self.counters.measured_bytes += it.measured;
             *self.pairs.entry((it.opening.src, it.opening.dst)).or_insert(0) += it.measured;
