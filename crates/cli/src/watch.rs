@@ -4,7 +4,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use millpond_core::Time;
-use millpond_results::{FlowRecord, Folder, PacketRecord, Progress, QueryRecord, QueueRecord, RunWriter};
+use millpond_results::{FlowRecord, Folder, PacketRecord, PauseRecord, Progress, QueryRecord, QueueRecord, RunWriter};
 use millpond_sim::{Observer, Standing};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,6 +108,10 @@ impl Observer for Watch<'_> {
 
     fn packet(&mut self, record: &PacketRecord) -> Result<(), Self::Error> {
         self.writer.packet(record)
+    }
+
+    fn pause(&mut self, record: &PauseRecord) -> Result<(), Self::Error> {
+        self.writer.pause(record)
     }
 
     fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error> {

@@ -10,7 +10,7 @@ use parquet::data_type::ByteArray;
 use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::error::Result;
 use crate::pcap::Capture;
-use crate::record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
+use crate::record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::trace::Trace;
 
 /// Rows of `queues.parquet`.
@@ -99,6 +99,10 @@ impl Recording {
 
     pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
         self.captures.get_mut(record.tap as usize).map_or(Ok(()), |capture| capture.write(record))
+    }
+
+    pub fn pause(&mut self, record: &PauseRecord) -> Result<()> {
+        self.captures.get_mut(record.tap as usize).map_or(Ok(()), |capture| capture.write_pause(record))
     }
 
     /// Writes the rest of all files.

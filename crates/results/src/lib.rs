@@ -43,7 +43,7 @@ pub use goodput::GoodputOverTime;
 pub use html::write_report;
 pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
-pub use record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
+pub use record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
     Calls, Claim, Experiment, LoadPoint, Number, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json,
     query_times,

@@ -4,7 +4,8 @@
 //! is 10.0.0.1 + h. A flow's sender has the port 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15),
 //! so flows of two hosts are told apart up to 2^30. Sequence numbers are those of a connection whose first one is 0: SYN
 //! takes it, and byte o of the stream is 1 + o, cut to 32 bits. Payload is zeros. The simulator acknowledges on a
-//! connection of its own each way, so data always acknowledges 1; it has no FIN.
+//! connection of its own each way, so data always acknowledges 1; it has no FIN. PAUSE frames are those of IEEE 802.1Qbb; their
+//! source address is of no node and ends with the capture's number.
 //!
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12 bytes where TCP
 //! timestamps are asked for), checksums are right for the whole packet, and the bytes depend on the records alone.
@@ -26,7 +27,7 @@ use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
 use crate::error::{At, Error, Result};
-use crate::record::PacketRecord;
+use crate::record::{PacketRecord, PauseRecord};
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;
@@ -34,6 +35,8 @@ const TCP: usize = 20;
 /// The most that TCP options can take.
 const OPTIONS_MAX: usize = 40;
 const PORT: u16 = 1 << 15;
+/// A PAUSE frame without its check sequence: the least of Ethernet.
+const PAUSE_FRAME: usize = 60;
 
 /// TCP's bits.
 mod bit {
@@ -79,11 +82,22 @@ impl Capture {
     /// Adds a packet.
     pub fn write(&mut self, record: &PacketRecord) -> Result<()> {
         let whole = frame(&mut self.frame, record, self.timestamps);
+        self.put(record.at, record.outgoing, whole)
+    }
+
+    /// Adds a PAUSE frame.
+    pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
+        pause_frame(&mut self.frame, record);
+        self.put(record.at, record.outgoing, PAUSE_FRAME as u32)
+    }
+
+    /// Adds the frame under construction, which is `whole` bytes long.
+    fn put(&mut self, at: Time, outgoing: bool, whole: u32) -> Result<()> {
         self.frame.resize((whole as usize).min(self.snaplen as usize), 0);
-        let direction = if record.outgoing { 2 } else { 1 };
+        let direction = if outgoing { 2 } else { 1 };
         let block = EnhancedPacketBlock {
             interface_id: 0,
-            timestamp: Duration::from_nanos(record.at.as_ps() / 1_000),
+            timestamp: Duration::from_nanos(at.as_ps() / 1_000),
             original_len: whole,
             data: Cow::Borrowed(&self.frame),
             options: vec![EnhancedPacketOption::Flags(direction)],
@@ -119,6 +133,20 @@ fn frame(out: &mut Vec<u8>, record: &PacketRecord, timestamps: bool) -> u32 {
     put_ip(out, p, total);
     put_tcp(out, p, options, segment as u16);
     (ETHERNET + total as usize) as u32
+}
+
+/// A frame of priority-based flow control (IEEE 802.1Qbb; 802.3 annex 31D): address, length/type, opcode, the priorities that it
+/// is of, a time for each.
+fn pause_frame(out: &mut Vec<u8>, record: &PauseRecord) {
+    let [high, low] = record.tap.to_be_bytes();
+    out.clear();
+    out.extend_from_slice(&[0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x01, 0x01]);
+    out.extend_from_slice(&(1u16 << record.priority).to_be_bytes());
+    for priority in 0..8 {
+        let quanta = if priority == record.priority { record.quanta } else { 0 };
+        out.extend_from_slice(&quanta.to_be_bytes());
+    }
+    out.resize(PAUSE_FRAME, 0);
 }
 
 fn mac(host: u32) -> [u8; 6] {
@@ -283,5 +311,16 @@ mod tests {
         };
         assert_eq!(numbers(flags::SYN), (0, 0, bit::SYN));
         assert_eq!(numbers(flags::SYN | flags::ACK), (0, 1, bit::SYN | bit::ACK));
+    }
+
+    #[test]
+    fn a_pause_by_hand() {
+        let mut out = Vec::new();
+        let record = PauseRecord { at: Time::ZERO, tap: 7, outgoing: true, priority: 3, quanta: 0xFFFE };
+        pause_frame(&mut out, &record);
+        assert_eq!(out[..12], [0x01, 0x80, 0xC2, 0, 0, 1, 2, 0xFF, 0, 0, 0, 7]);
+        assert_eq!(out[12..18], [0x88, 0x08, 0x01, 0x01, 0, 0b1000]);
+        assert_eq!(out[18..28], [0, 0, 0, 0, 0, 0, 0xFF, 0xFE, 0, 0]);
+        assert!(out.len() == 60 && out[28..].iter().all(|byte| *byte == 0));
     }
 }

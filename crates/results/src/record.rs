@@ -20,6 +20,21 @@ pub struct PacketRecord {
     pub sack: Option<Sack>,
 }
 
+/// One PAUSE frame that a capture has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseRecord {
+    /// When its last bit left there, or arrived.
+    pub at: Time,
+    /// Which capture, by its number.
+    pub tap: u16,
+    /// Whether it left the host or port, or came to it.
+    pub outgoing: bool,
+    /// The priority that it stops, or lets go on.
+    pub priority: u8,
+    /// For how long, in times of 512 bits on its link; 0: the priority goes on.
+    pub quanta: u16,
+}
+
 /// What waited at a switch's port just before an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRecord {

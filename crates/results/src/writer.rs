@@ -14,7 +14,7 @@ use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
-use crate::record::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
+use crate::record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::statistics::{Between, Samples};
 use crate::summary::{
     Fct, Flows, Latency, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
@@ -250,6 +250,11 @@ impl RunWriter {
     /// Adds a captured packet.
     pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
         self.recording.packet(record)
+    }
+
+    /// Adds a captured PAUSE frame.
+    pub fn pause(&mut self, record: &PauseRecord) -> Result<()> {
+        self.recording.pause(record)
     }
 
     /// Adds a flow that ended, or that is unfinished at the end. Rows keep the order of the calls.

@@ -20,8 +20,8 @@ params! {
         /// Time from one sample of what has been delivered to the next, for the goodput of each class over time in summary.json
         /// (`goodput_over_time`) and on the page; off means none.
         pub goodput: Option<Time> = None,
-        /// Hosts ("host3") and switch ports ("leaf0:4") whose packets are written, in both directions, to a pcapng file
-        /// of that name (host3.pcapng, leaf0-4.pcapng).
+        /// Hosts ("host3") and switch ports ("leaf0:4") whose packets and PAUSE frames are written, in both directions, to a
+        /// pcapng file of that name (host3.pcapng, leaf0-4.pcapng).
         pub pcap: Vec<String> = Vec::new(),
         /// Bytes of each captured packet that are kept, from its Ethernet header on; off means all.
         pub snaplen: Option<Bytes> = Some(Bytes(96)),

@@ -114,6 +114,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         watched: Vec::new(),
         failing: Vec::new(),
         captured: Vec::new(),
+        captured_pauses: Vec::new(),
         audit: Audit::default(),
     };
     for (id, _, to, _) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {

@@ -17,7 +17,7 @@ use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame};
 use millpond_core::switch::port::LinkRate;
 use millpond_core::{Color, Packet, PacketId, Pool, Sack, Time};
-use millpond_results::PacketRecord;
+use millpond_results::{PacketRecord, PauseRecord};
 use std::collections::VecDeque;
 
 /// Where a directed link ends.
@@ -39,6 +39,9 @@ pub struct OutLink {
     /// Where it ends.
     pub target: Target,
 }
+
+/// PAUSE frames count in times of 512 bits.
+const QUANTUM_BYTES: u64 = 64;
 
 /// A link that fails or is captured.
 #[derive(Clone, Debug)]
@@ -145,6 +148,8 @@ pub struct Fabric {
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
+    /// The same of PAUSE frames.
+    pub captured_pauses: Vec<PauseRecord>,
     /// What was injected, delivered and dropped.
     pub audit: Audit,
 }
@@ -286,7 +291,15 @@ impl Fabric {
             Target::Watched(watched) => {
                 let it = &mut self.watched[watched as usize];
                 let starts = departs.saturating_sub(it.rate.time(FRAME_BYTES));
-                if it.loses(starts, departs + it.delay, Color::Green).is_none() {
+                let lost = it.loses(starts, departs + it.delay, Color::Green).is_some();
+                let quantum = it.rate.time(QUANTUM_BYTES).as_ps().max(1);
+                let quanta = u16::try_from(frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX);
+                for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
+                    let at = if tap.outgoing { departs } else { arrives };
+                    let LinkTap { tap, outgoing, .. } = *tap;
+                    self.captured_pauses.push(PauseRecord { at, tap, outgoing, priority: frame.priority, quanta });
+                }
+                if !lost {
                     let plain = it.plain;
                     self.send_pause(plain, frame, departs);
                 }

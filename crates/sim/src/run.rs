@@ -25,7 +25,7 @@ use crate::shared::Shared;
 use millpond_core::edge::gro::Counters;
 use millpond_core::switch::pause::PauseCounts;
 use millpond_core::{HostId, Time};
-use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
+use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event};
 use std::collections::BTreeMap;
@@ -74,6 +74,10 @@ pub trait Observer: Send {
     }
     /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one first.
     fn packet(&mut self, _record: &PacketRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// A PAUSE frame was captured. In the order of packets, and after packets of the same time.
+    fn pause(&mut self, _record: &PauseRecord) -> Result<(), Self::Error> {
         Ok(())
     }
     /// Called now and then at an edge; `false` ends the run there.
@@ -318,7 +322,10 @@ impl<O: Observer> Director<'_, O> {
         let plan = &self.shared.plan;
         self.edges += 1;
         let waiting: usize = partitions.iter().map(|p| p.hosts.flow_records.len()).sum();
-        let captured: usize = partitions.iter().map(|p| p.sampler.records.len() + p.fabric.captured.len()).sum();
+        let captured: usize = partitions
+            .iter()
+            .map(|p| p.sampler.records.len() + p.fabric.captured.len() + p.fabric.captured_pauses.len())
+            .sum();
         if waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(256) {
             let standing = self.standing(partitions);
             let outcome = self.hand_over(partitions).and_then(|()| self.observer.edge(&standing));
@@ -414,20 +421,29 @@ impl<O: Observer> Director<'_, O> {
     /// The same with what was sampled, captured and probed before this edge. A departure may be known before its time;
     /// it waits until it is due, whatever the kind of port that knew it.
     fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
-        let (mut rtts, mut queues, mut packets) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rtts, mut queues, mut packets, mut pauses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for p in partitions.iter_mut() {
             rtts.append(&mut p.hosts.rtts);
             queues.append(&mut p.sampler.records);
             packets.extend(p.fabric.captured.extract_if(.., |record| record.at < self.edge));
+            pauses.extend(p.fabric.captured_pauses.extract_if(.., |record| record.at < self.edge));
         }
         rtts.sort_unstable();
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
         packets.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing));
+        pauses.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
         for (_, _, rtt) in rtts {
             self.observer.rtt(rtt)?;
         }
         queues.iter().try_for_each(|record| self.observer.queue(record))?;
-        packets.iter().try_for_each(|record| self.observer.packet(record))
+        let mut pauses = pauses.iter().peekable();
+        for packet in &packets {
+            while let Some(pause) = pauses.next_if(|pause| pause.at < packet.at) {
+                self.observer.pause(pause)?;
+            }
+            self.observer.packet(packet)?;
+        }
+        pauses.try_for_each(|pause| self.observer.pause(pause))
     }
 
     /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.

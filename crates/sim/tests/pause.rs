@@ -210,3 +210,41 @@ proptest! {
         prop_assert_eq!(outcome.hosts.retransmitted, 0);
     }
 }
+
+/// All ports of a switch with three hosts, two of which send to the third: every frame that the switch sends is in the capture of
+/// one of its ports and arrives at that port's host one delay later; a full pause of 65,535 quanta, and 0 to go on.
+#[test]
+fn captures_show_every_frame_at_both_ends_of_its_link() {
+    let text = r#"
+        duration = "1ms"
+        [topology]
+        kind = "single-switch"
+        hosts = 3
+        host-link = { rate = "10Gbps", delay = "2us" }
+        [switch]
+        buffer = { kind = "pools", size = "300KB" }
+        pause = { kind = "pfc" }
+        [transport]
+        kind = "newreno"
+        initial-window = 400
+        [capture]
+        pcap = ["switch0:0", "switch0:1", "switch0:2", "host0", "host1", "host2"]
+        [[traffic]]
+        kind = "flows"
+        rows = [["0us", 0, 2, 500000], ["0us", 1, 2, 500000]]
+    "#;
+    let (outcome, records) = simulate(&plan(text, &[]), 1);
+    let at_switch: Vec<_> = records.pauses.iter().filter(|pause| pause.outgoing).collect();
+    let stops = at_switch.iter().filter(|pause| pause.quanta > 0).count() as u64;
+    assert!(stops > 1 && at_switch.iter().all(|pause| [0, 65_535].contains(&pause.quanta) && pause.tap < 3));
+    assert_eq!((stops, at_switch.len() as u64 - stops), (outcome.pauses.frames, outcome.pauses.resumes));
+    for sent in at_switch {
+        let arrives = |other: &&millpond_results::PauseRecord| {
+            !other.outgoing
+                && other.tap == sent.tap + 3
+                && other.at == sent.at + Time::from_us(2)
+                && other.quanta == sent.quanta
+        };
+        assert_eq!(records.pauses.iter().filter(arrives).count(), 1, "{sent:?}");
+    }
+}

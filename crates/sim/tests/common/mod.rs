@@ -4,7 +4,7 @@
 
 use millpond_core::Time;
 use millpond_core::packet::flags;
-use millpond_results::{FlowRecord, PacketRecord, QueryRecord, QueueRecord};
+use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
@@ -18,6 +18,7 @@ pub struct Records {
     pub rtts: Vec<Time>,
     pub queues: Vec<QueueRecord>,
     pub packets: Vec<PacketRecord>,
+    pub pauses: Vec<PauseRecord>,
     /// End the run when this many flows are over.
     pub stop_after: Option<u64>,
 }
@@ -42,6 +43,11 @@ impl Observer for Records {
     }
     fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
         self.packets.push(*record);
+        Ok(())
+    }
+    fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
+        assert!(self.packets.last().is_none_or(|packet| packet.at <= record.at), "frames come in the order of time");
+        self.pauses.push(*record);
         Ok(())
     }
     fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
@@ -86,12 +92,13 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,
         records.queues,
-        records.packets.iter().map(seen).collect::<Vec<_>>()
+        records.packets.iter().map(seen).collect::<Vec<_>>(),
+        records.pauses
     )
 }
 
