@@ -1,0 +1,111 @@
+//! What `millpond limit` can be asked.
+
+use super::{JsonArgs, key_value};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What `limit` takes.
+#[derive(Args, Debug)]
+pub struct LimitArgs {
+    /// The bpf file system in which limits are kept; it is mounted if it is not
+    #[arg(long, global = true, value_name = "DIR", default_value = "/sys/fs/bpf")]
+    pub bpffs: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: LimitAction,
+}
+
+/// What `limit` does.
+#[derive(Subcommand, Debug)]
+pub enum LimitAction {
+    /// Install what a file says; what it said before and no longer says is removed
+    #[command(after_help = "\
+Limits of other files stay as they are. Values change in place: credit, statistics and connections are untouched, and
+nothing is detached meanwhile. Killed at any instant, it leaves the old limits or the new.")]
+    Apply(LimitFileArgs),
+    /// Count what a file's limits, or one installed limit, would do, and let everything pass
+    #[command(after_help = "Back in force: millpond limit apply FILE · millpond limit set NAME observe=false")]
+    Observe(LimitObserveArgs),
+    /// Show what is installed: rates, marks, drops, credit
+    Show(LimitShowArgs),
+    /// Change keys of an installed limit: rate=500Mbps mark=60KB
+    #[command(after_help = "The file is not changed: the next apply of it brings its values back.")]
+    Set(LimitSetArgs),
+    /// Remove one limit, or all and every trace of them
+    Remove(LimitRemoveArgs),
+    /// Say what this kernel offers for limits, and what a lack costs
+    #[command(after_help = "Exit codes: 0 limits can work, 2 they cannot.")]
+    Doctor(JsonArgs),
+    /// Answer Prometheus, put limits back on cgroups that are made anew, run the kick, send and heed notifications
+    #[command(after_help = "\
+Example: millpond limit serve --metrics 127.0.0.1:9184
+
+Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), runs the kick where a file
+has kick = \"20ms\", and where it has [[notify]], tells the hosts of senders that limits at ingress cannot mark, and does
+what such hosts tell it.")]
+    Serve(LimitServeArgs),
+}
+
+/// What `limit serve` takes.
+#[derive(Args, Debug)]
+pub struct LimitServeArgs {
+    /// Where Prometheus asks, at /metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<std::net::SocketAddr>,
+}
+
+/// What `limit apply` takes.
+#[derive(Args, Debug)]
+pub struct LimitFileArgs {
+    /// The limits (TOML)
+    pub file: PathBuf,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Install limits whose cgroups are not there yet, too; they hold once it is applied again
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// What `limit observe` takes.
+#[derive(Args, Debug)]
+pub struct LimitObserveArgs {
+    /// A file, or the name of an installed limit
+    #[arg(value_name = "FILE|NAME")]
+    pub what: String,
+}
+
+/// What `limit show` takes.
+#[derive(Args, Debug)]
+pub struct LimitShowArgs {
+    /// Again and again, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// As JSON, one line a reading
+    #[arg(long)]
+    pub json: bool,
+    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
+    #[arg(long, value_name = "SECONDS")]
+    pub interval: Option<f64>,
+}
+
+/// What `limit set` takes.
+#[derive(Args, Debug)]
+pub struct LimitSetArgs {
+    /// The limit
+    pub name: String,
+    /// Keys with their new values
+    #[arg(value_name = "KEY=VALUE", required = true, value_parser = key_value)]
+    pub keys: Vec<(String, String)>,
+}
+
+/// What `limit remove` takes.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["name", "all"]))]
+pub struct LimitRemoveArgs {
+    /// The limit
+    pub name: Option<String>,
+    /// All limits, of whatever version of millpond, and every map, link, program and folder
+    #[arg(long)]
+    pub all: bool,
+}

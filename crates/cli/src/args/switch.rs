@@ -1,0 +1,158 @@
+//! What `millpond switch` can be asked.
+
+use super::JsonArgs;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What `switch` takes.
+#[derive(Args, Debug)]
+pub struct SwitchArgs {
+    /// The folder that the switch keeps its state in; each folder is a switch of its own
+    #[arg(long, global = true, value_name = "DIR", default_value = "/run/millpond/switch")]
+    pub state: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: SwitchAction,
+}
+
+/// What `switch` does.
+#[derive(Subcommand, Debug)]
+pub enum SwitchAction {
+    /// Run the switch that a file says, or make the running one what it says
+    #[command(after_help = "\
+Ports that stay keep their interfaces and counters. A port that cannot be opened waits, and is tried every second; the exit code is then 1.")]
+    Apply(SwitchApplyArgs),
+    /// Show its ports: frames, rates, drops by reason
+    Show(SwitchShowArgs),
+    /// Take one port out of it, or end it and remove every trace
+    Remove(SwitchRemoveArgs),
+    /// Say what this kernel offers for a switch, and what a lack costs
+    #[command(after_help = "Exit codes: 0 a switch can work, 2 it cannot.")]
+    Doctor(JsonArgs),
+    /// Run it in the foreground, as a service; takes the place of the process that runs
+    #[command(after_help = "\
+Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185 · ExecStart=/usr/bin/millpond switch serve")]
+    Serve(SwitchServeArgs),
+    /// Measure a mechanism against what it replaces, with this kernel's TCP
+    Demo(SwitchDemoArgs),
+}
+
+/// What `switch demo` takes.
+#[derive(Args, Debug)]
+pub struct SwitchDemoArgs {
+    /// Which.
+    #[command(subcommand)]
+    pub which: SwitchDemo,
+}
+
+/// What can be shown.
+#[derive(Subcommand, Debug)]
+pub enum SwitchDemo {
+    /// Presto: four paths with skew between two namespaces; receive offloads compared
+    #[command(after_help = "\
+Examples: millpond switch demo presto                                  all arms, five times each
+          millpond switch demo presto --skew 0us,50us,100us,200us --arms stock-gro,presto-gro
+          millpond switch demo presto --rack on,off --pacing off,2Gbps
+
+Prints medians: throughput, CPU-seconds a gigabyte, out-of-order segments that TCP saw, segment sizes, retransmissions.
+CPU is this process's, with the kernel's work for it. Needs root and `ip`. The two namespaces are removed at the end.")]
+    Presto(DemoPrestoArgs),
+    /// The plain switch, between taps and by packet sockets, and the kernel's bridge
+    Bridge(DemoBridgeArgs),
+}
+
+/// What `switch demo bridge` takes.
+#[derive(Args, Debug)]
+pub struct DemoBridgeArgs {
+    /// How often each, in turn
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// How long each is measured
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    pub duration: millpond_core::Time,
+    /// Print every run as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `switch demo presto` takes.
+#[derive(Args, Debug)]
+pub struct DemoPrestoArgs {
+    /// Which arms [default: all]
+    #[arg(long, value_name = "ARM,…", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(arms()))]
+    pub arms: Vec<String>,
+    /// How often each, in turn
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// How long each is measured
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    pub duration: millpond_core::Time,
+    /// Between one path's delay and the next one's; several are run in turn
+    #[arg(long, value_name = "TIME,…", value_delimiter = ',', default_value = "50us")]
+    pub skew: Vec<millpond_core::Time>,
+    /// Paths
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub paths: u16,
+    /// The rate of each path
+    #[arg(long, value_name = "RATE", default_value = "10Gbps")]
+    pub rate: millpond_core::Rate,
+    /// Whether TCP may use RACK: on, off, or both in turn
+    #[arg(long, value_name = "on|off", value_delimiter = ',', default_value = "on", value_parser = ["on", "off"])]
+    pub rack: Vec<String>,
+    /// No faster than this rate; off: as fast as it goes; several are run in turn
+    #[arg(long, value_name = "RATE|off", value_delimiter = ',', default_value = "off")]
+    pub pacing: Vec<String>,
+    /// Print every run as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn arms() -> Vec<&'static str> {
+    millpond_linux::demo::Arm::ALL.into_iter().map(|arm| arm.name()).collect()
+}
+
+/// What `switch apply` takes.
+#[derive(Args, Debug)]
+pub struct SwitchApplyArgs {
+    /// The switch (TOML)
+    pub file: PathBuf,
+    /// Check the file, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What `switch show` takes.
+#[derive(Args, Debug)]
+pub struct SwitchShowArgs {
+    /// Again and again, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// As JSON, one line a reading
+    #[arg(long)]
+    pub json: bool,
+    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
+    #[arg(long, value_name = "SECONDS")]
+    pub interval: Option<f64>,
+}
+
+/// What `switch remove` takes.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["name", "all"]))]
+pub struct SwitchRemoveArgs {
+    /// The port
+    pub name: Option<String>,
+    /// The switch, every interface that it made, and its state
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What `switch serve` takes.
+#[derive(Args, Debug)]
+pub struct SwitchServeArgs {
+    /// The switch (TOML) [default: what was applied last]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where Prometheus asks, at /metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<std::net::SocketAddr>,
+}
