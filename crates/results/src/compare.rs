@@ -240,6 +240,15 @@ pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
         let json: Json = serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
         let Json::Object(Ordered(mut fields)) = json else { return Ok((summary.seed, json)) };
         fields.retain(|(name, _)| !NO_STATISTICS.contains(&name.as_str()));
+        // A list has no names to pair by: a limit is found by its own, and its direction.
+        let mut limits = Vec::new();
+        for limit in &summary.limits {
+            let numbers = serde_json::from_str(&crate::json_text(limit)).at("read", Path::new("summary.json"))?;
+            limits.push((format!("{} {}", limit.name, limit.direction), numbers));
+        }
+        if let Some((_, place)) = fields.iter_mut().find(|(name, _)| name == "limits") {
+            *place = Json::Object(Ordered(limits));
+        }
         Ok((summary.seed, Json::Object(Ordered(fields))))
     };
     summaries.iter().map(parse).collect()
@@ -313,7 +322,7 @@ fn differences(pairs: &[(Option<&Json>, Option<&Json>)], resampler: &mut Resampl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::Fct;
+    use crate::summary::{Fct, Limit};
 
     fn summary(seed: u64, p99: Option<f64>, timeouts: u64) -> Summary {
         let fct = Fct { count: 3, p99, ..Fct::default() };
@@ -340,6 +349,18 @@ mod tests {
         assert_eq!(results[0].statistics.leaf(&["audit", "conserved"]), None);
         let text = crate::json_text(&results);
         assert_eq!(serde_json::from_str::<Vec<VariantResult>>(&text).unwrap(), results);
+    }
+
+    #[test]
+    fn limits_are_found_by_name_and_direction() {
+        let of = |name: &str, marked| {
+            let limit = Limit { name: name.into(), direction: "egress".into(), marked, ..Limit::default() };
+            Summary { limits: vec![limit], ..Summary::default() }
+        };
+        let results = compare(&[("a".into(), vec![of("x", 3)]), ("b".into(), vec![of("x", 5)])]).unwrap();
+        let difference = |path: &[&str]| results[1].differences.as_ref().unwrap().leaf(path).unwrap().mean;
+        assert_eq!(difference(&["limits", "x egress", "marked"]), Some(2.0));
+        assert_eq!(results[0].statistics.leaf(&["limits", "x egress", "name"]), None);
     }
 
     /// Seeds differ by 100, variants of one seed by some 3: unpaired, that would drown.
