@@ -146,7 +146,7 @@ pub fn tables() -> Vec<TableInfo> {
         TableInfo {
             path: "host.receive-cpu",
             about: "What receiving costs a host, which has one core: while it works nothing is polled. Without this table, or \
-                    with \"off\" in its place, receiving costs nothing; {} has the values below.",
+                    with \"off\" in its place, receiving costs nothing; { } has the values below.",
             keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
         },
         TableInfo { path: "transport", about: "What all transports have in common.", keys: transport },

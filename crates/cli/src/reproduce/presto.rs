@@ -125,6 +125,7 @@ const OUTSIDE: &[(&str, &str)] = &[("optimal", "Optimal"), ("presto", "Presto"),
 const RECEIVER: &[(&str, &str)] = &[
     ("stock-in-order", "one path, stock receive offload"),
     ("none-in-order", "one path, no receive offload"),
+    ("none-in-order-wide", "one path, no receive offload, wide window"),
     ("presto-stock-gro", "Presto, stock receive offload"),
     ("presto", "Presto"),
     ("presto-stock-gro-impatient", "Presto, stock receive offload, impatient TCP"),
@@ -222,7 +223,7 @@ const PHASES: Name = "flowcells of four senders meet on a full leaf's uplinks, 5
 const POLLS: Name = "polls take no time here, so each has what came in 20 us: 16 packets, of two flowcells or more";
 /// Why P6a comes out as it does.
 const FEWER: Name = "the costs are solved once, with the segments that come while receiving is free; a core that is behind makes \
-                     fuller polls, and finds longer segments and fewer of them out of order";
+                     fuller polls, and so longer segments";
 const FITTED: Name = "it is fitted, so it says whether the model gives back what it was solved from";
 /// Where a core is saturated.
 const FULL: [Option<f64>; 2] = [Some(95.0), None];
