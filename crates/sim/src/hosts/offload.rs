@@ -2,9 +2,10 @@
 //! segments.
 //!
 //! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what the ring holds, up to the
-//! budget; while something is left another follows at once, as the kernel's does. Polls take no time of their own, unless hosts
-//! have cores that receiving costs something (`cpu`), which hosts without offload may have, too. What a segment's packets are to the transport is one packet as large as all of them: one acknowledgement answers it, and order
-//! is counted in segments. As elsewhere, what waits here has arrived as far as the network and its audit are concerned.
+//! budget; while something is left another follows at once, as the kernel's does. Polls take no time of their own, unless
+//! hosts have a core that works on them (`cpu`); then hosts without offload poll, too. What a segment's packets are to the
+//! transport is one packet as large as all of them: one acknowledgement answers it, and order is counted in segments. As
+//! elsewhere, what waits here has arrived as far as the network and its audit are concerned.
 //!
 //! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed down are the same: TOS,
 //! TTL and the timestamp option of a real one.
