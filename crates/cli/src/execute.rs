@@ -2,10 +2,10 @@
 
 use crate::watch::Watch;
 use indicatif::ProgressBar;
-use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{Cause, Counters};
 use millpond_core::registry::Choice;
+use millpond_core::{HostId, Time};
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, Manifest, RunInfo, RunWriter, Status,
     Summary, Totals, World, jain, peak_rss_bytes,
@@ -14,7 +14,7 @@ use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
-use millpond_sim::hosts::MarkingCounters;
+use millpond_sim::hosts::{CoreCounts, MarkingCounters};
 use millpond_sim::limiter::LimitCounts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -129,8 +129,11 @@ fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<Strin
     if plan.switch.pause.kind() != "none" {
         all.insert(plan.switch.pause.kind().to_string(), pauses(outcome));
     }
-    if let Some(offload) = &outcome.offload {
+    if let Some(offload) = outcome.offload.as_ref().filter(|_| plan.host.receive_offload.kind() != "none") {
         all.insert(plan.host.receive_offload.kind().to_string(), merging(offload));
+    }
+    if plan.host.receive_cpu.is_some() {
+        all.insert("receive-cpu".to_string(), cores(&outcome.cores, outcome.simulated.saturating_sub(plan.warm_up)));
     }
     all
 }
@@ -184,6 +187,30 @@ fn merging(offload: &Counters) -> BTreeMap<String, u64> {
         ("segment-median-kib", offload.by_kib.median_kib().unwrap_or(0)),
     ]));
     counters
+}
+
+/// What receiving cost in the measured time. Shares of a core are in parts per million: of hosts that received payload,
+/// and the largest of the others, which received acknowledgements at most.
+fn cores(cores: &[(HostId, CoreCounts)], measured: Time) -> BTreeMap<String, u64> {
+    let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
+    let (receiving, others): (Vec<_>, Vec<_>) = cores.iter().map(|(_, core)| *core).partition(|core| core.bytes > 0);
+    let shares = || receiving.iter().map(share);
+    let sum = |count: fn(&CoreCounts) -> u64| receiving.iter().map(count).sum::<u64>();
+    let (polls, packets) = (sum(|core| core.polls), sum(|core| core.packets));
+    let drops: u64 = cores.iter().map(|(_, core)| core.ring_drops).sum();
+    named([
+        ("receiving-hosts", receiving.len() as u64),
+        ("busy-ppm-mean", (shares().sum::<u128>() / receiving.len().max(1) as u128) as u64),
+        ("busy-ppm-min", shares().min().unwrap_or(0) as u64),
+        ("busy-ppm-max", shares().max().unwrap_or(0) as u64),
+        ("busy-ppm-max-without-payload", others.iter().map(share).max().unwrap_or(0) as u64),
+        ("polls", polls),
+        ("packets", packets),
+        ("batch-mean-packets", (packets + polls / 2) / polls.max(1)),
+        ("segments", sum(|core| core.segments)),
+        ("segments-out-of-order", sum(|core| core.out_of_order)),
+        ("ring-drops", drops),
+    ])
 }
 
 /// The classes of calls on persistent connections.

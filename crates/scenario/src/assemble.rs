@@ -222,6 +222,7 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             per_flow_limit: s.nic.params.per_flow_limit,
         },
         receive_offload: s.receive_offload.clone(),
+        receive_cpu: s.receive_cpu.clone(),
         load_balancing: s.load_balancing.clone(),
     };
     s.host.mss = Some(mss);

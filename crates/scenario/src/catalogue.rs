@@ -7,7 +7,7 @@ use crate::capture::{CaptureParams, FailureParams};
 use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
-use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, RunParams, VirtualSwitchParams};
+use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, ReceiveCpuParams, RunParams, VirtualSwitchParams};
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
@@ -142,6 +142,12 @@ pub fn tables() -> Vec<TableInfo> {
             about: "A host's transmit queue. `buffer` is \"unlimited\", \"switch\" (as the switches have) or a table as \
                     switch.buffer; `marking` is \"none\", \"switch\" or a table as switch.marking.",
             keys: keys("host.nic", &NicParams::default()),
+        },
+        TableInfo {
+            path: "host.receive-cpu",
+            about: "What receiving costs a host, which has one core: while it works nothing is polled. Without this table, or \
+                    with \"off\" in its place, receiving costs nothing; { } has the values below.",
+            keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
         },
         TableInfo { path: "transport", about: "What all transports have in common.", keys: transport },
         TableInfo {

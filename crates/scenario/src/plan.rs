@@ -4,6 +4,7 @@
 
 pub use crate::capture::Losable;
 use crate::limit::LimitPlan;
+pub use crate::settings::ReceiveCpuParams;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
@@ -113,6 +114,8 @@ pub struct HostPlan {
     pub nic: NicPlan,
     /// What it merges of what arrives.
     pub receive_offload: OffloadParams,
+    /// What receiving costs its core; `None`: nothing.
+    pub receive_cpu: Option<ReceiveCpuParams>,
     /// How it spreads what it sends.
     pub load_balancing: LoadBalancingParams,
 }

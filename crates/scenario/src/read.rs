@@ -7,7 +7,7 @@ mod lists;
 mod tables;
 
 use crate::error::{Problem, Report, suggestion};
-use crate::settings::{NicChoice, NicSettings, PLANNED, Settings, TrafficSettings};
+use crate::settings::{NicChoice, NicSettings, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{GROUPS, TopologyParams};
@@ -340,6 +340,7 @@ impl<'r> Reader<'r> {
         let mut host = self.table(top, "host");
         self.params(&mut host, &mut s.host, &[]);
         s.receive_offload = self.choice(&mut host, "receive-offload", "host.receive-offload");
+        s.receive_cpu = self.receive_cpu(&mut host);
         let mut nic = self.table(&mut host, "nic");
         let mut settings = NicSettings::default();
         self.params(&mut nic, &mut settings.params, &[]);
@@ -353,6 +354,23 @@ impl<'r> Reader<'r> {
         s.nic = settings;
         self.finish(nic, None);
         self.finish(host, None);
+    }
+
+    /// What receiving costs; `None` where nothing is written, or "off".
+    fn receive_cpu(&mut self, host: &mut Section<'_>) -> Option<ReceiveCpuParams> {
+        let entry = host.table.and_then(|t| t.get("receive-cpu"));
+        if let Some(Entry { node: Node { datum: Datum::Text(word), .. }, .. }) = entry
+            && OFF_WORDS.contains(&word.as_str())
+        {
+            host.take("receive-cpu");
+            return None;
+        }
+        let mut section = self.table(host, "receive-cpu");
+        section.table?;
+        let mut params = ReceiveCpuParams::default();
+        self.params(&mut section, &mut params, &[]);
+        self.finish(section, None);
+        Some(params)
     }
 
     fn nic_choice<C: Choice>(&mut self, nic: &mut Section<'_>, key: &str, without: &str) -> NicChoice<C> {

@@ -127,6 +127,11 @@ pub(crate) fn write(s: &Settings) -> String {
     let own: Vec<String> = pairs(&s.nic.params).iter().map(|(k, v)| format!("{k} = {v}")).collect();
     let _ = writeln!(out, "nic = {{ buffer = {buffer}, marking = {marking}, {} }}", own.join(", "));
     let _ = writeln!(out, "receive-offload = {}", inline(&s.receive_offload));
+    // Written only where it is: a run without it is the same run as before there was such a table.
+    if let Some(cpu) = &s.receive_cpu {
+        let costs: Vec<String> = pairs(cpu).iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        let _ = writeln!(out, "receive-cpu = {{ {} }}", costs.join(", "));
+    }
     out.push_str("\n[switch]\n");
     let switch = [
         ("buffer", inline(&s.switch.buffer)),

@@ -63,6 +63,8 @@ fn host() -> Value {
     }
     host.insert("nic".into(), object(nic));
     host.insert("receive-offload".into(), kinds("host.receive-offload", &Map::new()));
+    let cpu = object(table("host.receive-cpu"));
+    host.insert("receive-cpu".into(), json!({ "anyOf": [{ "enum": OFF_WORDS }, cpu], "default": "off" }));
     object(host)
 }
 

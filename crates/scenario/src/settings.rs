@@ -72,6 +72,30 @@ params! {
 }
 
 params! {
+    /// The table host.receive-cpu: what receiving costs a host's one core. Defaults are solved from published processor
+    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
+    pub struct ReceiveCpuParams {
+        /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
+        /// for a byte is ours.
+        #[within(0..=1_000_000_000)]
+        pub per_packet: Time = Time::from_ns(400),
+        /// Work for a byte of payload: checksum and copy. Source: ours, 4 GB/s.
+        #[within(0..=1_000_000)]
+        pub per_byte: Time = Time::from_ps(250),
+        /// Work for a segment that goes up: the stack, the acknowledgement, the wake-up. Source: calibrated.
+        #[within(0..=1_000_000_000)]
+        pub per_segment: Time = Time::from_ns(1_182),
+        /// Work on top for a segment that the transport finds out of order: it is queued, and answered by a duplicate
+        /// acknowledgement. Source: calibrated.
+        #[within(0..=1_000_000_000)]
+        pub per_out_of_order: Time = Time::from_ns(3_204),
+        /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
+        #[within(1..=1_000_000)]
+        pub ring: u32 = 512,
+    }
+}
+
+params! {
     /// The scalar keys of host.nic.
     pub struct NicParams {
         /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP small queues, which
@@ -208,6 +232,8 @@ pub struct Settings {
     pub nic: NicSettings,
     /// What receivers merge.
     pub receive_offload: OffloadParams,
+    /// What receiving costs them; `None`: nothing.
+    pub receive_cpu: Option<ReceiveCpuParams>,
     /// The switches.
     pub switch: SwitchSettings,
     /// The transport's common keys.
@@ -255,5 +281,31 @@ impl Settings {
     /// Whether the scenario writes a key rather than leaving it to its default.
     pub(crate) fn is_written(&self, path: &str) -> bool {
         self.places.contains_key(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arithmetic of docs/reproduce-presto.md. Three published points, each a rate and a core's share; what a packet and a
+    /// byte cost apart is ours, for full packets tell nothing of it.
+    #[test]
+    fn costs_are_solved_from_three_published_points() {
+        let ns_a_packet = |gbps: f64, share: f64| share * 1460.0 * 8.0 / gbps;
+        let alone = ns_a_packet(6.0, 1.0); // no offload: every packet is a segment
+        let merged = ns_a_packet(9.3, 0.63); // 45 packets, 64 KB, a segment
+        let segment = (alone - merged) / (1.0 - 1.0 / 45.0);
+        let packet = alone - segment;
+        let costs = ReceiveCpuParams::default();
+        let ns = |time: Time| time.as_ps() as f64 / 1000.0;
+        assert_eq!(segment.round(), ns(costs.per_segment));
+        assert_eq!(packet.round(), ns(costs.per_packet) + 1460.0 * ns(costs.per_byte));
+        // Spraying with stock offload, in the simulator and with receiving free (variant presto-stock-gro-free of
+        // scenarios/papers/presto/receiver.toml, seeds 1 to 20): packets, segments, and those out of order.
+        let (packets, segments, late) = (6_501_939.0, 4_247_215.0, 2_033_416.0);
+        let sprayed = ns_a_packet(4.6, 1.0);
+        let order = ((sprayed - packet) * packets / segments - segment) / (late / segments);
+        assert!((order - ns(costs.per_out_of_order)).abs() < 1.0, "{order}");
     }
 }

@@ -27,6 +27,9 @@ fn keys_that_nobody_reads() {
     fails("sede = 2", 2, 1, "did you mean `seed`?");
     fails("[topology]\nkind = \"leaf-spine\"\nleafs = 3", 4, 1, "did you mean `leaves`?");
     fails("[topology]\nhost-link = { rat = \"1Gbps\" }", 3, 15, "did you mean `rate`?");
+    fails("[host]\nreceive-cpu = { per-packets = \"1us\" }", 3, 17, "did you mean `per-packet`?");
+    fails("[host]\nreceive-cpu = { ring = 0 }", 3, 24, "1 to 1000000");
+    fails("[host]\nreceive-cpu = 3", 3, 15, "expected a table");
     fails("[host]\nnic = { per_flow_limit = \"1MB\" }", 3, 9, "per-flow-limit");
     fails("[switch]\nmarking = { kind = \"none\", threshold-packets = 20 }", 3, 28, "it belongs to kind \"ecn\"");
     fails("[transport]\nkind = \"newreno\"\ndctcp-g = 0.1", 4, 1, "it belongs to kind \"dctcp\"");

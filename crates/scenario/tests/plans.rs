@@ -134,3 +134,26 @@ fn a_think_time_without_a_request_is_warned_of() {
     assert!(unasked.warnings.len() == 1 && unasked.warnings[0].contains("no request"), "{:?}", unasked.warnings);
     assert!(of("request = 0").is_err());
 }
+
+/// A table that is not there is not in the resolved text, by which runs on disk are known; nor is one that is off.
+#[test]
+fn receiving_is_free_unless_it_is_written() {
+    let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
+    let plan = |host: &str, set: &[(&str, &str)]| {
+        let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Scenario::parse("test", &text.replace("HERE", host)).unwrap().plan(None, &set, None).unwrap()
+    };
+    let without = plan("", &[]);
+    assert!(without.host.receive_cpu.is_none() && !without.resolved.contains("receive-cpu"));
+    let costs = plan("receive-cpu = { }", &[]);
+    assert!(
+        costs.resolved.contains("receive-cpu = { per-packet = \"400ns\", per-byte = \"250ps\""),
+        "{}",
+        costs.resolved
+    );
+    assert_eq!(costs.host.receive_cpu, Some(Default::default()));
+    assert_eq!(plan("receive-cpu = \"off\"", &[]).resolved, without.resolved);
+    assert_eq!(plan("receive-cpu = { ring = 7 }", &[("host.receive-cpu", "off")]).resolved, without.resolved);
+    let ring = plan("", &[("host.receive-cpu.ring", "7")]).host.receive_cpu.expect("it is written");
+    assert_eq!((ring.ring, ring.per_packet), (7, millpond_core::Time::from_ns(400)));
+}

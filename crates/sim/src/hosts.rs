@@ -9,6 +9,7 @@
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
 mod answering;
+mod cpu;
 mod edge;
 mod ending;
 mod limiting;
@@ -27,6 +28,7 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use answering::{Answer, Handshake};
+pub use cpu::CoreCounts;
 use edge::Edge;
 pub use marking::MarkingCounters;
 use millpond_core::edge::Ranker;
@@ -161,7 +163,7 @@ pub struct Hosts {
     pub shared: Arc<Shared>,
     /// By number in this partition.
     pub hosts: Vec<Host>,
-    /// By host: its receive queue; none if hosts do not merge what arrives.
+    /// By host: its receive queue; none if what arrives goes to the transport at once.
     queues: Vec<offload::Queue>,
     senders: Slab<Sending>,
     receivers: Slab<Receiving>,
@@ -201,7 +203,7 @@ impl Hosts {
     /// Hosts without connections.
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
-            queues: offload::Queue::all(&shared.plan.host.receive_offload, hosts.len()),
+            queues: offload::Queue::all(&shared.plan, hosts.len()),
             gone: vec![0; if shared.plan.capture.goodput.is_some() { shared.plan.traffic.classes.len() } else { 0 }],
             shared,
             hosts,

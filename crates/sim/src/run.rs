@@ -17,7 +17,7 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::HostCounters;
+use crate::hosts::{CoreCounts, HostCounters};
 use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
@@ -113,6 +113,8 @@ pub struct Outcome {
     pub limits: BTreeMap<(u16, bool), LimitCounts>,
     /// What the hosts' receive offload has counted, if they have any.
     pub offload: Option<Counters>,
+    /// What each host's core has done, in the order of hosts; none where receiving costs nothing.
+    pub cores: Vec<(HostId, CoreCounts)>,
 }
 
 /// Runs a plan with this many threads (at least one).
@@ -469,6 +471,7 @@ impl<O: Observer> Director<'_, O> {
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
             offload: None,
+            cores: Vec::new(),
         };
         for p in &mut partitions {
             p.finish(self.edge);
@@ -478,6 +481,7 @@ impl<O: Observer> Director<'_, O> {
             outcome.marked += p.hosts.marked();
             outcome.paused += p.hosts.paused_time(self.edge);
             p.hosts.count_limits(&mut outcome.limits);
+            outcome.cores.extend(p.hosts.cores(self.edge));
             if let Some(counters) = p.hosts.offload_counters() {
                 outcome.offload.get_or_insert_default().merge(&counters);
             }
@@ -493,6 +497,7 @@ impl<O: Observer> Director<'_, O> {
                 *outcome.pairs.entry(pair).or_insert(0) += bytes;
             }
         }
+        outcome.cores.sort_unstable_by_key(|(host, _)| *host);
         let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
         let standing = self.standing(&all);
         self.hand_over(&mut all)?;

@@ -157,6 +157,10 @@ fn host() -> impl Strategy<Value = String> {
         "receive-offload = { kind = \"presto-gro\", rules = \"safe\", min = \"1us\", initial = \"3us\", flow-held-max = 9000, \
          coalescing = \"2us\", budget = 3 }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000, order = \"shuffled\" }",
         "receive-offload = { kind = \"stock-gro\", labels = \"kept\", coalescing = \"0us\" }",
+        "receive-cpu = { per-packet = \"2us\", ring = 5 }",
+        "receive-offload = { kind = \"stock-gro\", coalescing = \"0us\" }\nreceive-cpu = { per-byte = \"2ns\", ring = 80 }",
+        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 }\nreceive-cpu = { ring = 20 }\n\
+         [edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }",
     ]);
     (offload, nic, prop::sample::select(vec!["0us", "2us"]), prop::sample::select(vec![0, 38]), edge).prop_map(
         |(offload, nic, delay, overhead, edge)| {

@@ -211,6 +211,9 @@ const PRESTO: &str = r#"
     period = "40us"
 "#;
 
+/// The same with cores that cannot keep up: rings overflow, and timers wait.
+const BUSY: &[(&str, &str)] = &[("host.receive-cpu.per-packet", "700ns"), ("host.receive-cpu.ring", "40")];
+
 /// Bursts for ports that hold a quarter of them, so that packets go elsewhere.
 const DEFLECTION: &str = r#"
     name = "identity-deflection"
@@ -330,9 +333,15 @@ fn assert_same(a: &str, b: &str, what: &str) {
 #[test]
 fn threads_do_not_change_a_result() {
     let swift = [("transport.kind", "swift"), ("transport.swift-window-max", "0.7")];
-    for (text, set) in
-        [(LEAF_SPINE, &[][..]), (FAT_TREE, &[]), (EVERYTHING, &[]), (EDGE, &[]), (PRESTO, &[]), (FAT_TREE, &swift)]
-    {
+    for (text, set) in [
+        (LEAF_SPINE, &[][..]),
+        (FAT_TREE, &[]),
+        (EVERYTHING, &[]),
+        (EDGE, &[]),
+        (PRESTO, &[]),
+        (PRESTO, BUSY),
+        (FAT_TREE, &swift),
+    ] {
         let plan = plan(text, set);
         let one = fingerprint(&plan, 1);
         for threads in [2, 3] {
@@ -341,19 +350,25 @@ fn threads_do_not_change_a_result() {
     }
 }
 
+/// What is run in several ways.
+const ALIKE: [(&str, &[(&str, &str)]); 6] =
+    [(LEAF_SPINE, &[]), (FAT_TREE, &[]), (EVERYTHING, &[]), (EDGE, &[]), (PRESTO, &[]), (PRESTO, BUSY)];
+
 #[test]
 fn partitions_do_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE, PRESTO] {
-        let many = fingerprint(&plan(text, &[]), 1);
-        assert_same(&many, &fingerprint(&plan(text, &[("engine.partitions", "one")]), 1), "one partition");
+    for (text, set) in ALIKE {
+        let many = fingerprint(&plan(text, set), 1);
+        let one = [set, &[("engine.partitions", "one")]].concat();
+        assert_same(&many, &fingerprint(&plan(text, &one), 1), "one partition");
     }
 }
 
 #[test]
 fn the_kind_of_port_does_not_change_a_result() {
-    for text in [LEAF_SPINE, FAT_TREE, EVERYTHING, EDGE, PRESTO] {
-        let fast = fingerprint(&plan(text, &[]), 2);
-        assert_same(&fast, &fingerprint(&plan(text, &[("engine.ports", "general")]), 2), "general ports");
+    for (text, set) in ALIKE {
+        let fast = fingerprint(&plan(text, set), 2);
+        let general = [set, &[("engine.ports", "general")]].concat();
+        assert_same(&fast, &fingerprint(&plan(text, &general), 2), "general ports");
     }
 }
 
@@ -454,6 +469,15 @@ fn presto_does_something() {
         of.map(|p| p.packet.hash).filter(|label| *label < 4).collect::<std::collections::BTreeSet<u32>>()
     };
     assert_eq!((labels(true).len(), labels(false).len()), (4, 4), "data and acknowledgements take all paths");
+}
+
+#[test]
+fn busy_cores_do_something() {
+    let (outcome, _) = simulate(&plan(PRESTO, BUSY), 2);
+    assert!(outcome.audit.dropped[DropReason::ReceiveRing as usize].packets > 100);
+    let busy = outcome.cores.iter().filter(|(_, core)| core.busy * 10 > outcome.simulated * 8).count();
+    assert!(busy >= 4 && outcome.cores.len() == 12, "{:?}", outcome.cores);
+    assert!(outcome.offload.expect("hosts merge").of(Cause::Timeout) > 10);
 }
 
 /// What is only recorded changes nothing else.

@@ -37,6 +37,8 @@ pub enum Statistic {
     Disorder,
     /// A counter of a mechanism: its name, the counter's.
     Counter(&'static str, &'static str),
+    /// Mean load of the receiving hosts' cores, in percent of a core.
+    Busy,
     /// 95th percentile of the round-trip times that the flows of a class ended with.
     RttP95(&'static str),
     /// The same of their retransmission timeouts.
@@ -98,6 +100,7 @@ impl Statistic {
             Statistic::Counter(mechanism, counter) => {
                 Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
             }
+            Statistic::Busy => Statistic::Counter("receive-cpu", "busy-ppm-mean").of(summary).map(|ppm| ppm / 1e4),
             Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
             Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
             Statistic::Important => {
@@ -114,7 +117,7 @@ impl Statistic {
     pub fn unit(self) -> &'static str {
         match self {
             Statistic::Goodput => "Gb/s",
-            Statistic::Important => "percent",
+            Statistic::Important | Statistic::Busy => "percent",
             Statistic::Fairness => "",
             Statistic::Completed
             | Statistic::Dropped

@@ -245,7 +245,7 @@ pub const SHIPPED: &[Shipped] = &[
         short: &["duration=30ms"],
     },
     Shipped { name: "dumbbell", variants: &["dctcp", "cubic", "newreno"], short: &[] },
-    Shipped { name: "edge", variants: &["presto", "stock-gro", "hashed", "flowlet", "ecmp"], short: &[] },
+    Shipped { name: "edge", variants: &["presto", "stock-gro", "hashed", "flowlet", "ecmp", "core"], short: &[] },
     Shipped {
         name: "fat-tree-permutation",
         variants: &["ecmp", "spray", "spray-tolerant"],

@@ -2,24 +2,29 @@
 //! segments.
 //!
 //! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what the ring holds, up to the
-//! budget; while something is left another follows at once, as the kernel's does. Polls take no time of their own. What a
-//! segment's packets are to the transport is one packet as large as all of them: one acknowledgement answers it, and order
-//! is counted in segments. As elsewhere, what waits here has arrived as far as the network and its audit are concerned.
+//! budget; while something is left another follows at once, as the kernel's does. Polls take no time of their own, unless
+//! hosts have a core that works on them (`cpu`); then hosts without offload poll, too. What a segment's packets are to the
+//! transport is one packet as large as all of them: one acknowledgement answers it, and order is counted in segments. As
+//! elsewhere, what waits here has arrived as far as the network and its audit are concerned.
 //!
 //! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed down are the same: TOS,
 //! TTL and the timestamp option of a real one.
 //!
 //! Invariant: every packet goes up once; while something is held a timer event is due no later than its deadline.
 
+use super::cpu::Core;
 use super::edge::flowcell;
 use super::*;
 use millpond_core::Pool;
-use millpond_core::edge::gro::{self, Arrival, Counters, Offload, OffloadParams, Released, tcp};
+use millpond_core::counters::DropReason;
+use millpond_core::edge::gro::{self, Arrival, Counters, Offload, OffloadParams, Released, StockGroParams, tcp};
+use millpond_scenario::plan::Plan;
 use std::collections::VecDeque;
 
-/// What the sequence of a poll's event says: it polls, or it looks after what is held.
-const POLL: u32 = 0;
-const TIMER: u32 = 1;
+/// What the sequence of a poll's event says: it polls, looks after what is held, or has worked on either.
+pub(super) const POLL: u32 = 0;
+pub(super) const TIMER: u32 = 1;
+pub(super) const WORKED: u32 = 2;
 
 /// Idle flows are looked for once in so many polls.
 const EVICTION_POLLS: u32 = 64;
@@ -29,23 +34,32 @@ pub(super) struct Queue {
     offload: Offload<FlowId, u32>,
     budget: u32,
     coalescing: Time,
-    ring: VecDeque<Packet>,
+    pub(super) ring: VecDeque<Packet>,
     /// What the offload holds.
     held: Pool<Packet>,
-    /// A poll is scheduled.
-    is_called: bool,
+    /// A poll is scheduled, or follows the one that is worked on.
+    pub(super) is_called: bool,
     /// When a timer event is scheduled; `Time::MAX`: none is.
-    timer_at: Time,
+    pub(super) timer_at: Time,
     polls: u32,
     /// What goes up, in order.
-    up: Vec<Packet>,
+    pub(super) up: Vec<Packet>,
+    /// What works on it, if that costs something.
+    pub(super) core: Option<Box<Core>>,
 }
 
 impl Queue {
-    /// Of a host, if it merges.
-    fn new(params: &OffloadParams) -> Option<Queue> {
+    /// Of a host, if it merges, or has a core.
+    fn new(plan: &Plan) -> Option<Queue> {
+        let core = plan.host.receive_cpu.as_ref().map(|costs| Box::new(Core::new(costs, plan.warm_up)));
+        let params = &plan.host.receive_offload;
         let (budget, coalescing) = match params {
-            OffloadParams::None(_) => return None,
+            // Polls without merging are the kernel's.
+            OffloadParams::None(_) => {
+                core.as_ref()?;
+                let p = StockGroParams::default();
+                (p.budget, p.coalescing)
+            }
             OffloadParams::Stock(p) => (p.budget, p.coalescing),
             OffloadParams::Presto(p) => (p.budget, p.coalescing),
         };
@@ -59,12 +73,13 @@ impl Queue {
             timer_at: Time::MAX,
             polls: 0,
             up: Vec::new(),
+            core,
         })
     }
 
-    /// Of all hosts of a partition; none if they do not merge.
-    pub(super) fn all(params: &OffloadParams, hosts: usize) -> Vec<Queue> {
-        (0..hosts).map_while(|_| Queue::new(params)).collect()
+    /// Of all hosts of a partition; none if what arrives goes to the transport at once.
+    pub(super) fn all(plan: &Plan, hosts: usize) -> Vec<Queue> {
+        (0..hosts).map_while(|_| Queue::new(plan)).collect()
     }
 
     /// What was counted.
@@ -73,7 +88,7 @@ impl Queue {
     }
 
     /// Takes packets out of the ring and ends the poll.
-    fn poll(&mut self, now: Time) {
+    pub(super) fn poll(&mut self, now: Time) {
         let Queue { offload, ring, held, up, .. } = self;
         for packet in ring.drain(..ring.len().min(self.budget as usize)) {
             let handle = held.insert(packet);
@@ -83,14 +98,32 @@ impl Queue {
         self.flush(now);
     }
 
-    fn flush(&mut self, now: Time) {
+    pub(super) fn flush(&mut self, now: Time) {
         let Queue { offload, held, up, .. } = self;
         offload.flush(now, &mut |released| up.push(merged(released, held)));
     }
 
-    /// Keeps the timer no later than what is held can wait.
-    fn arm(&mut self, host: u32, fabric: &mut Fabric) {
-        let deadline = self.offload.deadline().unwrap_or(Time::MAX);
+    /// What the next poll will take: packets, their payload, and whether that is its budget.
+    pub(super) fn waiting(&self) -> (u64, u64, bool) {
+        let packets = self.ring.len().min(self.budget as usize);
+        let bytes = self.ring.iter().take(packets).map(|packet| u64::from(packet.payload)).sum();
+        (packets as u64, bytes, packets == self.budget as usize)
+    }
+
+    /// Looks for idle flows now and then.
+    pub(super) fn age(&mut self, now: Time) {
+        self.polls += 1;
+        if self.polls.is_multiple_of(EVICTION_POLLS) {
+            self.offload.evict(now);
+        }
+    }
+
+    /// Keeps the timer no later than what is held can wait, and than the core is free.
+    pub(super) fn arm(&mut self, host: u32, fabric: &mut Fabric) {
+        let mut deadline = self.offload.deadline().unwrap_or(Time::MAX);
+        if let Some(core) = &self.core {
+            deadline = deadline.max(core.free_at());
+        }
         if deadline < self.timer_at {
             let key = Key::new(Class::Poll, host, TIMER);
             fabric.events.cancel(self.timer_at, key);
@@ -135,11 +168,17 @@ fn merged(released: Released<'_, FlowId, u32>, held: &mut Pool<Packet>) -> Packe
 }
 
 impl Hosts {
-    /// A packet has arrived at a host that merges.
+    /// A packet has arrived at a host that polls.
     #[inline(never)]
-    pub(super) fn enqueue(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+    pub(super) fn enqueue(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
         let queue = &mut self.queues[host as usize];
-        queue.ring.push_back(*packet);
+        if let Some(core) = &mut queue.core
+            && queue.ring.len() >= core.ring()
+        {
+            core.dropped();
+            return fabric.discard(id, DropReason::ReceiveRing);
+        }
+        queue.ring.push_back(fabric.deliver(id));
         if !std::mem::replace(&mut queue.is_called, true) {
             fabric.events.push(now.saturating_add(queue.coalescing), Key::new(Class::Poll, host, POLL));
         }
@@ -148,6 +187,9 @@ impl Hosts {
     /// A poll, or the timer of what is held.
     pub fn on_poll(&mut self, now: Time, host: u32, sequence: u32, fabric: &mut Fabric) {
         let queue = &mut self.queues[host as usize];
+        if queue.core.is_some() {
+            return self.on_core(now, host, sequence, fabric);
+        }
         if sequence == TIMER {
             if queue.timer_at != now {
                 return;
@@ -162,15 +204,22 @@ impl Hosts {
             }
         }
         queue.arm(host, fabric);
-        queue.polls += 1;
-        if queue.polls.is_multiple_of(EVICTION_POLLS) {
-            queue.offload.evict(now);
-        }
-        let mut up = std::mem::take(&mut queue.up);
+        queue.age(now);
+        self.hand_up(now, host, fabric);
+    }
+
+    /// Gives the transport what a poll let through. Returns how many segments it found out of order, where a core works for
+    /// that.
+    pub(super) fn hand_up(&mut self, now: Time, host: u32, fabric: &mut Fabric) -> u64 {
+        let queue = &mut self.queues[host as usize];
+        let (mut up, is_counted) = (std::mem::take(&mut queue.up), queue.core.is_some());
+        let mut out_of_order = 0;
         for packet in up.drain(..) {
+            out_of_order += u64::from(is_counted && self.is_out_of_order(&packet));
             self.take_up(now, host, &packet, fabric);
         }
         self.queues[host as usize].up = up;
+        out_of_order
     }
 
     /// A connection is over: its flow need not be remembered.

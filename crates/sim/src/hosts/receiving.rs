@@ -7,10 +7,10 @@ impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
-        let packet = fabric.deliver(id);
         if !self.queues.is_empty() {
-            return self.enqueue(now, host, &packet, fabric);
+            return self.enqueue(now, host, id, fabric);
         }
+        let packet = fabric.deliver(id);
         self.take_up(now, host, &packet, fabric);
     }
 

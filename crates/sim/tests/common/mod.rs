@@ -88,11 +88,12 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
         queue_bytes_max,
         limits,
         offload,
+        cores,
         ..
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,
