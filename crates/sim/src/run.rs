@@ -17,7 +17,7 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::HostCounters;
+use crate::hosts::{HostCounters, PollRecord};
 use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
@@ -74,6 +74,10 @@ pub trait Observer: Send {
     }
     /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one first.
     fn packet(&mut self, _record: &PacketRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// A receive queue was polled. In the order of (time, host).
+    fn poll(&mut self, _record: &PollRecord) -> Result<(), Self::Error> {
         Ok(())
     }
     /// Called now and then at an edge; `false` ends the run there.
@@ -403,19 +407,22 @@ impl<O: Observer> Director<'_, O> {
     /// The same with what was sampled, captured and probed before this edge. A departure may be known before its time;
     /// it waits until it is due, whatever the kind of port that knew it.
     fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
-        let (mut rtts, mut queues, mut packets) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rtts, mut queues, mut packets, mut polls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for p in partitions.iter_mut() {
             rtts.append(&mut p.hosts.rtts);
+            polls.append(&mut p.hosts.poll_records);
             queues.append(&mut p.sampler.records);
             packets.extend(p.fabric.captured.extract_if(.., |record| record.at < self.edge));
         }
         rtts.sort_unstable();
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
         packets.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing));
+        polls.sort_by_key(|record| (record.at, record.host));
         for (_, _, rtt) in rtts {
             self.observer.rtt(rtt)?;
         }
         queues.iter().try_for_each(|record| self.observer.queue(record))?;
+        polls.iter().try_for_each(|record| self.observer.poll(record))?;
         packets.iter().try_for_each(|record| self.observer.packet(record))
     }
 
