@@ -4,8 +4,8 @@
 //! The trace is of a fabric whose paths differ in length and of which one loses packets, so flowcells overtake each other and are
 //! sent again. On the receiving side each packet becomes a datagram, what lay in the simulator's ring is in the path's
 //! socket at the time of its poll, and between polls the switch acts when its own deadline says. Every segment that goes up
-//! must be the same, at the same time, flow by flow, and after every poll all that receive offload counts: causes, packets, bytes, sizes,
-//! waits. On the sending side each segment becomes a super-segment at the TAP, and must get the same label and flowcell.
+//! must be the same, at the same time, flow by flow, and after every poll all that receive offload counts: causes, packets,
+//! bytes, sizes, waits. On the sending side each segment becomes a super-segment at the TAP, and must get the same label and flowcell.
 //!
 //! What differs between the worlds, and what becomes of it here:
 //!
@@ -122,7 +122,11 @@ type Setting = (&'static str, &'static str);
 
 const STOCK: [Setting; 1] = [("host.receive-offload.kind", "stock-gro")];
 /// Waits that are short for these paths: many end in vain, and grow.
-const SHORT: [Setting; 2] = [("host.receive-offload.min", "10us"), ("host.receive-offload.initial", "20us")];
+const SHORT: [Setting; 3] = [
+    ("host.receive-offload.min", "10us"),
+    ("host.receive-offload.initial", "20us"),
+    ("host.receive-offload.double-after", "2"),
+];
 /// Polls that leave packets for the next one, at once: the poll loop then does not know whether it has seen all.
 const SMALL: [Setting; 1] = [("host.receive-offload.budget", "8")];
 const LITERAL: [Setting; 1] = [("host.receive-offload.rules", "literal")];
@@ -131,13 +135,15 @@ const SEEDS: std::ops::Range<u64> = 1..4;
 
 /// Compares over all seeds; what was counted.
 fn receivers(settings: &[&[Setting]]) -> Counters {
-    let mut counted = Counters::default();
+    let (mut counted, mut retransmitted) = (Counters::default(), 0);
     for seed in SEEDS {
         let trace = simulate(seed, &settings.concat());
-        assert!(trace.retransmitted > 30, "{}", trace.retransmitted);
+        assert!((0..HOSTS).all(|host| trace.flows_to(host) <= 8));
+        retransmitted += trace.retransmitted;
         receivers_agree(&trace, &trace).unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
         counted.merge(&trace.counters());
     }
+    assert!(retransmitted > 100, "{retransmitted}");
     counted
 }
 
@@ -160,7 +166,7 @@ fn presto(rules: &[Setting]) {
     have_been_seen(&short, &causes);
     assert!(short.doubled > 0, "{short:?}");
     let long = receivers(&[rules, &SMALL]);
-    assert!(long.filled > 100, "{long:?}");
+    assert!(long.filled > 50, "{long:?}");
 }
 
 #[test]

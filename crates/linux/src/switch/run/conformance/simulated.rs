@@ -10,7 +10,7 @@ use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::End;
 use millpond_sim::labels::LabelPlan;
 use millpond_sim::{Observer, PollRecord, Standing};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 /// Hosts.
@@ -38,7 +38,7 @@ fn scenario() -> String {
     let taps: Vec<String> = (0..HOSTS).map(|h| format!("\"host{h}\"")).collect();
     format!(
         r#"
-        duration = "15ms"
+        duration = "10ms"
         [topology]
         kind = "file"
         graph = {{ hosts = {HOSTS}, switches = [{}], links = [{}] }}
@@ -250,6 +250,11 @@ impl Trace {
             identity: merge_identity(p),
         };
         up.map(of).collect()
+    }
+    /// Flows with data to a host.
+    pub fn flows_to(&self, host: HostId) -> usize {
+        let taken = self.polls_of(host).flat_map(|poll| &poll.taken);
+        taken.filter(|packet| packet.is_data()).map(|packet| packet.flow).collect::<BTreeSet<_>>().len()
     }
     /// What all queues have counted.
     pub fn counters(&self) -> Counters {
