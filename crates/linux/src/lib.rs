@@ -12,7 +12,8 @@
 //! | `port` | where frames come in and leave |
 //! | `switch` | a virtual switch between namespaces and interfaces |
 //!
-//! Invariant: what runs here decides as `millpond_core` does; a test proves the eBPF programs equal to it.
+//! Invariant: what runs here decides as `millpond_core` does; tests prove the eBPF programs equal to it, and the edge equal to the
+//! simulator's.
 
 pub mod demo;
 pub mod edge;

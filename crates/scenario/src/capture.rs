@@ -146,6 +146,7 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) ->
         tcp_timestamps: c.tcp_timestamps,
         timers: c.timers,
         trace: c.trace,
+        polls: false,
     }
 }
 

@@ -39,6 +39,7 @@ use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use millpond_scenario::{ideal_exchange, ideal_fct};
+pub use offload::PollRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -178,6 +179,8 @@ pub struct Hosts {
     pub query_records: Vec<(Time, QueryRecord)>,
     /// Probes answered in the measured time: (when, the answers' flow, round-trip time).
     pub rtts: Vec<(Time, FlowId, Time)>,
+    /// What receive queues did, if that is recorded.
+    pub poll_records: Vec<PollRecord>,
     /// Bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// By class: bytes that connections delivered which are gone; empty unless goodput is sampled.
@@ -215,6 +218,7 @@ impl Hosts {
             flow_records: Vec::new(),
             query_records: Vec::new(),
             rtts: Vec::new(),
+            poll_records: Vec::new(),
             pairs: BTreeMap::new(),
             counters: HostCounters::default(),
             begun: Vec::new(),

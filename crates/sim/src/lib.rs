@@ -37,4 +37,5 @@ pub mod shared;
 pub mod slab;
 pub mod transport;
 
+pub use hosts::PollRecord;
 pub use run::{Observer, Outcome, Standing, run};

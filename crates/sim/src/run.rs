@@ -17,7 +17,7 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::{CoreCounts, HostCounters};
+use crate::hosts::{CoreCounts, HostCounters, PollRecord};
 use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
@@ -78,6 +78,10 @@ pub trait Observer: Send {
     }
     /// A PAUSE frame was captured. In the order of packets, and after packets of the same time.
     fn pause(&mut self, _record: &PauseRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// A receive queue was polled. In the order of (time, host).
+    fn poll(&mut self, _record: &PollRecord) -> Result<(), Self::Error> {
         Ok(())
     }
     /// Called now and then at an edge; `false` ends the run there.
@@ -423,9 +427,11 @@ impl<O: Observer> Director<'_, O> {
     /// The same with what was sampled, captured and probed before this edge. A departure may be known before its time;
     /// it waits until it is due, whatever the kind of port that knew it.
     fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
-        let (mut rtts, mut queues, mut packets, mut pauses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut rtts, mut queues, mut polls) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut packets, mut pauses) = (Vec::new(), Vec::new());
         for p in partitions.iter_mut() {
             rtts.append(&mut p.hosts.rtts);
+            polls.append(&mut p.hosts.poll_records);
             queues.append(&mut p.sampler.records);
             packets.extend(p.fabric.captured.extract_if(.., |record| record.at < self.edge));
             pauses.extend(p.fabric.captured_pauses.extract_if(.., |record| record.at < self.edge));
@@ -434,10 +440,12 @@ impl<O: Observer> Director<'_, O> {
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
         packets.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing));
         pauses.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
+        polls.sort_by_key(|record| (record.at, record.host));
         for (_, _, rtt) in rtts {
             self.observer.rtt(rtt)?;
         }
         queues.iter().try_for_each(|record| self.observer.queue(record))?;
+        polls.iter().try_for_each(|record| self.observer.poll(record))?;
         let mut pauses = pauses.iter().peekable();
         for packet in &packets {
             while let Some(pause) = pauses.next_if(|pause| pause.at < packet.at) {

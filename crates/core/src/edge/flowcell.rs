@@ -117,6 +117,13 @@ impl LoadBalancingParams {
     }
 }
 
+/// What a segment counts for in its flowcell, in bytes: its payload, or its IP and TCP headers where they are more, so that
+/// acknowledgements change paths too. Both worlds count so; the paper's "length" leaves it open.
+#[inline]
+pub fn counted(payload: u32, headers: u32) -> u32 {
+    payload.max(headers)
+}
+
 /// What a segment is stamped with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
@@ -144,7 +151,7 @@ impl Flowcell {
         Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: now, number }
     }
 
-    /// A segment of `len` bytes is sent; `labels` lead to its destination, and there is at least one.
+    /// A segment of `len` bytes is sent, as [`counted`]; `labels` lead to its destination, and there is at least one.
     #[inline]
     pub fn stamp(&mut self, now: Time, rule: &Rule, len: u32, labels: &[u16]) -> Stamp {
         let opens = match rule.opening {

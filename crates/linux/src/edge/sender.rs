@@ -13,7 +13,7 @@ use crate::switch::buffers::Buffers;
 use crate::switch::counters::Drop;
 use crate::switch::node::Frame;
 use millpond_core::Time;
-use millpond_core::edge::flowcell::{Flowcells, Rule, Stamp};
+use millpond_core::edge::flowcell::{Flowcells, Rule, Stamp, counted};
 
 /// A flow that is silent for longer is forgotten.
 const IDLE: Time = Time::from_s(30);
@@ -63,8 +63,11 @@ impl Sender {
         let bytes = &buffers.bytes(frame.buffer)[range.clone()];
         let key = view.layers().map(|layers| FlowKey::of(bytes, layers, peer as u16));
         let hash = key.map_or(0, |key| key.hash(&self.keys));
-        let Stamp { label, flowcell } = match key.filter(|_| view.tcp().is_some()) {
-            Some(key) => self.flows.stamp(now, hash, key, frame.length as u32, labels),
+        let Stamp { label, flowcell } = match key.zip(view.tcp()) {
+            Some((key, l)) => {
+                let len = counted((l.end - l.payload) as u32, (l.payload - l.network) as u32);
+                self.flows.stamp(now, hash, key, len, labels)
+            }
             None => Stamp { label: labels[hash as usize % labels.len()], flowcell: 0 },
         };
         let cut =

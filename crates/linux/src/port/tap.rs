@@ -69,6 +69,12 @@ impl Tap {
         Ok(Tap { file, device: Device::new(name)? })
     }
 
+    /// Over anything that is read and written as a TAP is.
+    #[cfg(test)]
+    pub(crate) fn over(file: OwnedFd) -> Result<Tap, Error> {
+        Ok(Tap { file, device: Device::new("none")? })
+    }
+
     /// Lets the interface end with the last process that has it open.
     pub fn forget(&self) -> Result<(), Error> {
         let what = format!("removing the TAP {}", self.device.name());

@@ -67,6 +67,12 @@ impl Udp {
         Ok(Udp { socket })
     }
 
+    /// Over any socket that keeps messages apart.
+    #[cfg(test)]
+    pub(crate) fn over(socket: std::os::fd::OwnedFd) -> Udp {
+        Udp { socket: socket.into() }
+    }
+
     /// What to wait for.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

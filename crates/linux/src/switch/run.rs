@@ -26,6 +26,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+mod conformance;
+
 /// How often what is slow is looked after.
 const HOUSEKEEPING: Time = Time::from_s(1);
 
@@ -188,22 +191,7 @@ impl Switch {
                 return Ok(());
             }
             now = self.now();
-            self.bursts += 1;
-            busy = false;
-            let mut is_drained = true;
-            for &path in &ready.paths {
-                is_drained &= !self.uplink.receive(now, path, &mut self.buffers, &mut self.node);
-            }
-            if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
-                self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
-            }
-            for &port in &ready.ports {
-                // A request may have left fewer.
-                if port < self.node.slots.len() {
-                    busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
-                }
-            }
-            busy |= !is_drained;
+            busy = self.round(now, &ready);
             if busy || !ready.paths.is_empty() {
                 worked = now;
             }
@@ -212,6 +200,26 @@ impl Switch {
                 self.housekeeping(now);
             }
         }
+    }
+
+    /// Gives each that is ready its burst. Whether there may be more.
+    fn round(&mut self, now: Time, ready: &Ready) -> bool {
+        self.bursts += 1;
+        let mut is_drained = true;
+        for &path in &ready.paths {
+            is_drained &= !self.uplink.receive(now, path, &mut self.buffers, &mut self.node);
+        }
+        if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
+            self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
+        }
+        let mut busy = !is_drained;
+        for &port in &ready.ports {
+            // A request may have left fewer.
+            if port < self.node.slots.len() {
+                busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
+            }
+        }
+        busy
     }
 
     /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.

@@ -18,7 +18,7 @@ use millpond_core::edge::gro::{self, NoOffloadParams, OffloadParams, PrestoGroPa
 use millpond_core::edge::schedule::weighted;
 use millpond_core::{Bytes, Time};
 
-/// Reads of one path before others have their turn.
+/// Reads of one path in a round.
 const BURST: usize = 16;
 
 struct Path {
@@ -45,6 +45,8 @@ pub struct Uplink {
     receiver: Receiver,
     /// Until when waits may end: all that came before was seen.
     drained: Time,
+    /// Reads of one path before others have their turn.
+    burst: usize,
 }
 
 fn rule(config: &Config) -> Rule {
@@ -70,6 +72,11 @@ fn offload(config: &Config) -> OffloadParams {
 impl Uplink {
     /// With the paths of `config`, those that can be opened.
     pub fn new(config: &Config) -> Uplink {
+        Uplink::with(config, rule(config), &offload(config), BURST)
+    }
+
+    /// The same with the edge's parameters as the core has them.
+    pub(super) fn with(config: &Config, rule: Rule, offload: &OffloadParams, burst: usize) -> Uplink {
         let peers = config.peers();
         let mut paths = Vec::new();
         let mut labels = vec![Vec::new(); peers.len()];
@@ -81,8 +88,8 @@ impl Uplink {
             paths.push(Path { params, peer, label, socket: None, home: None, waiting: None, counters });
         }
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
-        let (sender, receiver) = (Sender::new(rule(config), labels), Receiver::new(&offload(config)));
-        let mut uplink = Uplink { peers, paths: Paths(paths), sender, receiver, drained: Time::ZERO };
+        let (sender, receiver) = (Sender::new(rule, labels), Receiver::new(offload));
+        let mut uplink = Uplink { peers, paths: Paths(paths), sender, receiver, drained: Time::ZERO, burst };
         uplink.open();
         uplink
     }
@@ -102,6 +109,11 @@ impl Uplink {
             }
         }
     }
+    /// Gives a path its socket.
+    #[cfg(test)]
+    pub(super) fn put(&mut self, path: usize, socket: Udp) {
+        self.paths.0[path].socket = Some(socket);
+    }
     /// Why paths are not there.
     pub fn waiting(&self) -> impl Iterator<Item = (String, String)> {
         self.paths
@@ -117,7 +129,7 @@ impl Uplink {
     /// Handles what a path has for now; whether there may be more.
     pub fn receive(&mut self, now: Time, path: usize, buffers: &mut Buffers, node: &mut Node) -> bool {
         let Some(path) = self.paths.0.get_mut(path) else { return false };
-        for _ in 0..BURST {
+        for _ in 0..self.burst {
             let Some(socket) = &path.socket else { return false };
             let Some(buffer) = buffers.take() else {
                 path.counters.drop(Drop::NoBuffer);

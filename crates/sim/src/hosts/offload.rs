@@ -29,6 +29,21 @@ pub(super) const WORKED: u32 = 2;
 /// Idle flows are looked for once in so many polls.
 const EVICTION_POLLS: u32 = 64;
 
+/// What one poll of a receive queue did, or its timer.
+#[derive(Clone, Debug)]
+pub struct PollRecord {
+    /// When.
+    pub at: Time,
+    /// Whose queue.
+    pub host: HostId,
+    /// The packets that it took, in the order of their arrival; none if it was the timer.
+    pub taken: Vec<Packet>,
+    /// The segments that went up, each as one packet.
+    pub up: Vec<Packet>,
+    /// What the queue has counted by now.
+    pub counters: Counters,
+}
+
 /// One host's receive queue.
 pub(super) struct Queue {
     offload: Offload<FlowId, u32>,
@@ -85,6 +100,13 @@ impl Queue {
     /// What was counted.
     pub(super) fn counters(&self) -> &Counters {
         self.offload.counters()
+    }
+
+    /// What a poll would take out of the ring.
+    #[cold]
+    fn next(&self, sequence: u32) -> Vec<Packet> {
+        let budget = if sequence == POLL { self.budget as usize } else { 0 };
+        self.ring.iter().take(budget).copied().collect()
     }
 
     /// Takes packets out of the ring and ends the poll.
@@ -190,6 +212,7 @@ impl Hosts {
         if queue.core.is_some() {
             return self.on_core(now, host, sequence, fabric);
         }
+        let taken = self.shared.plan.capture.polls.then(|| queue.next(sequence));
         if sequence == TIMER {
             if queue.timer_at != now {
                 return;
@@ -205,6 +228,10 @@ impl Hosts {
         }
         queue.arm(host, fabric);
         queue.age(now);
+        if let Some(taken) = taken {
+            let (host, counters) = (self.hosts[host as usize].id, *queue.counters());
+            self.poll_records.push(PollRecord { at: now, host, taken, up: queue.up.clone(), counters });
+        }
         self.hand_up(now, host, fabric);
     }
 

@@ -2,6 +2,7 @@
 
 use super::sending::transmit_begun;
 use super::*;
+use millpond_core::edge::flowcell::counted;
 
 impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
@@ -223,7 +224,7 @@ impl Hosts {
             path: 0,
         };
         if let Some(edge) = &mut it.edge {
-            edge.stamp(now, u32::from(packet.size), &mut packet, false);
+            edge.stamp(now, counted(0, u32::from(packet.size)), &mut packet, false);
         }
         let host = it.host;
         self.put(now, host, packet, fabric);

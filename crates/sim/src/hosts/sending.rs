@@ -4,6 +4,7 @@
 
 use super::*;
 use millpond_core::edge::Outbound;
+use millpond_core::edge::flowcell::counted;
 use millpond_core::switch::pause::PauseFrame;
 
 impl Hosts {
@@ -130,7 +131,7 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         it.first_sent = Some(now);
     }
     if let Some(edge) = &mut it.edge {
-        edge.stamp(now, segment.len.max(HEADER), &mut packet, true);
+        edge.stamp(now, counted(segment.len, HEADER), &mut packet, true);
     }
     packet
 }

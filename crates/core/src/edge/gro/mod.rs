@@ -389,7 +389,8 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
             Offload::Presto(presto) => presto.receive(now, arrival, packet, out),
         }
     }
-    /// A poll ends, or the deadline has come: releases what is ready, or has waited enough.
+    /// A poll ends, or the deadline has come: releases what is ready, or has waited enough by `now`. A driver that knows of
+    /// packets that it has not looked at gives the time up to which it has: they may be what is waited for.
     #[inline]
     pub fn flush(&mut self, now: Time, out: &mut impl FnMut(Released<'_, F, P>)) {
         match self {

@@ -181,7 +181,8 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         self.recent = Some(Recent { flow: arrival.flow, at, segments: [segment, before] });
     }
 
-    /// A poll ends, or a deadline has come.
+    /// A poll ends, or a deadline has come. Waits end by `now`, which may be earlier than the last packet: up to it nothing
+    /// has arrived that was not looked at.
     pub fn flush(&mut self, now: Time, out: &mut impl FnMut(Released<'_, F, P>)) {
         self.recent = None;
         let mut touched = std::mem::take(&mut self.touched);
@@ -456,7 +457,8 @@ impl Flow {
         if gap == 0 {
             (self.last, self.expected) = (cell, end);
             if segment.is_held {
-                let waited = walk.now.saturating_sub(segment.first);
+                // What has filled it came no earlier, whatever the time by which waits end.
+                let waited = walk.now.max(self.seen).saturating_sub(segment.first);
                 self.learn(waited, params);
                 counters.filled(waited);
             }

@@ -444,6 +444,21 @@ fn a_delay_beyond_the_wait_is_learned() {
     assert_eq!((bench.delay(), bench.offload.counters().doubled), (us(200), 1));
 }
 
+/// A poll that leaves packets ends no waits, by an earlier time; how long a gap took is not shorter for that.
+#[test]
+fn a_gap_that_fills_in_an_unfinished_poll_is_learned_as_it_was() {
+    for bench in both_rules() {
+        let mut bench = bench.opened();
+        assert_eq!(bench.poll(100, &[6, 7, 8, 9]), []);
+        for number in 1..=5 {
+            bench.arrive(160, packet(1, 0, number, 1));
+        }
+        assert_eq!(bench.flush(us(100)).len(), 2);
+        assert_eq!(bench.delay(), us(95), "60 us, an eighth of it new");
+        assert_eq!(bench.offload.counters().filled_wait, (us(60), us(60)));
+    }
+}
+
 #[test]
 fn giving_up_keeps_order_where_it_is_safe() {
     // Flowcell 4 waits first, then 3 comes in front of it with a gap on either side. 4's time is over first.

@@ -1,0 +1,297 @@
+//! The replay: the switch with this trace's times for its clock, between a file in the place of a TAP and sockets of this process
+//! in the place of UDP's.
+
+use super::simulated::{Sent, Trace, cell, merge_identity, sequence, tcp_flags};
+use super::{Stamped, Verdict};
+use crate::encapsulation::Encapsulation;
+use crate::frame::checksum::{self, Sum, pseudo};
+use crate::frame::offload::{self, Offload};
+use crate::frame::parse::tcp;
+use crate::frame::{Layers, Mac, parse};
+use crate::port::tap::Tap;
+use crate::port::udp::Udp;
+use crate::port::{FRAME_MAX, Port};
+use crate::switch::config::{Config, PathParams};
+use crate::switch::control::Asking;
+use crate::switch::counters::Counters;
+use crate::switch::node::Slot;
+use crate::switch::run::{Ready, Switch};
+use crate::switch::state::State;
+use crate::switch::table::Place;
+use crate::switch::uplink::Uplink;
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::gro::{self, OffloadParams};
+use millpond_core::{HostId, Packet, Time};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// What a frame's headers say.
+struct Headers {
+    from: HostId,
+    to: HostId,
+    flow: u32,
+    seq: u32,
+    ack: u32,
+    flags: u8,
+    tos: u8,
+    ttl: u8,
+    /// IP and TCP, with options.
+    length: u32,
+}
+
+fn mac(host: HostId) -> Mac {
+    Mac([2, 0, 0, 0, 0, host as u8])
+}
+
+/// Payload tells of its flow and its place in the stream.
+fn byte(flow: u32, seq: u32) -> u8 {
+    (seq ^ seq >> 8 ^ seq >> 16).wrapping_add(flow) as u8
+}
+
+/// A frame, with a partial checksum or a whole one.
+fn frame(h: &Headers, payload: u32, partial: bool) -> Vec<u8> {
+    let mut frame = [mac(h.to).0, mac(h.from).0].concat();
+    frame.extend([8, 0, 0x45, h.tos]);
+    frame.extend(((h.length + payload) as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, h.ttl, 6, 0, 0, 10, 0, 0, h.from as u8, 10, 0, 0, h.to as u8]);
+    let sum = Sum::default().bytes(&frame[14..34]).checksum();
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(h.flow.to_be_bytes());
+    frame.extend(h.seq.to_be_bytes());
+    frame.extend(h.ack.to_be_bytes());
+    frame.extend([((h.length - 20) << 2) as u8, h.flags, 1, 0, 0, 0, 0, 0]);
+    // Options that say nothing.
+    frame.resize(14 + h.length as usize, 1);
+    frame.extend((0..payload).map(|i| byte(h.flow, h.seq.wrapping_add(i))));
+    let layers = *parse(&frame).expect("a frame").tcp().expect("of TCP");
+    let sum = pseudo(&frame, &layers, layers.end - layers.transport);
+    let sum = if partial { sum.fold() } else { sum.bytes(&frame[layers.transport..]).checksum() };
+    frame[layers.transport + 16..layers.transport + 18].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+/// A packet of the trace as it crosses a path.
+fn datagram(p: &Packet) -> Vec<u8> {
+    let (tos, ttl, ms) = merge_identity(p);
+    // Every other flow's checksums are whole, as of a sender without offloads.
+    let partial = p.flow.is_multiple_of(2);
+    let (from, to, flags, length) = (p.src, p.dst, tcp_flags(p), u32::from(p.size - p.payload));
+    let headers = Headers { from, to, flow: p.flow, seq: sequence(p), ack: ms, flags, tos, ttl, length };
+    let stamp = Encapsulation { label: p.hash as u16, flowcell: cell(p), partial };
+    [&stamp.write()[..], &frame(&headers, p.payload.into(), partial)].concat()
+}
+
+fn layers_of(frame: &[u8]) -> Layers {
+    *parse(frame).expect("a frame").tcp().expect("of TCP")
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+/// The flow, and whether each byte is in its place.
+fn content(frame: &[u8], layers: &Layers) -> u32 {
+    let (flow, seq) = (word(frame, layers.transport), tcp::seq(frame, layers));
+    let payload = &frame[layers.payload..layers.end];
+    let is_right = payload.iter().zip(0..).all(|(b, i)| *b == byte(flow, seq.wrapping_add(i)));
+    assert!(is_right, "the bytes of flow {flow} from {seq} on");
+    flow
+}
+
+/// Two ends of a connection in this process that keeps messages apart and loses none.
+fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair of sockets");
+    for end in [&pair.0, &pair.1] {
+        sockopt::set_socket_send_buffer_size(end, 1 << 20).expect("room");
+    }
+    pair
+}
+
+/// The switch, with nothing but so many paths to each of `peers`, and what they are read and written by, peer by peer.
+fn switch(rule: Rule, offload: &OffloadParams, peers: &[(HostId, u16)], burst: usize) -> (Switch, Vec<Vec<OwnedFd>>) {
+    let (_, requests, wake) = Asking::new().expect("an event");
+    let mut switch = Switch::new(State::at(Path::new("nowhere")), Config::default(), requests, wake);
+    let path = |peer: HostId| PathParams { peer: peer.to_string(), ..PathParams::default() };
+    let paths = peers.iter().flat_map(|(peer, paths)| (0..*paths).map(|_| path(*peer))).collect();
+    switch.uplink = Uplink::with(&Config { paths, ..Config::default() }, rule, offload, burst);
+    let (mut ends, mut path) = (Vec::new(), 0..);
+    for (at, (peer, paths)) in peers.iter().enumerate() {
+        switch.node.table.learn(Time::ZERO, mac(*peer), Place::Peer(at));
+        let connected = path.by_ref().take(usize::from(*paths)).map(|path| {
+            let (ours, theirs) = pair();
+            switch.uplink.put(path, Udp::over(theirs));
+            ours
+        });
+        ends.push(connected.collect());
+    }
+    (switch, ends)
+}
+
+fn plug(switch: &mut Switch, file: OwnedFd) {
+    let port = Some(Port::Tap(Tap::over(file).expect("a port")));
+    switch.node.slots.push(Slot { name: "host".into(), port, mtu: 1500, counters: Counters::default() });
+}
+
+/// What a receiving half did.
+pub struct Received {
+    /// What went up.
+    pub verdicts: Vec<Verdict>,
+    /// What was counted, after each poll of the trace.
+    pub counted: Vec<gro::Counters>,
+}
+
+/// Lets a host's switch receive what the simulator's host did, at the same times; what is held goes up when the switch says.
+pub fn receive(trace: &Trace, host: HostId) -> Received {
+    let rule = trace.plan.host.load_balancing.rule().expect("hosts spread what they send");
+    let params = &trace.plan.host.receive_offload;
+    let budget = match params {
+        OffloadParams::None(_) => usize::MAX,
+        OffloadParams::Stock(p) => p.budget as usize,
+        OffloadParams::Presto(p) => p.budget as usize,
+    };
+    let (mut switch, ends) = switch(rule, params, &[(u8::MAX.into(), 1)], budget);
+    let file = memfd_create("tap", MemfdFlags::CLOEXEC).expect("a file");
+    let mut out = Out { file: File::from(file.try_clone().expect("a file")), at: 0, packets: 0 };
+    plug(&mut switch, file);
+    let (mut verdicts, mut counted) = (Vec::new(), Vec::new());
+    for poll in trace.polls_of(host).filter(|poll| !poll.taken.is_empty()) {
+        alone(&mut switch, poll.at, &mut out, &mut verdicts);
+        for packet in &poll.taken {
+            send(&ends[0][0], &datagram(packet), SendFlags::empty()).expect("room in the socket");
+        }
+        while switch.round(poll.at, &Ready { ports: Vec::new(), paths: vec![0] }) {}
+        out.read(poll.at, &mut verdicts);
+        counted.push(*switch.uplink.counters().0);
+    }
+    alone(&mut switch, trace.end, &mut out, &mut verdicts);
+    let (counters, dropped) = switch.uplink.counters();
+    assert!(dropped.reading().dropped.is_empty() && switch.node.slots[0].counters.reading().dropped.is_empty());
+    assert_eq!(out.packets, counters.packets, "super-frames say of how many packets they are");
+    Received { verdicts, counted }
+}
+
+/// What the switch does before `end` without a packet, when it wants to.
+fn alone(switch: &mut Switch, end: Time, out: &mut Out, verdicts: &mut Vec<Verdict>) {
+    while let Some(due) = switch.uplink.deadline().filter(|due| *due < end) {
+        switch.round(due, &Ready::default());
+        out.read(due, verdicts);
+    }
+}
+
+/// What was written to the TAP.
+struct Out {
+    file: File,
+    at: u64,
+    packets: u64,
+}
+
+impl Out {
+    /// All that has come since the last time.
+    fn read(&mut self, at: Time, verdicts: &mut Vec<Verdict>) {
+        let length = self.file.metadata().expect("a file").len();
+        let mut bytes = vec![0; (length - self.at) as usize];
+        self.file.read_exact_at(&mut bytes, self.at).expect("what was written");
+        self.at = length;
+        let mut rest = &bytes[..];
+        while let Some((header, after)) = rest.split_first_chunk::<{ offload::LENGTH }>() {
+            let length = 14 + usize::from(u16::from_be_bytes([after[16], after[17]]));
+            let (frame, after) = after.split_at(length);
+            verdicts.push(self.verdict(at, Offload::read(header).expect("a virtio header"), frame));
+            rest = after;
+        }
+    }
+
+    fn verdict(&mut self, at: Time, offload: Offload, frame: &[u8]) -> Verdict {
+        let layers = layers_of(frame);
+        let bytes = (layers.end - layers.payload) as u32;
+        assert_eq!(offload.check(&parse(frame).expect("a frame"), frame.len()), Ok(()));
+        self.packets += match offload.gso_size {
+            0 => 1,
+            size => u64::from(bytes.div_ceil(size.into())),
+        };
+        Verdict {
+            at,
+            flow: content(frame, &layers),
+            seq: tcp::seq(frame, &layers),
+            bytes,
+            flags: tcp::flags(frame, &layers),
+            identity: (frame[15], frame[22], tcp::ack(frame, &layers)),
+        }
+    }
+}
+
+/// Lets a host's switch send what the simulator's host did.
+pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
+    let sent: Vec<&Sent> = trace.sent.iter().filter(|sent| sent.host == host).collect();
+    let mut peers: Vec<(HostId, u16)> = sent.iter().map(|sent| (sent.to, sent.paths)).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    let rule = trace.plan.host.load_balancing.rule().expect("hosts spread what they send");
+    let (mut switch, ends) = switch(rule, &OffloadParams::None(Default::default()), &peers, 16);
+    let (stack, tap) = pair();
+    plug(&mut switch, tap);
+    let (mut now, mut all) = (Time::ZERO, Vec::new());
+    for segment in sent {
+        now = now.max(segment.at);
+        let (from, to, flow, seq) = (host, segment.to, segment.flow, segment.seq);
+        let (flags, length) = (segment.flags, segment.headers);
+        let headers = Headers { from, to, flow, seq, ack: 0, flags, tos: 0, ttl: 64, length };
+        let frame = frame(&headers, segment.payload, true);
+        let offload = Offload::of(&layers_of(&frame), 1460);
+        send(&stack, &[&offload.write()[..], &frame].concat(), SendFlags::empty()).expect("room in the socket");
+        switch.round(now, &Ready { ports: vec![0], paths: Vec::new() });
+        let peer = peers.iter().position(|peer| *peer == (to, segment.paths)).expect("a peer");
+        let carried: Vec<_> = ends[peer].iter().map(read).collect();
+        let took = carried.iter().position(|datagrams| !datagrams.is_empty()).expect("it was sent");
+        assert!(carried.iter().enumerate().all(|(path, datagrams)| path == took || datagrams.is_empty()));
+        all.push(stamped(segment, took, &carried[took]));
+    }
+    assert_eq!(switch.buffers.in_use(), 0);
+    all
+}
+
+/// What the datagrams of one segment say: each the same.
+fn stamped(segment: &Sent, took: usize, datagrams: &[Vec<u8>]) -> Stamped {
+    let mut whole: Option<Stamped> = None;
+    for datagram in datagrams {
+        let (stamp, frame) = Encapsulation::read(datagram).expect("encapsulated");
+        let layers = layers_of(frame);
+        let (bytes, seq) = ((layers.end - layers.payload) as u32, tcp::seq(frame, &layers));
+        let flow = content(frame, &layers);
+        assert_eq!(usize::from(stamp.label), took, "the label's path");
+        assert!(stamp.partial || checksum::is_right(frame, &layers));
+        let it = whole.get_or_insert(Stamped {
+            flow,
+            is_data: segment.is_data,
+            seq,
+            bytes: 0,
+            paths: segment.paths,
+            place: stamp.label,
+            flowcell: stamp.flowcell,
+        });
+        assert_eq!((it.flow, it.flowcell, it.seq.wrapping_add(it.bytes)), (flow, stamp.flowcell, seq));
+        it.bytes += bytes;
+    }
+    whole.expect("it was sent")
+}
+
+/// All datagrams that wait in a socket; those that one call has written are apart.
+fn read(end: &OwnedFd) -> Vec<Vec<u8>> {
+    let mut datagrams = Vec::new();
+    let mut buffer = vec![0; FRAME_MAX];
+    while let Ok((_, length)) = recv(end, &mut buffer[..], RecvFlags::DONTWAIT) {
+        let mut rest = &buffer[..length];
+        while !rest.is_empty() {
+            let length = 8 + 14 + usize::from(u16::from_be_bytes([rest[24], rest[25]]));
+            let (one, after) = rest.split_at(length);
+            datagrams.push(one.to_vec());
+            rest = after;
+        }
+    }
+    datagrams
+}

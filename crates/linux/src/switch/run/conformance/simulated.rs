@@ -1,0 +1,267 @@
+//! The trace: what the simulator's hosts sent and received, and what its edges decided.
+
+use super::Verdict;
+use millpond_core::edge::gro::{Counters, tcp};
+use millpond_core::packet::{NONE, flags};
+use millpond_core::{FlowId, HostId, Packet, Time};
+use millpond_results::{FlowRecord, PacketRecord, QueryRecord};
+use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::topology::End;
+use millpond_sim::labels::LabelPlan;
+use millpond_sim::{Observer, PollRecord, Standing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+/// Hosts.
+pub const HOSTS: u32 = 6;
+/// Spines, and so paths between hosts of different leaves.
+const SPINES: u32 = 4;
+
+/// Two leaves of three hosts, and four spines at different distances: 30 us a spine are two thirds of a flowcell at line
+/// rate. One of them loses packets. Elephants both ways that meet at hosts and in the fabric, and requests with their answers
+/// over connections that stay.
+fn scenario() -> String {
+    let links =
+        (0..HOSTS).map(|h| format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3));
+    let fabric = (0..2 * SPINES).map(|i| {
+        let (leaf, spine) = (i / SPINES, i % SPINES);
+        format!(
+            "{{ a = \"leaf{leaf}\", b = \"spine{spine}\", rate = \"10Gbps\", delay = \"{}us\" }}",
+            1 + 15 * spine * spine
+        )
+    });
+    let links: Vec<String> = links.chain(fabric).collect();
+    let names: Vec<String> = ["leaf0", "leaf1"].into_iter().map(String::from).collect();
+    let names = names.into_iter().chain((0..SPINES).map(|i| format!("spine{i}")));
+    let names: Vec<String> = names.map(|name| format!("{{ name = \"{name}\" }}")).collect();
+    let taps: Vec<String> = (0..HOSTS).map(|h| format!("\"host{h}\"")).collect();
+    format!(
+        r#"
+        duration = "10ms"
+        [topology]
+        kind = "file"
+        graph = {{ hosts = {HOSTS}, switches = [{}], links = [{}] }}
+        [host]
+        receive-offload = {{ kind = "presto-gro" }}
+        [switch]
+        buffer = {{ kind = "shared", size = "1MB", alpha = 1.0 }}
+        path = {{ kind = "labels" }}
+        [edge]
+        load-balancing = {{ kind = "presto" }}
+        [transport]
+        kind = "cubic"
+        initial-window = 40
+        min-rto = "1ms"
+        initial-rto = "1ms"
+        [[failure]]
+        link = ["leaf0", "spine1"]
+        at = "0us"
+        loss = 0.005
+        [capture]
+        pcap = [{}]
+        [[traffic]]
+        name = "bulk"
+        kind = "flows"
+        rows = [
+            ["0us", 0, 3, 100000000], ["10us", 1, 4, 100000000], ["20us", 2, 3, 100000000], ["30us", 5, 0, 100000000],
+            ["2ms", 1, 3, 100000000], ["3ms", 0, 4, 100000000], ["3ms", 4, 2, 100000000], ["4ms", 2, 1, 100000000],
+        ]
+        [[traffic]]
+        name = "small"
+        kind = "rpc"
+        pairs = ["3-0"]
+        request = 300
+        response = 30001
+        [[traffic]]
+        name = "large"
+        kind = "rpc"
+        pairs = ["1-5"]
+        request = 200000
+        response = 90000
+        "#,
+        names.join(", "),
+        links.join(", "),
+        taps.join(", "),
+    )
+}
+
+/// A segment that a transport has handed down, or an acknowledgement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    pub host: HostId,
+    pub to: HostId,
+    pub at: Time,
+    pub flow: FlowId,
+    /// Carries data, or opens the connection for it.
+    pub is_data: bool,
+    pub seq: u32,
+    pub payload: u32,
+    /// IP and TCP headers of each packet.
+    pub headers: u32,
+    pub flags: u8,
+    /// Labels in the list.
+    pub paths: u16,
+    /// What the edge has stamped: the label's place in the list of labels, and of data the flowcell.
+    pub place: u16,
+    pub flowcell: u16,
+}
+
+/// One run.
+#[derive(Clone)]
+pub struct Trace {
+    pub plan: Plan,
+    /// What receive queues did.
+    pub polls: Vec<PollRecord>,
+    /// What hosts sent, each in its order.
+    pub sent: Vec<Sent>,
+    /// When the run ended.
+    pub end: Time,
+    /// Segments sent again.
+    pub retransmitted: u64,
+}
+
+#[derive(Default)]
+struct Records {
+    packets: Vec<PacketRecord>,
+    polls: Vec<PollRecord>,
+}
+
+impl Observer for Records {
+    type Error = Infallible;
+    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
+        assert!(record.class > 0 || record.finish.is_none(), "a flow that is over is forgotten");
+        Ok(())
+    }
+    fn query(&mut self, _: &QueryRecord) -> Result<(), Infallible> {
+        Ok(())
+    }
+    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
+        self.packets.push(*record);
+        Ok(())
+    }
+    fn poll(&mut self, record: &PollRecord) -> Result<(), Infallible> {
+        self.polls.push(record.clone());
+        Ok(())
+    }
+    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
+        Ok(true)
+    }
+}
+
+/// Runs the scenario.
+pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
+    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let scenario = Scenario::parse("conformance", &scenario()).unwrap_or_else(|e| panic!("{e}"));
+    let mut plan = scenario.plan(None, &set, Some(seed)).unwrap_or_else(|e| panic!("{e}"));
+    plan.capture.polls = true;
+    let mut records = Records::default();
+    let Ok(outcome) = millpond_sim::run(&plan, 1, &mut records);
+    let sent = sent(&plan, &records.packets);
+    Trace { plan, polls: records.polls, sent, end: outcome.simulated, retransmitted: outcome.hosts.retransmitted }
+}
+
+/// Puts the packets that left hosts together to what was handed down.
+fn sent(plan: &Plan, packets: &[PacketRecord]) -> Vec<Sent> {
+    let labels = LabelPlan::new(plan).expect("hosts spread what they send");
+    let mut open: BTreeMap<FlowId, Sent> = BTreeMap::new();
+    let mut all = Vec::new();
+    for record in packets.iter().filter(|record| record.outgoing) {
+        let (p, End::Host(host)) = (record.packet, plan.capture.taps[usize::from(record.tap)].end) else { continue };
+        let is_data = is_forward(&p);
+        // What the simulator's edge does not stamp; see the header.
+        if !is_data && (p.has(flags::SYN) || p.seq as u32 == NONE) {
+            continue;
+        }
+        let list = labels.between(record.at, p.src, p.dst);
+        let place = list.iter().position(|label| u32::from(*label) == p.hash).expect("a label of the list");
+        let segment = Sent {
+            host,
+            to: p.dst,
+            at: if is_data { p.stamp } else { record.at },
+            flow: p.flow,
+            is_data,
+            seq: sequence(&p),
+            payload: 0,
+            headers: u32::from(p.size - p.payload),
+            flags: tcp_flags(&p),
+            paths: list.len() as u16,
+            place: place as u16,
+            flowcell: cell(&p),
+        };
+        let it = open.entry(p.flow << 1 | u32::from(is_data)).or_insert(segment);
+        it.payload += u32::from(p.payload);
+        if !is_data || p.has(flags::LAST) {
+            all.extend(open.remove(&(p.flow << 1 | u32::from(is_data))));
+        }
+    }
+    all
+}
+
+/// A packet's flowcell.
+pub fn cell(packet: &Packet) -> u16 {
+    if is_forward(packet) { (packet.ack >> 32) as u16 } else { 0 }
+}
+/// The same packet in another flowcell.
+pub fn with_cell(packet: Packet, cell: u16) -> Packet {
+    Packet { ack: packet.ack & 0xffff_ffff | u64::from(cell) << 32, ..packet }
+}
+
+/// Of data, and of what opens the way for it.
+pub fn is_forward(packet: &Packet) -> bool {
+    !packet.has(flags::ACK)
+}
+
+/// A SYN takes a sequence number there and none here; an acknowledgement's has another meaning here.
+pub fn sequence(packet: &Packet) -> u32 {
+    let seq = if is_forward(packet) { packet.seq as u32 } else { 1 };
+    seq.wrapping_sub(u32::from(packet.has(flags::SYN)))
+}
+
+/// A packet's flags as TCP has them.
+pub fn tcp_flags(packet: &Packet) -> u8 {
+    let pairs = [(flags::SYN, tcp::SYN), (flags::CWR, tcp::CWR), (flags::ECE, tcp::ECE)];
+    let set = pairs.iter().filter(|(flag, _)| packet.has(*flag)).fold(0, |set, (_, bit)| set | bit);
+    let is_first = packet.has(flags::SYN) && !packet.has(flags::ACK);
+    set | if is_first { 0 } else { tcp::ACK }
+}
+
+/// What packets are told apart by, beside their flow: the type of service, the time to live, and the millisecond in which
+/// they were handed down.
+pub fn merge_identity(packet: &Packet) -> (u8, u8, u32) {
+    let tos = packet.priority << 5 | (packet.importance as u8) << 2 | packet.ecn as u8;
+    (tos, packet.ttl, (packet.stamp.as_ps() / 1_000_000_000) as u32)
+}
+
+impl Trace {
+    /// What a host's queue did.
+    pub fn polls_of(&self, host: HostId) -> impl Iterator<Item = &PollRecord> {
+        self.polls.iter().filter(move |poll| poll.host == host)
+    }
+    /// What went up at a host.
+    pub fn verdicts_of(&self, host: HostId) -> Vec<Verdict> {
+        let up = self.polls_of(host).flat_map(|poll| poll.up.iter().map(|packet| (poll.at, packet)));
+        let of = |(at, p): (Time, &Packet)| Verdict {
+            at,
+            flow: p.flow,
+            seq: sequence(p),
+            bytes: u32::from(p.payload),
+            flags: tcp_flags(p),
+            identity: merge_identity(p),
+        };
+        up.map(of).collect()
+    }
+    /// Flows with data to a host.
+    pub fn flows_to(&self, host: HostId) -> usize {
+        let taken = self.polls_of(host).flat_map(|poll| &poll.taken);
+        taken.filter(|packet| packet.is_data()).map(|packet| packet.flow).collect::<BTreeSet<_>>().len()
+    }
+    /// What all queues have counted.
+    pub fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        for host in 0..HOSTS {
+            self.polls_of(host).last().iter().for_each(|poll| all.merge(&poll.counters));
+        }
+        all
+    }
+}
