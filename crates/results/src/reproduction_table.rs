@@ -134,11 +134,10 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
         }
     };
     lines.extend(fitted(rows));
-    let simulated = of.schemes.iter().flat_map(|s| &s.points).find(|p| p.runs > 0).map_or(0.0, |p| p.simulated_s);
     let text = format!(
         "load: {}; each run simulates {}; ± is half of the interval over seeds{about}",
         clean(&of.load_axis),
-        time(Some(simulated * 1e6))
+        simulated(of)
     );
     lines.extend(wrapped("note", &text));
     if !of.note.is_empty() {
@@ -150,6 +149,17 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
         lines.extend(wrapped("paper's", &clean(source)));
     }
     lines
+}
+
+/// How long runs are: one time, or the shortest and the longest.
+fn simulated(of: &Experiment) -> String {
+    let points = of.schemes.iter().flat_map(|scheme| &scheme.points).filter(|point| point.runs > 0);
+    let mut times: Vec<f64> = points.map(|point| point.simulated_s * 1e6).collect();
+    times.sort_by(f64::total_cmp);
+    match times.as_slice() {
+        [first, .., last] if first != last => format!("{} to {}", time(Some(*first)), time(Some(*last))),
+        all => time(all.first().copied()),
+    }
 }
 
 /// The two lines above a table.
