@@ -54,7 +54,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         say(&text);
     } else if !args.output.quiet {
         say(&sweep_table(&sweep));
-        say(&format!("results: {}  (sweep.parquet, sweep.json)", out.display()));
+        say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
     }
     let failed = sweep.runs().filter(|(_, run)| run.status != Some(Status::Complete)).count();
     match failed {

@@ -81,9 +81,6 @@ pub enum Error {
         /// What there is instead.
         reason: String,
     },
-    /// The folder's kind has no page.
-    #[error("{}: {}", .0.display(), .1)]
-    NoPage(PathBuf, &'static str),
     /// There is nothing to compare or to report.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),

@@ -12,6 +12,7 @@ use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::compare::{Estimate, Json, Tree, each_once, estimates, numbers, worst};
 use crate::error::Result;
 use crate::format::{NONE, count, percent, time};
+use crate::html;
 use crate::interval::{FEW, Resampler};
 use crate::manifest::{Kind, Manifest};
 use crate::summary::{SCHEMA, Status, Summary};
@@ -21,7 +22,7 @@ use crate::table::{clean, fitted, wrapped};
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
 
-/// Ends a sweep whose runs are written: reads their summaries, writes `sweep.parquet`, `sweep.json` and, last,
+/// Ends a sweep whose runs are written: reads their summaries, writes `sweep.parquet`, `sweep.json`, `report.html` and, last,
 /// `manifest.json`. `failures` are runs without a summary: their numbers and why.
 pub fn finish_sweep(
     folder: &SweepFolder,
@@ -64,6 +65,7 @@ pub fn finish_sweep(
     let warnings = sweep.points.iter().flat_map(|point| &point.warnings);
     let warnings = each_once(warnings);
     let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings, ..manifest };
+    html::sweep::write(folder.path(), &sweep, &manifest)?;
     manifest.write(folder.path())?;
     folder.tidy();
     Ok(sweep)
@@ -119,7 +121,7 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
 }
 
 /// Whether all values of a key are numbers, so that its column is one.
-fn is_numeric(axis: &Axis) -> bool {
+pub(crate) fn is_numeric(axis: &Axis) -> bool {
     axis.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
 }
 

@@ -30,6 +30,10 @@ pub(crate) enum Unit {
     Share,
     /// Of a hundred.
     Percent,
+    /// How many.
+    Count,
+    /// A place among names, which stand beside the axis.
+    Name,
 }
 
 impl Unit {
@@ -42,6 +46,8 @@ impl Unit {
             Unit::Ratio => "ratio",
             Unit::Share => "share",
             Unit::Percent => "percent",
+            Unit::Count => "count",
+            Unit::Name => "name",
         }
     }
 
@@ -53,6 +59,8 @@ impl Unit {
             Unit::Ratio => number::short(number::ratio(Some(value))),
             Unit::Share => number::percentile(value),
             Unit::Percent => format!("{value:.0}\u{202f}%"),
+            Unit::Count => number::short(number::count(Some(value))),
+            Unit::Name => String::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod page;
 mod queues;
 pub(crate) mod reproduction;
 pub(crate) mod rows;
+pub(crate) mod sweep;
 mod verdict;
 
 use std::fmt::Write;
@@ -22,11 +23,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::compare::{VariantResult, compare, grouped_warnings, read_compare, run_folder};
-use crate::error::{At, Error, Result};
+use crate::error::{At, Result};
 use crate::manifest::{Kind, Manifest};
 use crate::reproduction::Reproduction;
 use crate::summary::{Ordered, Status, Summary, World};
-use crate::sweep::SWEEP;
+use crate::sweep::{SWEEP, Sweep};
 use flows::Times;
 use page::escape;
 
@@ -62,16 +63,13 @@ impl Variant {
     }
 }
 
-/// Makes `DIR/report.html` again from the other files of a results folder, of a run, a compare or a reproduction.
+/// Makes `DIR/report.html` again from the other files of a results folder.
 pub fn write_report(dir: &Path) -> Result<()> {
     let manifest = Manifest::read(dir)?;
     match manifest.kind {
         Kind::Run => write_run(dir, &Summary::read(dir)?, &manifest),
         Kind::Reproduce => reproduction::write(dir, &Reproduction::read(dir)?),
-        Kind::Sweep if dir.join(SWEEP).is_file() => {
-            let why = "a sweep has no page; millpond export writes its runs as CSV, and each run kept whole has a page";
-            Err(Error::NoPage(dir.to_path_buf(), why))
-        }
+        Kind::Sweep if dir.join(SWEEP).is_file() => sweep::write(dir, &Sweep::read(dir)?, &manifest),
         Kind::Compare | Kind::Sweep => write_compare(dir, &read_compare(dir)?, &manifest),
     }
 }
@@ -125,15 +123,19 @@ fn seeds_text(seeds: &[u64]) -> String {
     }
 }
 
+fn world_text(world: World) -> &'static str {
+    match world {
+        World::Sim => "simulated",
+        World::Linux => "Linux",
+        World::LinuxVm => "Linux in virtual machines",
+    }
+}
+
 /// World, status, audit.
 fn run_facts(summaries: &[Summary]) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(first) = summaries.first() {
-        facts.push(match first.world {
-            World::Sim => "simulated".into(),
-            World::Linux => "Linux".into(),
-            World::LinuxVm => "Linux in virtual machines".into(),
-        });
+        facts.push(world_text(first.world).into());
     }
     let mut told = |good: bool, yes: &str, no: &str| {
         let (class, sign, text) = if good { ("good", '✓', yes) } else { ("bad", '✗', no) };

@@ -15,6 +15,8 @@
     bytes: (v) => scaled(v, ["B", "KB", "MB", "GB", "TB"]),
     rate: (v) => digits(v) + SPACE + "Gb/s",
     ratio: digits,
+    count: (v) => (v < 1000 ? digits(v) : Math.round(v).toLocaleString("en")),
+    name: () => "",
     percent: (v) => digits(v) + SPACE + "%",
     share: (v) => {
       const nines = Math.max(0, Math.ceil(-Math.log10(v) - 1e-6) - 1);
