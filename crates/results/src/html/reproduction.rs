@@ -63,15 +63,20 @@ fn page_of(of: &Reproduction) -> String {
     text
 }
 
-/// The schemes of all experiments, each once: their places are the series.
+/// The schemes of all experiments that have charts, each once: their places are the series.
 fn labels(of: &Reproduction) -> Vec<&str> {
     let mut labels: Vec<&str> = Vec::new();
-    for scheme in of.experiments.iter().flat_map(|experiment| &experiment.schemes) {
+    for scheme in of.experiments.iter().filter(|experiment| has_charts(experiment)).flat_map(|e| &e.schemes) {
         if !labels.contains(&scheme.label.as_str()) {
             labels.push(&scheme.label);
         }
     }
     labels
+}
+
+fn has_charts(of: &Experiment) -> bool {
+    let is_sampled = of.schemes.iter().flat_map(|scheme| &scheme.points).any(|p| !p.goodput_over_time.is_empty());
+    is_sampled || !of.has_calls() && of.numbers().is_empty()
 }
 
 fn claims_table(page: &mut String, of: &Reproduction) {
@@ -234,8 +239,10 @@ fn distribution(curves: &[Curve]) -> Option<(String, String, Chart)> {
     Some((caption, "seeds pooled".into(), Chart { x, y, lines, read: Read::AtY, label }))
 }
 
-fn name_of(series: usize, names: &[&str]) -> String {
-    format!("{}{}", swatch(series), escape(names.get(series).copied().unwrap_or_default()))
+/// A scheme's name, with its colour if it is in a chart.
+fn name_of(label: &str, names: &[&str]) -> String {
+    let mark = names.iter().position(|name| *name == label).map_or(String::new(), swatch);
+    format!("{mark}{}", escape(label))
 }
 
 /// The highest load at which a scheme has runs.
@@ -262,7 +269,7 @@ fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
     if most > 0.0 {
         page.push_str("<div class=\"reasons\">");
         for &(series, point) in &tops {
-            stack(page, &name_of(series, names), series, point, &reasons, most);
+            stack(page, &name_of(names[series], names), series, point, &reasons, most);
         }
         page.push_str("</div>\n");
     }
@@ -271,7 +278,8 @@ fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
     head.extend(["deflected".to_string(), "timeouts".into()]);
     let row = |&(series, point): &(usize, &LoadPoint)| {
         let share = point.dropped.mean.zip(point.sent.mean).filter(|(_, sent)| *sent > 0.0).map(|(a, b)| a / b);
-        let mut row = vec![name_of(series, names), count(point.sent.mean), count(point.dropped.mean), percent(share)];
+        let mut row =
+            vec![name_of(names[series], names), count(point.sent.mean), count(point.dropped.mean), percent(share)];
         row.extend(reasons.iter().map(|reason| count(Some(point.dropped_by.get(reason).copied().unwrap_or(0.0)))));
         row.extend([count(point.deflected.mean), count(point.timeouts.mean)]);
         row
@@ -302,11 +310,10 @@ fn calls_table(page: &mut String, of: &Experiment, names: &[&str]) {
     let head = ["scheme, load", "runs", "goodput, Gb/s", "class", "calls", "p50", "p99", "p99.9", "drops"];
     let mut rows = Vec::new();
     for scheme in &of.schemes {
-        let series = names.iter().position(|name| *name == scheme.label).unwrap_or(0);
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
             for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
                 rows.push(vec![
-                    format!("{}, {}", name_of(series, names), point.load),
+                    format!("{}, {}", name_of(&scheme.label, names), point.load),
                     format!("{} of {}", point.runs, point.planned),
                     point.goodput_gbps.mean.map_or("–".into(), digits),
                     escape(class),
@@ -338,9 +345,8 @@ fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
     };
     let mut rows = Vec::new();
     for scheme in &of.schemes {
-        let series = names.iter().position(|name| *name == scheme.label).unwrap_or(0);
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let mut row = vec![name_of(series, names)];
+            let mut row = vec![name_of(&scheme.label, names)];
             row.extend(of.has_loads().then(|| digits(point.load)));
             row.push(format!("{} of {}", point.runs, point.planned));
             for Number { unit, estimate, .. } in &point.numbers {
@@ -369,13 +375,12 @@ fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {
     ];
     let mut rows = Vec::new();
     for scheme in &of.schemes {
-        let series = names.iter().position(|name| *name == scheme.label).unwrap_or(0);
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
             let paper = of.published.iter().filter(|p| p.variant == scheme.variant).find_map(|p| p.at(point.load));
             let interval = point.mean_us.interval;
             let interval = interval.map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
             rows.push(vec![
-                format!("{}, {}\u{202f}%", name_of(series, names), point.load),
+                format!("{}, {}\u{202f}%", name_of(&scheme.label, names), point.load),
                 format!("{} of {}", point.runs, point.planned),
                 percent(point.completed_fraction.mean),
                 time(point.mean_us.mean),
