@@ -126,8 +126,8 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
 fn experiment_lines(of: &Experiment) -> Vec<String> {
     let mut lines = wrapped(&of.name, &clean(&of.title));
     let (rows, about) = match of {
-        of if of.has_calls() => (call_rows(of), "; a percentile is shown only where ten calls exceed it"),
         of if !of.numbers().is_empty() => (number_rows(of), " of the number before it"),
+        of if of.has_calls() => (call_rows(of), "; a percentile is shown only where ten calls exceed it"),
         of => {
             let about = "; “open at horizon” is the mean where an open query counts as if it ended with the run";
             (query_rows(of), about)

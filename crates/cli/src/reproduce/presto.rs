@@ -131,18 +131,18 @@ const OVERSUBSCRIBED: &[(&str, &str)] = &[
 ];
 const OUTSIDE: &[(&str, &str)] = &[("optimal", "Optimal"), ("presto", "Presto"), ("ecmp", "ECMP")];
 const RECEIVER: &[(&str, &str)] = &[
-    ("stock-in-order", "one path, stock receive offload"),
-    ("none-in-order", "one path, no receive offload"),
-    ("none-in-order-wide", "one path, no receive offload, wide window"),
-    ("presto-stock-gro", "Presto, stock receive offload"),
-    ("presto", "Presto"),
-    ("presto-stock-gro-impatient", "Presto, stock receive offload, impatient TCP"),
-    ("presto-stock-gro-in-turn", "Presto, stock receive offload, paths in turn"),
-    ("presto-in-turn", "Presto, paths in turn"),
-    ("presto-stock-gro-free", "Presto, stock receive offload, receiving is free"),
+    ("stock-in-order", "stock, in order"),
+    ("none-in-order", "none, in order"),
+    ("none-in-order-wide", "none, wide window"),
+    ("presto-stock-gro", "stock, sprayed"),
+    ("presto", "Presto's, sprayed"),
+    ("presto-stock-gro-impatient", "stock, 3 duplicates"),
+    ("presto-stock-gro-in-turn", "stock, in turn"),
+    ("presto-in-turn", "Presto's, in turn"),
+    ("presto-stock-gro-free", "stock, free"),
 ];
 const FAILURE: &[(&str, &str)] =
-    &[("symmetry", "before"), ("failover", "switches moved it"), ("weighted", "the controller left it out")];
+    &[("symmetry", "before"), ("failover", "failed over"), ("weighted", "trees re-weighted")];
 
 type Shows = &'static [(&'static str, Statistic)];
 

@@ -114,14 +114,6 @@ fn one(page: &mut String, of: &Experiment, names: &[&str]) {
     if curves.iter().all(|(_, points)| points.iter().all(|point| point.runs == 0)) {
         return empty(page, "Nothing was run.");
     }
-    if of.has_calls() {
-        let about = "Simulated here, means over seeds; a percentile is shown only where ten calls exceed it.";
-        note(
-            page,
-            &format!("{about} Load: {}. Scenario: <code>{}</code>.", escape(&of.load_axis), escape(&of.scenario)),
-        );
-        return calls_table(page, of, names);
-    }
     if !of.numbers().is_empty() {
         numbers_table(page, of, names);
         let line = |&(series, points): &Curve| {
@@ -131,6 +123,14 @@ fn one(page: &mut String, of: &Experiment, names: &[&str]) {
         figures(page, &goodput_chart(curves.iter().filter_map(line).collect()).into_iter().collect::<Vec<_>>());
         let about = "Simulated here, means over seeds with their intervals.";
         return note(page, &format!("{about} Scenario: <code>{}</code>.", escape(&of.scenario)));
+    }
+    if of.has_calls() {
+        let about = "Simulated here, means over seeds; a percentile is shown only where ten calls exceed it.";
+        note(
+            page,
+            &format!("{about} Load: {}. Scenario: <code>{}</code>.", escape(&of.load_axis), escape(&of.scenario)),
+        );
+        return calls_table(page, of, names);
     }
     let published: Vec<(usize, &Published)> = of
         .published
