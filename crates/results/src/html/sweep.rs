@@ -271,8 +271,10 @@ mod tests {
             .collect();
         let mut all: Vec<Vec<String>> = vec![Vec::new()];
         for key in &grid {
-            all =
-                all.iter().flat_map(|had| key.values.iter().map(|v| [had.as_slice(), &[v.clone()]].concat())).collect();
+            all = all
+                .iter()
+                .flat_map(|had| key.values.iter().map(|v| [had.as_slice(), std::slice::from_ref(v)].concat()))
+                .collect();
         }
         let points = all.into_iter().map(|values| (values, Ok(String::new()))).collect();
         let mut sweep = Sweep::new("a <sweep>", "0", grid, vec![1, 2], points);
