@@ -391,7 +391,8 @@ fn peers_over_four_paths() {
     transfer(b, a, "[fd98::1]:7001", 50_000_000, || {});
     let reading = show::read(&place.state("right")).unwrap();
     let share: Vec<u64> = reading.paths.iter().map(|p| p.counters.received_bytes).collect();
-    assert!(share.iter().all(|s| *s > share.iter().sum::<u64>() / 8), "all paths carry: {share:?}");
+    // Not alike: super-segments of a write's end are short, and turns may give all of those to one path.
+    assert!(share.iter().all(|s| *s > share.iter().sum::<u64>() / 40), "all paths carry: {share:?}");
     assert!(reading.edge.packets > 3 * reading.edge.segments, "merged: {:?}", reading.edge);
     assert_eq!(reading.buffers, 0);
     // A peer that does not answer, and comes back under the connection.
