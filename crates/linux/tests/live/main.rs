@@ -4,303 +4,27 @@
 //! because a socket belongs to the cgroup that its process was in.
 #![allow(missing_docs)]
 
+mod place;
+mod roles;
+
+use place::{OtherHost, Place, Sink, enter, ip};
+
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use millpond_core::random::Stream;
 use millpond_linux::limit::apply::Session;
 use millpond_linux::limit::layout::{Head, LAYOUT};
 use millpond_linux::limit::store::{self, Store};
 use millpond_linux::limit::{Error, apply, serve, show};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-const ROLE: &str = "MILLPOND_LIVE_ROLE";
-
-/// One at a time: they measure.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// What a test makes, and takes away again.
-struct Place {
-    bpffs: PathBuf,
-    cgroup: PathBuf,
-    networks: Vec<String>,
-    _turn: std::sync::MutexGuard<'static, ()>,
-}
-
-fn ip(args: &[&str]) -> bool {
-    Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
-}
-
-impl Place {
-    /// `None`, with a message, where there can be none.
-    fn new(name: &str) -> Option<Place> {
-        let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let skip = |why: &str| {
-            eprintln!("skipped: {name} needs {why}");
-            None
-        };
-        if !rustix::process::geteuid().is_root() {
-            return skip("root");
-        }
-        let Ok(hierarchy) = millpond_linux::limit::cgroup::Hierarchy::find() else { return skip("cgroup v2") };
-        let bpffs = std::env::temp_dir().join(format!("millpond-live-{name}-{}", std::process::id()));
-        fs::create_dir_all(&bpffs).unwrap();
-        if let Err(error) = store::mount_bpffs(&bpffs) {
-            let _ = fs::remove_dir(&bpffs);
-            return skip(&format!("a bpf file system ({error})"));
-        }
-        let cgroup = hierarchy.root.join(format!("millpond-live-{name}-{}", std::process::id()));
-        let place = Place { bpffs, cgroup, networks: Vec::new(), _turn: turn };
-        if fs::create_dir(&place.cgroup).is_err() {
-            return skip("a cgroup v2 that can be written to");
-        }
-        Some(place)
-    }
-    /// As `new`, with two namespaces, a and b, at 10.98.7.1 and 10.98.7.2.
-    fn with_network(name: &str) -> Option<Place> {
-        let mut place = Place::new(name)?;
-        let [a, b] = ["a", "b"].map(|end| format!("mp{end}{}", std::process::id()));
-        if !ip(&["netns", "add", &a]) {
-            eprintln!("skipped: {name} needs `ip netns`");
-            return None;
-        }
-        place.networks = vec![a.clone(), b.clone()];
-        let [va, vb] = [format!("va{}", std::process::id()), format!("vb{}", std::process::id())];
-        assert!(ip(&["netns", "add", &b]));
-        assert!(ip(&["link", "add", &va, "netns", &a, "type", "veth", "peer", "name", &vb, "netns", &b]));
-        for (end, device, address) in [(&a, &va, "10.98.7.1/24"), (&b, &vb, "10.98.7.2/24")] {
-            assert!(ip(&["-n", end, "addr", "add", address, "dev", device]));
-            assert!(ip(&["-n", end, "link", "set", device, "up"]));
-        }
-        Some(place)
-    }
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id()));
-        fs::write(&path, text.replace("CGROUP", self.cgroup.to_str().unwrap())).unwrap();
-        path
-    }
-    fn secret(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.file(name, text);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path
-    }
-    fn apply(&self, file: &Path) -> Result<(), Error> {
-        let mut session = Session::open(&self.bpffs)?;
-        let source = session.read(file, false)?;
-        let sources = session.with(source);
-        session.install(sources, false).map(|_| ())
-    }
-    /// This program in another role, in the cgroup and the first namespace.
-    fn child(&self, role: &str, args: &[String]) -> Child {
-        self.child_at(0, role, args)
-    }
-    /// As `child`, in one of the namespaces.
-    fn child_at(&self, host: usize, role: &str, args: &[String]) -> Child {
-        let own = std::env::current_exe().unwrap();
-        let mut command = match self.networks.get(host) {
-            // The whole process, not one thread of it: the kick looks for processes.
-            Some(network) => {
-                let mut command = Command::new("nsenter");
-                command.arg(format!("--net=/run/netns/{network}")).arg(own);
-                command
-            }
-            None => Command::new(own),
-        };
-        command.args(["--exact", "a_child_of_these_tests", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, role).env("MILLPOND_LIVE_ARGS", args.join(" ")).stdout(Stdio::null());
-        command.spawn().unwrap()
-    }
-    fn sender(&self, role: &str, args: &[&str]) -> Child {
-        let mut all = vec![self.cgroup.display().to_string(), self.networks[0].clone()];
-        all.extend(args.iter().map(|a| a.to_string()));
-        self.child(role, &all)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = apply::remove_all(&self.bpffs);
-        self.networks.iter().for_each(|n| {
-            ip(&["netns", "del", n]);
-        });
-        for below in fs::read_dir(&self.cgroup).into_iter().flatten().flatten() {
-            let _ = fs::remove_dir(below.path());
-        }
-        // The kernel may need a moment for the processes that have just ended.
-        let start = Instant::now();
-        while self.cgroup.exists() && fs::remove_dir(&self.cgroup).is_err() && start.elapsed().as_secs() < 3 {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = rustix::mount::unmount(&self.bpffs, rustix::mount::UnmountFlags::empty());
-        let _ = fs::remove_dir(&self.bpffs);
-        for name in ["a.toml", "b.toml", "c.toml"] {
-            let _ = fs::remove_file(std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id())));
-        }
-    }
-}
-
-fn enter(network: &str) {
-    let file = File::open(format!("/run/netns/{network}")).unwrap();
-    let kind = Some(rustix::thread::LinkNameSpaceType::Network);
-    rustix::thread::move_into_link_name_space(file.as_fd(), kind).unwrap();
-}
 
 /// Not a test: what a child does. Without a role it has nothing to do.
 #[test]
 fn a_child_of_these_tests() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let args = std::env::var("MILLPOND_LIVE_ARGS").unwrap();
-    let args: Vec<&str> = args.split(' ').collect();
-    match role.as_str() {
-        "tcp" | "udp" | "flood" | "receive" => {
-            fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
-            match role.as_str() {
-                "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
-                "udp" => send_udp(),
-                "receive" => receive(),
-                _ => flood(args[2].parse().unwrap()),
-            }
-        }
-        "apply" => apply_forever(&args),
-        other => panic!("no role {other}"),
-    }
-}
-
-/// The host's own congestion control may be BBR, which limits are not for.
-fn connect() -> TcpStream {
-    let to = TcpStream::connect("10.98.7.2:7007").unwrap();
-    rustix::net::sockopt::set_tcp_congestion(&to, "cubic").unwrap();
-    to
-}
-
-fn send_tcp(flows: usize, ms: u64) {
-    let connections: Vec<TcpStream> = (0..flows).map(|_| connect()).collect();
-    let end = Instant::now() + Duration::from_millis(ms);
-    let threads = connections.into_iter().map(|mut to| {
-        std::thread::spawn(move || {
-            let piece = vec![0; 1 << 16];
-            while Instant::now() < end && to.write_all(&piece).is_ok() {}
-        })
-    });
-    threads.collect::<Vec<_>>().into_iter().for_each(|t| t.join().unwrap());
-}
-
-/// 100 Mbps or so, small steps.
-fn flood(ms: u64) {
-    let socket = UdpSocket::bind("10.98.7.1:0").unwrap();
-    socket.connect("10.98.7.2:7007").unwrap();
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_millis(ms) {
-        (0..10).for_each(|_| drop(socket.send(&[0; 1400])));
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Takes what comes, until it is killed.
-fn receive() {
-    let listener = TcpListener::bind("10.98.7.2:7007").unwrap();
-    for from in listener.incoming() {
-        std::thread::spawn(move || {
-            let (mut from, mut piece) = (from.unwrap(), vec![0; 1 << 18]);
-            while let Ok(1..) = from.read(&mut piece) {}
-        });
-    }
-}
-
-fn send_udp() {
-    let socket = UdpSocket::bind("10.98.7.1:0").unwrap();
-    socket.connect("10.98.7.2:7007").unwrap();
-    for _ in 0..3000 {
-        // EPERM would come back here.
-        if let Err(error) = socket.send(&[0; 1400])
-            && error.kind() == std::io::ErrorKind::PermissionDenied
-        {
-            std::process::exit(3);
-        }
-    }
-    std::process::exit(0);
-}
-
-fn apply_forever(args: &[&str]) {
-    let (bpffs, files) = (Path::new(args[0]), [Path::new(args[1]), Path::new(args[2])]);
-    let first: usize = args[3].parse().unwrap();
-    for n in first.. {
-        let mut session = Session::open(bpffs).unwrap();
-        let mut source = session.read(files[n % 2], false).unwrap();
-        // As one file that is edited.
-        source.file = "edited".into();
-        let sources = session.with(source);
-        session.install(sources, false).unwrap();
-    }
-}
-
-/// Bytes that arrived at the other end, every 50 ms.
-struct Sink {
-    bytes: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Sink {
-    fn new(place: &Place) -> Sink {
-        let (bytes, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (network, counted, over) = (place.networks[1].clone(), bytes.clone(), stop.clone());
-        let (ready, is_ready) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            enter(&network);
-            let listener = TcpListener::bind("10.98.7.2:7007").unwrap();
-            listener.set_nonblocking(true).unwrap();
-            ready.send(()).unwrap();
-            while !over.load(Ordering::Relaxed) {
-                match listener.accept() {
-                    Ok((mut from, _)) => {
-                        let counted = counted.clone();
-                        from.set_nonblocking(false).unwrap();
-                        std::thread::spawn(move || {
-                            let mut piece = vec![0; 1 << 18];
-                            while let Ok(n @ 1..) = from.read(&mut piece) {
-                                counted.fetch_add(n as u64, Ordering::Relaxed);
-                            }
-                        });
-                    }
-                    Err(_) => std::thread::sleep(Duration::from_millis(5)),
-                }
-            }
-        });
-        is_ready.recv().unwrap();
-        Sink { bytes, stop }
-    }
-    /// Megabits in the busiest second, and on average, while `child` runs.
-    fn watch(&self, mut child: Child) -> (f64, f64) {
-        let (mut seen, start) = (vec![], Instant::now());
-        while child.try_wait().unwrap().is_none() {
-            seen.push((start.elapsed().as_secs_f64(), self.bytes.load(Ordering::Relaxed)));
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let first = seen.iter().position(|(_, b)| *b > seen[0].1).unwrap_or(0);
-        let seen = &seen[first..];
-        let mut most = 0.0f64;
-        for (i, (from, bytes)) in seen.iter().enumerate() {
-            if let Some((to, more)) = seen[i..].iter().find(|(to, _)| to - from >= 1.0) {
-                most = most.max((more - bytes) as f64 * 8e-6 / (to - from));
-            }
-        }
-        let (last, all) = (seen.last().unwrap(), seen.first().unwrap());
-        (most, (last.1 - all.1) as f64 * 8e-6 / (last.0 - all.0))
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
+    roles::play();
 }
 
 #[test]
@@ -351,26 +75,6 @@ fn a_paced_connection_needs_no_timer() {
     assert!(mean > 20.0, "{mean}");
     place.apply(&place.file("a.toml", &format!("{limit}pace = false\n"))).unwrap();
     assert_eq!(links(), 1, "pacing that is no longer asked for is gone");
-}
-
-/// A second bpf file system, for what another host has installed.
-struct OtherHost(PathBuf);
-
-impl OtherHost {
-    fn new() -> OtherHost {
-        let path = std::env::temp_dir().join(format!("millpond-live-other-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        store::mount_bpffs(&path).unwrap();
-        OtherHost(path)
-    }
-}
-
-impl Drop for OtherHost {
-    fn drop(&mut self) {
-        let _ = apply::remove_all(&self.0);
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::empty());
-        let _ = fs::remove_dir(&self.0);
-    }
 }
 
 /// What a `serve` in a namespace counts under a name.
