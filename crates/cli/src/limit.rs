@@ -1,6 +1,6 @@
 //! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::{LimitAction, LimitArgs, LimitFileArgs, LimitShowArgs};
+use crate::args::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
 use millpond_linux::limit::apply::{self, Done, Session};
@@ -122,7 +122,7 @@ fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
     lines.join("\n")
 }
 
-fn show_limits(bpffs: &Path, args: &LimitShowArgs) -> Result<(), Failure> {
+fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
     let pause = Duration::from_secs_f64(args.interval.unwrap_or(if args.watch { 1.0 } else { 0.5 }).clamp(0.0, 3600.0));
     let mut before = match show::read(bpffs, None) {
         Err(Error::Nothing) if args.json => {

@@ -1,6 +1,6 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::{DemoBridgeArgs, DemoPrestoArgs, SwitchAction, SwitchArgs, SwitchDemo, SwitchShowArgs};
+use crate::args::{DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
 use crate::failure::Failure;
 use crate::say;
 use crate::watch;
@@ -75,7 +75,7 @@ fn done(done: &Done) -> Result<(), Failure> {
     }
 }
 
-fn show_switch(state: &State, args: &SwitchShowArgs) -> Result<(), Failure> {
+fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
     let pause = Duration::from_secs_f64(args.interval.unwrap_or(if args.watch { 1.0 } else { 0.5 }).clamp(0.0, 3600.0));
     let mut before = show::read(state)?;
     loop {

@@ -151,7 +151,7 @@ pub struct LoadPoint {
 pub struct Number {
     /// Its name, without the unit.
     pub name: String,
-    /// `us`, `Gb/s`, `percent`, `packets`, or empty.
+    /// `us`, `Gb/s`, `percent`, `count`, or empty.
     pub unit: String,
     /// Over runs.
     pub estimate: Estimate,

@@ -293,7 +293,7 @@ pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
     match unit {
         "us" => time(of),
         "percent" => percent(of.map(|percent| percent / 100.0)),
-        "packets" => count(of),
+        "count" => count(of),
         _ => of.filter(|x| x.is_finite()).map_or(NONE.into(), digits),
     }
 }

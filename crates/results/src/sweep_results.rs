@@ -192,8 +192,8 @@ fn heads(line: usize) -> Vec<String> {
     row
 }
 
-/// A point's values; keys are said where there are several of them.
-fn label(sweep: &Sweep, values: &[(String, String)]) -> String {
+/// A point's values; a key is said where there are several of them and its value does not say enough.
+pub(crate) fn label(sweep: &Sweep, values: &[(String, String)]) -> String {
     let parts = values.iter().map(|(key, value)| {
         let short = key.rsplit('.').next().unwrap_or(key);
         let alone = sweep.grid.len() == 1 || short == "kind" || short == "variant";

@@ -1,6 +1,6 @@
 //! What `millpond limit` can be asked.
 
-use super::{JsonArgs, key_value};
+use super::{JsonArgs, ShowArgs, key_value};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ nothing is detached meanwhile. Killed at any instant, it leaves the old limits o
     #[command(after_help = "Back in force: millpond limit apply FILE · millpond limit set NAME observe=false")]
     Observe(LimitObserveArgs),
     /// Show what is installed: rates, marks, drops, credit
-    Show(LimitShowArgs),
+    Show(ShowArgs),
     /// Change keys of an installed limit: rate=500Mbps mark=60KB
     #[command(after_help = "The file is not changed: the next apply of it brings its values back.")]
     Set(LimitSetArgs),
@@ -73,20 +73,6 @@ pub struct LimitObserveArgs {
     /// A file, or the name of an installed limit
     #[arg(value_name = "FILE|NAME")]
     pub what: String,
-}
-
-/// What `limit show` takes.
-#[derive(Args, Debug)]
-pub struct LimitShowArgs {
-    /// Again and again, until Ctrl-C
-    #[arg(long)]
-    pub watch: bool,
-    /// As JSON, one line a reading
-    #[arg(long)]
-    pub json: bool,
-    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
-    #[arg(long, value_name = "SECONDS")]
-    pub interval: Option<f64>,
 }
 
 /// What `limit set` takes.

@@ -357,6 +357,20 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
+/// How the counters of a daemon are shown, again and again or once.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// Again and again, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// As JSON, one line a reading
+    #[arg(long)]
+    pub json: bool,
+    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
+    #[arg(long, value_name = "SECONDS")]
+    pub interval: Option<f64>,
+}
+
 /// What `report` takes.
 #[derive(Args, Debug)]
 pub struct ReportArgs {

@@ -1,6 +1,6 @@
 //! What `millpond switch` can be asked.
 
-use super::JsonArgs;
+use super::{JsonArgs, ShowArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub enum SwitchAction {
 Ports that stay keep their interfaces and counters. A port that cannot be opened waits, and is tried every second; the exit code is then 1.")]
     Apply(SwitchApplyArgs),
     /// Show its ports: frames, rates, drops by reason
-    Show(SwitchShowArgs),
+    Show(ShowArgs),
     /// Take one port out of it, or end it and remove every trace
     Remove(SwitchRemoveArgs),
     /// Say what this kernel offers for a switch, and what a lack costs
@@ -119,20 +119,6 @@ pub struct SwitchApplyArgs {
     /// Check the file, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// What `switch show` takes.
-#[derive(Args, Debug)]
-pub struct SwitchShowArgs {
-    /// Again and again, until Ctrl-C
-    #[arg(long)]
-    pub watch: bool,
-    /// As JSON, one line a reading
-    #[arg(long)]
-    pub json: bool,
-    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
-    #[arg(long, value_name = "SECONDS")]
-    pub interval: Option<f64>,
 }
 
 /// What `switch remove` takes.

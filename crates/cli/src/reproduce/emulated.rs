@@ -142,7 +142,7 @@ impl Emulated {
 
 /// The cases that a claim needs; empty if the rig does not have them all.
 pub fn needed<'a>(paper: &'a Paper, claim: &Claim) -> Vec<&'a Case> {
-    let (variants, load) = claim.needs();
+    let (variants, load) = claim.measure.needs();
     let case = |variant: &&str| {
         let is_it =
             |case: &&Case| case.experiment == claim.experiment() && case.variant == *variant && Some(case.load) == load;

@@ -7,6 +7,7 @@ mod canary;
 mod claim;
 mod emulated;
 mod experiment;
+mod measure;
 mod nrm;
 mod presto;
 mod statistic;

@@ -8,9 +8,10 @@
 //! The published numbers are of one run each. Accepted is what the analysis of the slides calls the shape, laid down before
 //! anything was run.
 
-use super::claim::{Claim, Measure, Value};
+use super::claim::{Claim, Value};
 use super::emulated::Case;
 use super::experiment::{Experiment, Paper, Runs};
+use super::measure::Measure;
 use super::statistic::{Of, Statistic};
 use millpond_results::Keep;
 

@@ -10,8 +10,9 @@
 //!
 //! Accepted is what was laid down before anything was run. docs/reproduce-presto.md tells of the setting and the outcome.
 
-use super::claim::{Claim, Measure, Value};
+use super::claim::{Claim, Value};
 use super::experiment::{Experiment, Paper, Runs};
+use super::measure::Measure;
 use super::statistic::{Of, Statistic};
 use millpond_results::Keep;
 

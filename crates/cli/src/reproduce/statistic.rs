@@ -126,7 +126,7 @@ impl Statistic {
             | Statistic::Disorder
             | Statistic::Counter(..)
             | Statistic::Calls(_, Of::Count)
-            | Statistic::Flows(_, Of::Count) => "packets",
+            | Statistic::Flows(_, Of::Count) => "count",
             Statistic::Mean
             | Statistic::P99
             | Statistic::RoundTrip

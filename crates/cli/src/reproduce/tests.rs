@@ -1,8 +1,9 @@
 //! A paper of two tiny experiments from the command's arguments to its files; and the tables of the real ones.
 
-use super::claim::{Claim, Measure, Value};
+use super::claim::{Claim, Value};
 use super::emulated::Case;
 use super::experiment::{Published, Runs};
+use super::measure::Measure;
 use super::statistic::Statistic;
 use super::*;
 use crate::args::{Seeds, Threads};
@@ -363,7 +364,7 @@ fn the_tables_of_papers_fit_their_scenarios() {
         for claim in paper.claims {
             let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
             let experiment = experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
-            let (schemes, load) = claim.needs();
+            let (schemes, load) = claim.measure.needs();
             for scheme in schemes {
                 assert!(experiment.schemes.iter().any(|(name, _)| *name == scheme), "{}: {scheme}", claim.id);
             }

@@ -7,8 +7,9 @@
 //!
 //! Accepted is the shape for the slides, laid down before anything was run; for the simulator, what it gives itself.
 
-use super::claim::{Claim, Measure, Value};
+use super::claim::{Claim, Value};
 use super::experiment::{Experiment, Paper, Runs};
+use super::measure::Measure;
 use super::statistic::{Of, Statistic};
 use Value::{Derived, Published as Given, Shape};
 use millpond_results::Keep;

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::manifest::Manifest;
 use crate::summary::{Status, World};
 use crate::sweep::{Axis as Key, Point, Sweep};
-use crate::sweep_results::is_numeric;
+use crate::sweep_results::{is_numeric, label};
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;
@@ -99,10 +99,10 @@ fn facts(sweep: &Sweep, world: World) -> Vec<String> {
 /// What was left out, what failed, and what runs warned of.
 fn told(sweep: &Sweep) -> Vec<String> {
     let skipped = sweep.points.iter().filter_map(|point| Some((point, point.skipped.as_ref()?)));
-    let skipped = skipped.map(|(point, why)| format!("left out: {}: {why}", values(&point.values.0)));
+    let skipped = skipped.map(|(point, why)| format!("left out: {}: {why}", label(sweep, &point.values.0)));
     let failed = sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)).map(|(point, run)| {
         let why = run.reason.as_deref().unwrap_or("its audit failed");
-        format!("failed: {}, seed {}: {why}", values(&point.values.0), run.seed)
+        format!("failed: {}, seed {}: {why}", label(sweep, &point.values.0), run.seed)
     });
     let warnings = crate::compare::each_once(sweep.points.iter().flat_map(|point| &point.warnings));
     skipped.chain(failed).chain(warnings).collect()
@@ -124,22 +124,13 @@ fn lines(sweep: &Sweep, across: Option<usize>) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in sweep.points.iter().filter(|point| point.skipped.is_none()) {
         let rest = point.values.0.iter().enumerate().filter(|(place, _)| Some(*place) != across);
-        let name = values(&rest.map(|(_, pair)| pair.clone()).collect::<Vec<_>>());
+        let name = label(sweep, &rest.map(|(_, pair)| pair.clone()).collect::<Vec<_>>());
         match groups.iter_mut().find(|group| group.name == name) {
             Some(group) => group.points.push(point),
             None => groups.push(Group { name, points: vec![point] }),
         }
     }
     groups
-}
-
-/// Values; a key is said unless its value says enough.
-fn values(pairs: &[(String, String)]) -> String {
-    let part = |(key, value): &(String, String)| match key.rsplit('.').next().unwrap_or(key) {
-        "variant" | "kind" => value.clone(),
-        short => format!("{short}={value}"),
-    };
-    if pairs.is_empty() { "base".into() } else { pairs.iter().map(part).collect::<Vec<_>>().join(" ") }
 }
 
 /// Where values lie on the axis: numbers at themselves, anything else side by side in the order of the grid.
@@ -321,6 +312,6 @@ mod tests {
         let mut failed = sweep(&[("n", &["1", "2"])], |n| (n == 0).then_some(1.0));
         failed.points[1].runs[0].status = Some(Status::Failed);
         failed.points[1].runs[0].reason = Some("no <disk>".into());
-        assert!(page(&failed).contains("failed: n=2, seed 1: no &lt;disk&gt;"));
+        assert!(page(&failed).contains("failed: 2, seed 1: no &lt;disk&gt;"));
     }
 }
