@@ -91,7 +91,7 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         goodput_over_time: plan
             .capture
             .goodput
-            .and_then(|period| GoodputOverTime::of(period, &plan.traffic.classes, &outcome.progress)),
+            .and_then(|period| GoodputOverTime::of(period, &plan.traffic.classes, &outcome.delivered)),
         run: RunInfo {
             wall_s,
             simulated_s: outcome.simulated.as_s_f64(),

@@ -23,7 +23,7 @@ pub struct SwitchNode {
 
 /// Samples of the switches' queues.
 #[derive(Default)]
-pub struct Sampler {
+pub struct QueueSampler {
     /// Time from one to the next.
     period: Time,
     /// When the next one is due; `Time::MAX`: never.
@@ -34,10 +34,10 @@ pub struct Sampler {
     pub records: Vec<QueueRecord>,
 }
 
-impl Sampler {
+impl QueueSampler {
     /// Of this period; `None`: no samples.
-    pub fn new(period: Option<Time>) -> Sampler {
-        Sampler { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), ..Sampler::default() }
+    pub fn new(period: Option<Time>) -> QueueSampler {
+        QueueSampler { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), ..QueueSampler::default() }
     }
 
     /// All ports that hold something just before `at`, and those that have become empty since the last sample.
@@ -62,7 +62,7 @@ impl Sampler {
 
 /// Samples of what the hosts here have delivered.
 #[derive(Default)]
-pub struct Progress {
+pub struct GoodputSampler {
     /// Time from one to the next.
     period: Time,
     /// When the next one is due; `Time::MAX`: never.
@@ -71,10 +71,10 @@ pub struct Progress {
     pub samples: Vec<Vec<u64>>,
 }
 
-impl Progress {
+impl GoodputSampler {
     /// Of this period; `None`: no samples.
-    pub fn new(period: Option<Time>) -> Progress {
-        Progress { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), samples: Vec::new() }
+    pub fn new(period: Option<Time>) -> GoodputSampler {
+        GoodputSampler { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), samples: Vec::new() }
     }
 
     /// What was delivered before `due`.
@@ -93,9 +93,9 @@ pub struct Partition {
     /// Hosts.
     pub hosts: Hosts,
     /// Samples of the queues.
-    pub sampler: Sampler,
+    pub sampler: QueueSampler,
     /// Samples of the goodput.
-    pub progress: Progress,
+    pub goodput: GoodputSampler,
     /// Who sends on an out-link.
     pub owners: Vec<Receiver>,
     /// Open-loop flows to come, in their order; the first one's start is an event.
@@ -115,14 +115,14 @@ impl Partition {
         hosts: Hosts,
         owners: Vec<Receiver>,
         loops: Vec<(Time, u16, u32)>,
-        (sampler, progress): (Sampler, Progress),
+        (sampler, goodput): (QueueSampler, GoodputSampler),
     ) -> Partition {
         let mut partition = Partition {
             fabric,
             switches,
             hosts,
             sampler,
-            progress,
+            goodput,
             owners,
             starts: VecDeque::new(),
             loops,
@@ -168,15 +168,15 @@ impl Partition {
 
     /// Serves all events before `end`, and takes the samples that are due before it.
     pub fn run_until(&mut self, end: Time) {
-        while self.sampler.due.min(self.progress.due) < end {
-            let at = self.sampler.due.min(self.progress.due);
+        while self.sampler.due.min(self.goodput.due) < end {
+            let at = self.sampler.due.min(self.goodput.due);
             self.serve_until(at);
             if self.sampler.due == at {
                 self.sampler.sample(at, &mut self.switches);
                 self.sampler.due = at.saturating_add(self.sampler.period);
             }
-            if self.progress.due == at {
-                self.progress.sample(&self.hosts);
+            if self.goodput.due == at {
+                self.goodput.sample(&self.hosts);
             }
         }
         self.serve_until(end);
@@ -184,8 +184,8 @@ impl Partition {
 
     /// Ends the run at `end`, with the samples of goodput that are due by then.
     pub fn finish(&mut self, end: Time) {
-        while self.progress.due <= end {
-            self.progress.sample(&self.hosts);
+        while self.goodput.due <= end {
+            self.goodput.sample(&self.hosts);
         }
         self.hosts.finish(end);
     }

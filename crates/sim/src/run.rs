@@ -110,7 +110,7 @@ pub struct Outcome {
     /// Application bytes delivered in the measured time, by (source, destination).
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// Application bytes delivered since the beginning, by class, at each multiple of `[capture] goodput`.
-    pub progress: Vec<Vec<u64>>,
+    pub delivered: Vec<Vec<u64>>,
     /// The most bytes that ever waited at a switch port.
     pub queue_bytes_max: u64,
     /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
@@ -475,7 +475,7 @@ impl<O: Observer> Director<'_, O> {
             pauses: PauseCounts::default(),
             paused: Time::ZERO,
             pairs: BTreeMap::new(),
-            progress: Vec::new(),
+            delivered: Vec::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
             offload: None,
@@ -483,7 +483,7 @@ impl<O: Observer> Director<'_, O> {
         };
         for p in &mut partitions {
             p.finish(self.edge);
-            add_samples(&mut outcome.progress, std::mem::take(&mut p.progress.samples));
+            add_samples(&mut outcome.delivered, std::mem::take(&mut p.goodput.samples));
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();

@@ -218,7 +218,7 @@ fn goodput_is_sampled_by_class_and_adds_up() {
     let rest = "[[traffic]]\nname = \"late\"\nkind = \"flows\"\nrows = [[\"40us\", 2, 1, 2920]]\n[capture]\ngoodput = \"4us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", rest);
     let of = |partitions: &str, threads| {
-        simulate(&plan(&text, &[("engine.partitions", partitions), ("duration", "60us")]), threads).0.progress
+        simulate(&plan(&text, &[("engine.partitions", partitions), ("duration", "60us")]), threads).0.delivered
     };
     let progress = of("one", 1);
     // Packet i arrives 4.4 + 1.2 i µs after the start: before 4, 8, 12 and 16 µs there are 0, 3, 7 and 10.
