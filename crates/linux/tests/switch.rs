@@ -6,6 +6,7 @@
 
 use millpond_core::Time;
 use millpond_linux::demo::{Arm, Plan, demo};
+use millpond_linux::switch::config::Config;
 use millpond_linux::switch::show::{PortState, Reading};
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, serve, show};
@@ -47,6 +48,14 @@ fn soon(what: impl Fn() -> bool) -> bool {
     false
 }
 
+/// This test's own program, as the switch of a folder.
+fn program(state: &State) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_switch_of_these_tests", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, state.folder());
+    command
+}
+
 impl Place {
     /// With namespaces of these names; `None`, with a message, where there can be none.
     fn new(name: &str, ends: &[&str]) -> Option<Place> {
@@ -83,15 +92,9 @@ impl Place {
     fn apply(&self, name: &str, text: &str) -> Reading {
         let mut text = text.to_string();
         self.networks.iter().enumerate().for_each(|(i, n)| text = text.replace(&format!("NET{i}"), n));
-        let config = switch::config::Config::parse("test.toml", &text).unwrap();
+        let config = Config::parse("test.toml", &text).unwrap();
         let state = self.state(name);
-        let program = || {
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", "a_switch_of_these_tests", "--nocapture", "--test-threads=1"]);
-            command.env(ROLE, state.folder());
-            command
-        };
-        let done = apply::apply(&state, &config, &program).unwrap();
+        let done = apply::apply(&state, &config, &|| program(&state)).unwrap();
         assert_eq!(done.waiting, [], "all ports open");
         show::read(&state).unwrap()
     }
@@ -213,6 +216,36 @@ fn transfer(from: &str, to: &str, address: &str, bytes: u64, meanwhile: impl FnO
         meanwhile();
     });
     assert_eq!(arrived.into_inner(), bytes);
+}
+
+/// A switch of files, which needs no privilege; removed with the test.
+struct Files(State);
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = apply::remove_all(&self.0);
+        let _ = fs::remove_dir_all(self.0.folder());
+    }
+}
+
+#[test]
+fn a_switch_that_is_started_can_be_changed_by_several_at_once() {
+    let files = Files(State::at(&std::env::temp_dir().join(format!("millpond-switch-files-{}", std::process::id()))));
+    let state = &files.0;
+    let port = |name: &str| format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"/dev/null\"\n");
+    let config = Config::parse("test.toml", &["a", "b", "c"].map(port).concat()).unwrap();
+    let done = apply::apply(state, &config, &|| program(state)).unwrap();
+    assert_eq!((done.open, done.waiting), (3, Vec::new()));
+    let first = show::read(state).unwrap();
+    std::thread::scope(|scope| {
+        for name in ["a", "b"] {
+            scope.spawn(move || apply::remove(state, name, &|| program(state)).unwrap());
+        }
+    });
+    let last = show::read(state).unwrap();
+    let names: Vec<&str> = last.ports.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!((names, last.pid), (vec!["c"], first.pid));
+    assert!(apply::remove_all(state).unwrap() && !state.folder().exists());
 }
 
 #[test]

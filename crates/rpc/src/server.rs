@@ -1,15 +1,20 @@
 //! The receiving end: reads requests, answers each with one byte, and counts what arrived while the client measures, by flow and millisecond.
 //! One thread and one epoll, so that it costs little beside what is measured. Input that is no greeting closes its connection and nothing else.
+//! Where there is no room for a connection, it waits until others have ended.
 
 use crate::protocol::{BEGIN, END, GREETING_BYTES, Greeting, REPLY};
 use crate::samples::Arrivals;
 use crate::socket::SocketError;
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long it waits, with all that it serves, when there is no room for a connection.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Why the server ends before it should.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +58,7 @@ pub fn serve(listener: &TcpListener, once: bool) -> Result<(), ServerError> {
     loop {
         let ready = match epoll.wait(&mut events, EpollTimeout::NONE) {
             Ok(ready) => ready,
-            Err(nix::errno::Errno::EINTR) => continue,
+            Err(Errno::EINTR) => continue,
             Err(error) => return Err(io::Error::from(error).into()),
         };
         for event in &events[..ready] {
@@ -79,6 +84,7 @@ pub fn serve(listener: &TcpListener, once: bool) -> Result<(), ServerError> {
     }
 }
 
+/// The next connection; `None`: there is none, or no room for it now.
 fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
     match listener.accept() {
         Ok((stream, _)) => {
@@ -86,8 +92,14 @@ fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
             stream.set_nodelay(true)?;
             Ok(Some(stream))
         }
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EAGAIN | Errno::ECONNABORTED | Errno::EINTR) => Ok(None),
+            Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => {
+                std::thread::sleep(PAUSE);
+                Ok(None)
+            }
+            _ => Err(error),
+        },
     }
 }
 

@@ -145,9 +145,10 @@ fn taps(namespaces: &Namespaces) -> String {
 fn switch(namespaces: &Namespaces, text: &str, duration: Duration) -> Result<super::place::Measured, port::Error> {
     let failed = |e: &dyn std::fmt::Display| port::Error::Kernel { what: "the switch".into(), reason: e.to_string() };
     let config = Config::parse("demo", text).map_err(|e| failed(&e))?;
-    let state = State::at(&std::env::temp_dir().join(format!("millpond-demo-{}", std::process::id())));
-    state.create().map_err(|e| failed(&e))?;
     let (asking, requests, wake) = Asking::new().map_err(|e| failed(&e))?;
+    let state = State::at(&std::env::temp_dir().join(format!("millpond-demo-{}", std::process::id())));
+    // Others may write beside it: what is there already is not ours.
+    state.create_new().map_err(|e| failed(&e))?;
     let folder = state.clone();
     let moving = std::thread::spawn(move || Switch::new(folder, config, requests, wake).run());
     // The ports are there when it answers.

@@ -57,7 +57,8 @@ impl Remote for Uplink<'_> {
         view: &View,
         _: Option<usize>,
     ) -> Result<(), Drop> {
-        self.sender.send(now, buffers, frame, view, 0, self.fabric)
+        let mut frame = *frame;
+        self.sender.send(now, buffers, &mut frame, view, 0, self.fabric)
     }
 }
 

@@ -48,12 +48,13 @@ impl Sender {
         Sender { flows: Flowcells::new(rule, IDLE, keys.drawn()), keys, labels, packets: Vec::new() }
     }
 
-    /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to.
+    /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to. A checksum that it makes whole there is whole for the
+    /// next peer, too, and the frame says so.
     pub fn send(
         &mut self,
         now: Time,
         buffers: &mut Buffers,
-        frame: &Frame,
+        frame: &mut Frame,
         view: &View,
         peer: usize,
         carrier: &mut dyn Carrier,
@@ -83,8 +84,8 @@ impl Sender {
                 }
             }
             None => {
-                let mut offload = frame.offload;
-                offload.fill(&mut buffers.bytes_mut(frame.buffer)[range.clone()]).map_err(|_| Drop::BadOffload)?;
+                let bytes = &mut buffers.bytes_mut(frame.buffer)[range.clone()];
+                frame.offload.fill(bytes).map_err(|_| Drop::BadOffload)?;
                 let headers = view.layers().map_or(range.len(), |l| l.payload);
                 self.packets.push(Packet::of_frame(buffers, frame.buffer, range, headers));
             }

@@ -122,8 +122,8 @@ fn super_segments_cross_whole_and_in_order() {
             let buffer = bench.keep(segment);
             let view = parse(segment).unwrap();
             let offload = Offload::of(view.layers().unwrap(), 1448);
-            let frame = Frame { buffer, start: 0, length: segment.len(), offload };
-            sender.send(Time::ZERO, &mut bench.buffers, &frame, &view, 0, &mut wire).unwrap();
+            let mut frame = Frame { buffer, start: 0, length: segment.len(), offload };
+            sender.send(Time::ZERO, &mut bench.buffers, &mut frame, &view, 0, &mut wire).unwrap();
             bench.buffers.release(buffer);
         }
         let stamps: Vec<_> = wire.0.chunks(30).map(|c| c[0].0).collect();

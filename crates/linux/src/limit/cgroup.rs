@@ -21,6 +21,14 @@ pub struct Cgroup {
     pub level: u32,
 }
 
+impl Cgroup {
+    /// The ids of it and of all above it, the root's last.
+    pub fn lineage(&self) -> impl Iterator<Item = u64> {
+        let folders = self.path.ancestors().take(self.level as usize + 1);
+        folders.filter_map(|folder| fs::metadata(folder).ok()).map(|meta| meta.ino())
+    }
+}
+
 /// The cgroup v2 hierarchy.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
@@ -183,6 +191,8 @@ mod tests {
         let (_tree, h) = tree("find");
         let at = |target: Target| h.resolve(&target);
         assert_eq!(at(Target::Path("a/b".into())).unwrap().level, 2);
+        let ids = ["a/b", "a", "/"].map(|path| h.at(Path::new(path)).unwrap().id);
+        assert_eq!(h.at(Path::new("a/b")).unwrap().lineage().collect::<Vec<_>>(), ids);
         assert_eq!(at(Target::Path(h.root.join("a/b"))).unwrap(), at(Target::Path("a/b".into())).unwrap());
         assert!(at(Target::Path("/etc".into())).unwrap_err().contains("mounted at"));
         assert!(at(Target::Path("../x".into())).unwrap_err().contains(".."));

@@ -1,12 +1,13 @@
 //! The kick, from user space: runs the iterator over the TCP sockets of every network namespace in which limited cgroups have
 //! processes. What it does to a socket is in `bpf/kick.bpf.c`.
 //!
-//! Invariant: a namespace that is gone, or may not be entered, is left out, and the others are served.
+//! Invariant: a namespace that is gone, or may not be entered, is left out, and the others are served. What is loaded reads the maps that were
+//! pinned then; where those were removed, and others made since, it is loaded anew.
 
 use super::Error;
 use super::object;
 use super::store;
-use libbpf_rs::{Iter, Link, Object};
+use libbpf_rs::{Iter, Link, MapCore, MapHandle, Object};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,8 +19,16 @@ use std::path::{Path, PathBuf};
 pub struct Kick {
     _object: Object,
     link: Link,
+    /// Which map of attached cgroups it reads.
+    attached: u32,
     /// By inode number.
     namespaces: BTreeMap<u64, File>,
+}
+
+/// The map of attached cgroups that is pinned now.
+fn pinned(bpffs: &Path) -> Result<u32, libbpf_rs::Error> {
+    let map = MapHandle::from_pinned_path(store::map_path(&store::folder(bpffs), "attached"))?;
+    Ok(map.info()?.info.id)
 }
 
 impl Kick {
@@ -28,6 +37,7 @@ impl Kick {
         let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: Linux 5.18)";
         let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
         let mut open = object::open(object::KICK, what)?;
+        let attached = pinned(bpffs).map_err(fail)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if store::MAPS.contains(&name.as_str()) {
@@ -38,7 +48,12 @@ impl Kick {
         let program = object.progs_mut().find(|p| p.name() == "kick");
         let program = program.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such program".into() })?;
         let link = program.attach().map_err(fail)?;
-        Ok(Kick { _object: object, link, namespaces: BTreeMap::new() })
+        Ok(Kick { _object: object, link, attached, namespaces: BTreeMap::new() })
+    }
+
+    /// Whether it reads the maps of the limits that are installed now.
+    pub fn is_current(&self, bpffs: &Path) -> bool {
+        pinned(bpffs).is_ok_and(|attached| attached == self.attached)
     }
 
     /// Looks for the namespaces of the processes in these cgroups and below.

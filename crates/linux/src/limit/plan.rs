@@ -16,8 +16,8 @@ use millpond_core::limit::LimitParams;
 
 /// Both directions, as links are called.
 pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
-/// How the scope of a floor is labelled.
-const FLOOR: &str = "floor of ";
+/// How the label of a floor's scope begins.
+pub(super) const FLOOR: &str = "floor of ";
 
 /// One scope with its number.
 #[derive(Clone, Debug)]
@@ -249,6 +249,11 @@ fn hooks(plan: &mut Plan, limits: &[&Limit], places: &[(&Limit, Cgroup)]) -> Res
     Ok(())
 }
 
+/// How the scope of a cgroup's floor is labelled.
+pub(super) fn floor_label(cgroup: u64) -> String {
+    format!("{FLOOR}{cgroup}")
+}
+
 /// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind, packets pass.
 fn protect(
     plan: &mut Plan,
@@ -292,7 +297,7 @@ fn protect(
                 )));
             }
         }
-        let name = format!("{FLOOR}{}", cgroup.id);
+        let name = floor_label(cgroup.id);
         let params = LimitParams { rate: floor.rate, ..LimitParams::default() };
         let label = Label { name: name.clone(), direction: direction as u32, cgroup: cgroup.id };
         let scope = numbers.scope(label, &params)?;

@@ -1,15 +1,18 @@
-//! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits back on cgroups that were made anew, and runs the
-//! kick and the notifications where a file asks for them.
+//! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits and floors back on cgroups that were made anew,
+//! and runs the kick and the notifications where a file asks for them.
 //!
 //! Invariant: limits hold without it; its end, however it comes, changes none.
 
 use super::Error;
 use super::apply::Session;
 use super::cgroup::Hierarchy;
+use super::config::{FloorParams, Limit};
 use super::kick::Kick;
+use super::layout::Label;
 use super::notify::{Counters, Notify};
+use super::plan::floor_label;
 use super::show;
-use super::store::{self, Store};
+use super::store::{self, Source, Store};
 use crate::metrics;
 use libbpf_rs::Link;
 use std::net::SocketAddr;
@@ -60,22 +63,40 @@ fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
         let mut links = of.map(|(id, d)| Link::open(store::link_path(store.folder(), id, d))).peekable();
         links.peek().is_some() && links.all(|link| link.is_ok_and(|link| super::apply::is_live(&link)))
     };
-    let mut changed = false;
-    for limit in store.sources(bank)?.iter().flat_map(|s| &s.config.limits) {
-        let Some(target) = limit.cgroup() else { continue };
-        let installed = labels.iter().find(|(_, l)| l.name == limit.name()).map_or(0, |(_, l)| l.cgroup);
-        changed |= match installed {
-            0 => hierarchy.resolve(&target).is_ok(),
-            id => !live(id),
-        };
-    }
-    if !changed {
+    if !has_changed(&hierarchy, &store.sources(bank)?, &labels, &live) {
         return Ok(None);
     }
     let mut session = Session::open(bpffs)?;
     let sources = session.sources.clone();
     let done = session.install(sources, true)?;
     Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
+}
+
+/// Whether a limit or a floor is missing where its cgroup is now, or is in force where none is any more.
+fn has_changed(hierarchy: &Hierarchy, sources: &[Source], labels: &[(u16, Label)], live: &dyn Fn(u64) -> bool) -> bool {
+    let is_lost = |limit: &Limit| {
+        let installed = labels.iter().find(|(_, l)| l.name == limit.name()).map_or(0, |(_, l)| l.cgroup);
+        limit.cgroup().is_some_and(|target| match installed {
+            0 => hierarchy.resolve(&target).is_ok(),
+            id => !live(id),
+        })
+    };
+    let of_floors = labels.iter().filter(|(_, l)| l.name == floor_label(l.cgroup));
+    let mut placed: Vec<u64> = of_floors.map(|(_, l)| l.cgroup).collect();
+    placed.sort_unstable();
+    placed.dedup();
+    // A floor that no limit is above has no scope.
+    let is_missing = |floor: &FloorParams| {
+        let found = floor.target().and_then(|target| hierarchy.resolve(&target).ok());
+        found.is_some_and(|cgroup| {
+            let is_limited = || cgroup.lineage().any(|id| labels.iter().any(|(_, l)| l.cgroup == id));
+            !placed.contains(&cgroup.id) && is_limited()
+        })
+    };
+    let floors = || sources.iter().flat_map(|s| &s.config.floors);
+    sources.iter().flat_map(|s| &s.config.limits).any(is_lost)
+        || placed.iter().any(|id| !live(*id))
+        || floors().count() > placed.len() && floors().any(is_missing)
 }
 
 /// The numbers now; nothing where nothing is installed.
@@ -107,6 +128,7 @@ fn kick(bpffs: &Path) {
             match kicked(bpffs) {
                 None => (loaded, every) = (None, PERIOD),
                 Some((cgroups, period)) => {
+                    loaded = loaded.filter(|kick| kick.is_current(bpffs));
                     if loaded.is_none() {
                         loaded = Kick::load(bpffs).map_err(|error| eprintln!("no kick: {error}")).ok();
                     }
@@ -119,5 +141,40 @@ fn kick(bpffs: &Path) {
             kick.run();
         }
         std::thread::sleep(every);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Config;
+    use super::super::plan::plan;
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn floors_are_missed_as_limits_are() {
+        let root = std::env::temp_dir().join(format!("millpond-restore-{}", std::process::id()));
+        let inner = root.join("slice/ssh");
+        fs::create_dir_all(root.join("slice")).unwrap();
+        let hierarchy = Hierarchy { root: root.clone() };
+        let text = "[[limit]]\nname = \"a\"\ncgroup = \"slice\"\n[[floor]]\ncgroup = \"slice/ssh\"\n[[floor]]\ncgroup = \"other\"\n";
+        let sources = [Source { file: "a.toml".into(), config: Config::parse("a.toml", text, &[]).unwrap() }];
+        let applied = || -> Vec<(u16, Label)> {
+            let plan = plan(&sources, &Vec::new(), &|target| hierarchy.resolve(target)).unwrap();
+            plan.scopes.into_iter().map(|s| (s.id, s.label)).collect()
+        };
+        let changed = |labels: &[(u16, Label)], gone: u64| has_changed(&hierarchy, &sources, labels, &|id| id != gone);
+        let without = applied();
+        assert!(!changed(&without, 0), "both wait");
+        fs::create_dir(&inner).unwrap();
+        assert!(changed(&without, 0), "its cgroup has come");
+        let with = applied();
+        assert_eq!((without.len(), with.len()), (1, 2));
+        assert!(!changed(&with, 0), "it is in force");
+        assert!(changed(&with, with[1].1.cgroup), "its cgroup went");
+        assert!(changed(&with, with[0].1.cgroup), "the limit's went");
+        fs::create_dir(root.join("other")).unwrap();
+        assert!(!changed(&with, 0), "there is no limit to protect it from");
+        fs::remove_dir_all(&root).unwrap();
     }
 }

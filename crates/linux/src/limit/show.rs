@@ -1,17 +1,17 @@
 //! What is installed, and its statistics: as values, as a table, as JSON, as Prometheus text.
 //!
 //! Rates come from two readings, since the maps only count. Counters begin when a limit is first applied and go on through
-//! changes of its settings.
+//! changes of its settings. A floor that is in force has a queue of its own, and is read as a limit is.
 //!
 //! Invariant: reading changes nothing, and needs no lock.
 
 use super::Error;
 use super::cgroup::Hierarchy;
-use super::config::Limit;
+use super::config::{FloorParams, Limit, TargetParams};
 use super::layout::Statistics;
-use super::plan::DIRECTIONS;
+use super::plan::{DIRECTIONS, FLOOR, floor_label};
 use super::store::{self, Store};
-use millpond_core::limit::{Form, Settings};
+use millpond_core::limit::{Direction, Form, LimitParams, Settings};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub struct QueueReading {
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reading {
-    /// In the order of the files.
+    /// In the order of the files; of each its limits, then those of its floors that are in force.
     pub limits: Vec<QueueReading>,
 }
 
@@ -106,6 +106,19 @@ fn credit(state: millpond_core::limit::State, settings: &Settings, now: u64) -> 
     -millpond_core::limit::charge(&mut state, settings, now, 0).behind
 }
 
+/// A floor's queue as a limit's, and how it is labelled; `None`: its cgroup is not there.
+fn of_floor(floor: &FloorParams, hierarchy: &Hierarchy) -> Option<(Limit, String)> {
+    let found = hierarchy.resolve(&floor.target()?).ok()?;
+    let [cgroup, unit, container] = [&floor.cgroup, &floor.unit, &floor.container].map(Option::clone);
+    // As names of limits are, which metrics need not quote.
+    let of = cgroup.as_ref().or(unit.as_ref()).or(container.as_ref())?;
+    let name = format!("{FLOOR}{}", of.replace(|c: char| c.is_control() || c == '"' || c == '\\', "?"));
+    let direction = Some(Direction::Both);
+    let target = TargetParams { name, cgroup, unit, container, direction, ..TargetParams::default() };
+    let queue = LimitParams { rate: floor.rate, ..LimitParams::default() };
+    Some((Limit { target, queue }, floor_label(found.id)))
+}
+
 /// Reads everything. Rates are over the time since `before`.
 pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
     let store = Store::open(bpffs)?.ok_or(Error::Nothing)?;
@@ -114,16 +127,18 @@ pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
     let labels = store.labels(bank)?;
     let mut limits = Vec::new();
     for source in store.sources(bank)? {
-        for limit in &source.config.limits {
+        let limits_of = source.config.limits.iter().map(|limit| (limit.clone(), limit.name().to_string()));
+        let floors_of = source.config.floors.iter().filter_map(|floor| of_floor(floor, &hierarchy));
+        for (limit, name) in limits_of.chain(floors_of) {
             for direction in (0..2).filter(|&d| limit.covers(d)) {
-                let label = labels.iter().find(|(_, l)| l.name == limit.name() && l.direction == direction as u32);
+                let label = labels.iter().find(|(_, l)| l.name == name && l.direction == direction as u32);
                 let Some((id, label)) = label else { continue };
-                let standing = standing(&store, &hierarchy, limit, label.cgroup);
+                let standing = standing(&store, &hierarchy, &limit, label.cgroup);
                 let seen = store.statistics(*id)?;
                 let settings = limit.queue(direction).settings();
                 let at = now();
                 let credit = credit(store.queue(*id)?, &settings, at);
-                let mut reading = reading(limit, &source.file, direction, standing, &seen, &settings, credit);
+                let mut reading = reading(&limit, &source.file, direction, standing, &seen, &settings, credit);
                 reading.read_ns = at;
                 let same = |old: &&QueueReading| old.name == reading.name && old.direction == reading.direction;
                 if let Some(old) = before.and_then(|b| b.limits.iter().find(same)) {
@@ -352,6 +367,20 @@ mod tests {
         assert_eq!(rate_text(999.9e6), "1.00 Gbps");
         assert_eq!(rate_text(54.26e6), "54.3 Mbps");
         assert_eq!(rate_text(0.0), "0 bps");
+    }
+
+    #[test]
+    fn a_floor_is_read_as_a_limit() {
+        let root = std::env::temp_dir().join(format!("millpond-floor-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("a\"b")).unwrap();
+        let hierarchy = Hierarchy { root: root.clone() };
+        let floor = |cgroup: &str| FloorParams { cgroup: Some(cgroup.into()), ..FloorParams::default() };
+        let (limit, label) = of_floor(&floor("a\"b"), &hierarchy).unwrap();
+        let id = hierarchy.at(Path::new("a\"b")).unwrap().id;
+        assert_eq!((limit.name(), label), ("floor of a?b", format!("floor of {id}")));
+        assert_eq!((limit.queue.rate, limit.covers(0), limit.covers(1)), (floor("").rate, true, true));
+        assert!(of_floor(&floor("c"), &hierarchy).is_none());
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

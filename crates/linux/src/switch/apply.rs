@@ -1,5 +1,8 @@
 //! Makes a file's switch run: changes the one that runs, or starts one. Takes all of it away.
 //!
+//! Whoever changes, starts or removes holds the lock of changes from before it looks at what there is. A process that is started here does not
+//! take it: its starter has it until the process answers.
+//!
 //! Invariant: killed at any instant, the interfaces that were made are on record, and the next apply or remove goes on from there.
 
 use super::config::Config;
@@ -15,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// How long a switch may take to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The variable that tells a process who has started it, with the lock of changes.
+const STARTER: &str = "MILLPOND_SWITCH_STARTER";
 
 /// Reads a file.
 pub fn read(file: &Path) -> Result<Config, Error> {
@@ -34,6 +39,11 @@ pub fn installed(state: &State) -> Result<Option<Config>, Error> {
 /// Changes the running switch, or starts one. `program` starts `millpond switch serve` for the state folder.
 pub fn apply(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let _lock = state.lock_changes()?;
+    change(state, config, program)
+}
+
+/// As `apply`, for who has the lock.
+fn change(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let text = config.to_text();
     state.write("config.toml", &text)?;
     if let Some(done) = control::ask(state, "apply", &text)? {
@@ -73,6 +83,7 @@ fn start(state: &State, program: &dyn Fn() -> Command) -> Result<(), Error> {
     let mut command = program();
     // In a group of its own: what interrupts the terminal's command does not interrupt the switch.
     command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
+    command.env(STARTER, std::process::id().to_string());
     let mut child = command.spawn().map_err(|e| Error::kernel("starting the switch", e))?;
     let began = Instant::now();
     while control::ask::<super::show::Reading>(state, "show", "").ok().flatten().is_none() {
@@ -85,6 +96,12 @@ fn start(state: &State, program: &dyn Fn() -> Command) -> Result<(), Error> {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
+}
+
+/// Whether who has started this process holds the lock of changes for it.
+pub(super) fn is_started() -> bool {
+    let parent = std::os::unix::process::parent_id().to_string();
+    std::env::var(STARTER).is_ok_and(|starter| starter == parent)
 }
 
 /// Ends the running switch, if there is one, and waits until it has; its interfaces stay.
@@ -125,11 +142,43 @@ pub fn remove_all(state: &State) -> Result<bool, Error> {
 
 /// Takes one port out of the switch.
 pub fn remove(state: &State, name: &str, program: &dyn Fn() -> Command) -> Result<Done, Error> {
-    let mut config = installed(state)?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))?;
+    let absent = || Error::NotRunning(state.folder().to_path_buf());
+    if !state.folder().exists() {
+        return Err(absent());
+    }
+    let _lock = state.lock_changes()?;
+    let mut config = installed(state)?.ok_or_else(absent)?;
     let names: Vec<String> = config.ports.iter().map(|p| p.name.clone()).collect();
     config.ports.retain(|p| p.name != name);
     match config.ports.len() == names.len() {
         true => Err(Error::Refused(format!("there is no port \"{name}\"; there are: {}", names.join(", ")))),
-        false => apply(state, &config, program),
+        false => change(state, &config, program),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_knows_what_another_has_removed() {
+        let folder = std::env::temp_dir().join(format!("millpond-remove-{}", std::process::id()));
+        let state = State::at(&folder);
+        let none = || Command::new("true");
+        assert!(matches!(remove(&state, "a", &none), Err(Error::NotRunning(_))) && !folder.exists());
+        let port = |name: &str| format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"{name}.pcap\"\n");
+        state.write("config.toml", &["a", "b", "c"].map(port).concat()).unwrap();
+        // One that is under way has the lock.
+        let lock = state.lock_changes().unwrap();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| remove(&state, "b", &none));
+            std::thread::sleep(Duration::from_millis(200));
+            state.write("config.toml", &["b", "c"].map(port).concat()).unwrap();
+            drop(lock);
+            assert!(matches!(other.join().unwrap(), Err(Error::Start(_))), "`true` is no switch");
+        });
+        let left: Vec<String> = installed(&state).unwrap().unwrap().ports.into_iter().map(|p| p.name).collect();
+        assert_eq!(left, ["c"]);
+        state.erase().unwrap();
     }
 }

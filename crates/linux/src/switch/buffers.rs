@@ -23,6 +23,16 @@ impl Buffers {
     pub fn new(limit: usize) -> Buffers {
         Buffers { buffers: Vec::new(), references: Vec::new(), free: Vec::new(), limit }
     }
+    /// Another limit; memory beyond it is given back. A buffer in use stays, and so do those before it.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        while self.buffers.len() > limit && self.references.last() == Some(&0) {
+            self.buffers.pop();
+            self.references.pop();
+        }
+        let count = self.buffers.len() as BufferId;
+        self.free.retain(|id| *id < count);
+    }
     /// A buffer with one reference; `None` if all are in use.
     #[inline]
     pub fn take(&mut self) -> Option<BufferId> {
@@ -30,7 +40,7 @@ impl Buffers {
             self.references[id as usize] = 1;
             return Some(id);
         }
-        if self.buffers.len() == self.limit {
+        if self.buffers.len() >= self.limit {
             return None;
         }
         self.buffers.push(vec![0; FRAME_MAX].into_boxed_slice());
@@ -62,6 +72,10 @@ impl Buffers {
     pub fn bytes_mut(&mut self, id: BufferId) -> &mut [u8] {
         &mut self.buffers[id as usize]
     }
+    /// Whether all are in use.
+    pub fn is_exhausted(&self) -> bool {
+        self.free.is_empty() && self.buffers.len() >= self.limit
+    }
     /// How many are in use.
     pub fn in_use(&self) -> usize {
         self.buffers.len() - self.free.len()
@@ -84,5 +98,22 @@ mod tests {
         assert_eq!((buffers.in_use(), buffers.take()), (1, Some(a)));
         buffers.release(b);
         assert_eq!(buffers.in_use(), 1);
+    }
+
+    #[test]
+    fn the_limit_can_change() {
+        let mut buffers = Buffers::new(1);
+        let a = buffers.take().unwrap();
+        assert!(buffers.is_exhausted());
+        buffers.set_limit(4);
+        let more: Vec<BufferId> = (0..3).map(|_| buffers.take().unwrap()).collect();
+        assert!(buffers.is_exhausted() && buffers.take().is_none());
+        // The first is in use: those behind it go, and it stays.
+        more.into_iter().for_each(|id| buffers.release(id));
+        buffers.set_limit(0);
+        assert_eq!((buffers.in_use(), buffers.buffers.len(), buffers.take()), (1, 1, None));
+        buffers.set_limit(2);
+        let b = buffers.take().unwrap();
+        assert!(a != b && buffers.take().is_none());
     }
 }

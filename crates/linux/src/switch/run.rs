@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod tests;
 
 /// How often what is slow is looked after.
 const HOUSEKEEPING: Time = Time::from_s(1);
@@ -141,6 +143,7 @@ impl Switch {
         if (&self.config.switch, &self.config.paths) != (&config.switch, &config.paths) {
             let now = self.now();
             self.uplink.drain(now, &mut self.buffers, &mut self.node);
+            self.buffers.set_limit(config.switch.buffers as usize);
             // Its sockets first: those of the same addresses are to be opened anew.
             self.uplink = Uplink::new(&Config::default());
             self.uplink = Uplink::new(&config);

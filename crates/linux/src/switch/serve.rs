@@ -3,6 +3,8 @@
 //! It runs what was applied last. If another process does, that one is told to end and this one takes its place; interfaces stay, and what was on its
 //! way is sent again by its senders. So it fits a service of systemd, whose restarts and upgrades lose no connection.
 //!
+//! It begins as a change of the switch, under the same lock, which it holds until it answers: nobody changes or removes what is half open.
+//!
 //! Invariant: one process a state folder; its end, however it comes, leaves interfaces and connections.
 
 use super::apply;
@@ -21,6 +23,7 @@ pub fn serve(
     listen: Option<SocketAddr>,
     say: &dyn Fn(&str),
 ) -> Result<(), Error> {
+    let changing = if apply::is_started() { None } else { Some(state.lock_changes()?) };
     let applied = match config {
         Some(config) => {
             state.write("config.toml", &config.to_text())?;
@@ -51,5 +54,38 @@ pub fn serve(
     }
     let mut switch = Switch::new(state.clone(), applied, requests, wake);
     control::listen(state, asking)?;
+    drop(changing);
     switch.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::show;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn it_begins_when_no_change_is_under_way_and_is_one_until_it_answers() {
+        let folder = std::env::temp_dir().join(format!("millpond-serve-{}", std::process::id()));
+        let state = State::at(&folder);
+        let lock = state.lock_changes().unwrap();
+        let its = state.clone();
+        let serving = std::thread::spawn(move || serve(&its, Some(Config::default()), None, &|_| {}));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!state.file("config.toml").exists() && state.process().is_none());
+        // A removal, after which the folder is another.
+        state.erase().unwrap();
+        drop(lock);
+        let start = Instant::now();
+        while show::read(&state).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(10), "it does not answer");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(state.process(), Some(std::process::id()));
+        drop(state.lock_changes().unwrap());
+        control::ask::<()>(&state, "stop", "").unwrap().unwrap();
+        serving.join().unwrap().unwrap();
+        state.erase().unwrap();
+        assert!(!folder.exists());
+    }
 }

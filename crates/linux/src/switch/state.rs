@@ -5,12 +5,12 @@
 //! | `config.toml` | the switch that was applied last |
 //! | `taps` | the interfaces that it has made: a line each, namespace, name and address |
 //! | `lock` | held by the process that moves frames, with its number in it |
-//! | `apply.lock` | held while the switch is changed |
+//! | `apply.lock` | held while the switch is changed, started or removed |
 //! | `control.sock` | where the process is asked |
 //! | `log` | what a process that `apply` started has said |
 //!
 //! Invariant: an interface is in `taps` before it is made and until it is gone, so whatever is killed, `remove --all` finds it. Files are replaced
-//! whole.
+//! whole. The folder is removed by whoever holds `apply.lock`, which goes last; a lock of a folder that is gone is nobody's.
 
 use super::Error;
 use crate::frame::Mac;
@@ -52,43 +52,56 @@ impl State {
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
-    /// Makes the folder.
-    pub fn create(&self) -> Result<(), Error> {
+    fn make(&self, is_recursive: bool) -> std::io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
         // Whoever may enter can change the switch.
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.map_err(|e| Error::file(&self.folder, e))
+        fs::DirBuilder::new().recursive(is_recursive).mode(0o700).create(&self.folder)
+    }
+    /// Makes the folder.
+    pub fn create(&self) -> Result<(), Error> {
+        self.make(true).map_err(|e| Error::file(&self.folder, e))
+    }
+    /// Makes the folder, which must not be there: not as somebody's link either.
+    pub fn create_new(&self) -> Result<(), Error> {
+        self.make(false).map_err(|e| Error::file(&self.folder, e))
     }
 
-    fn open(&self, name: &str) -> Result<File, Error> {
-        self.create()?;
+    /// Locks one of the files. `None`: another process has it, or has removed the folder meanwhile.
+    fn lock(&self, name: &str) -> Result<Option<File>, Error> {
+        use std::os::unix::fs::MetadataExt;
         let path = self.file(name);
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        opened.map_err(|e| Error::file(&path, e))
+        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = match self.make(true).and_then(|()| open()) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::file(&path, e)),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(e) => return Err(Error::file(&path, e)),
+        }
+        let identity = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let locked = file.metadata().map(identity).map_err(|e| Error::file(&path, e))?;
+        let is_there = fs::metadata(&path).is_ok_and(|named| identity(named) == locked);
+        Ok(is_there.then_some(file))
     }
 
     /// Waits until nobody else changes the switch.
     pub fn lock_changes(&self) -> Result<File, Error> {
-        let file = self.open("apply.lock")?;
         let start = Instant::now();
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(file),
-                Err(Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
-                Err(Errno::WOULDBLOCK) => return Err(Error::Busy(PATIENCE.as_secs())),
-                Err(e) => return Err(Error::file(&self.file("apply.lock"), e)),
+            match self.lock("apply.lock")? {
+                Some(file) => return Ok(file),
+                None if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+                None => return Err(Error::Busy(PATIENCE.as_secs())),
             }
         }
     }
 
     /// Becomes the process that moves frames; `None`: another is. The kernel frees the lock when the process ends, however.
     pub fn lock_frames(&self) -> Result<Option<File>, Error> {
-        let mut file = self.open("lock")?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(e) => return Err(Error::file(&self.file("lock"), e)),
-        }
+        let Some(mut file) = self.lock("lock")? else { return Ok(None) };
         let number = format!("{}\n", std::process::id());
         file.set_len(0)
             .and_then(|()| file.write_all(number.as_bytes()))
@@ -169,11 +182,13 @@ impl State {
     }
     /// Removes the folder with what it holds; not a file that is not the switch's.
     pub fn erase(&self) -> Result<(), Error> {
-        for name in ["config.toml", "taps", "lock", "apply.lock", "control.sock", "log", "config.toml.new", "taps.new"]
+        for name in ["config.toml", "taps", "lock", "control.sock", "log", "config.toml.new", "taps.new", "apply.lock"]
         {
             let _ = fs::remove_file(self.file(name));
         }
         match fs::remove_dir(&self.folder) {
+            // Somebody who has waited for the lock begins anew.
+            Err(_) if self.file("apply.lock").exists() => Ok(()),
             Err(e) if self.folder.exists() => Err(Error::file(&self.folder, e)),
             _ => {
                 // The folder around it, if it was millpond's and nothing else is in it.
@@ -211,5 +226,37 @@ mod tests {
         assert_eq!(state.made().unwrap(), [b]);
         state.erase().unwrap();
         assert!(!state.folder().exists());
+    }
+
+    #[test]
+    fn who_waits_for_the_lock_of_a_folder_that_is_removed_gets_one_that_holds() {
+        let state = State::at(&std::env::temp_dir().join(format!("millpond-lock-{}", std::process::id())));
+        let first = state.lock_changes().unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| state.lock_changes().unwrap());
+            std::thread::sleep(Duration::from_millis(200));
+            state.erase().unwrap();
+            drop(first);
+            let second = second.join().unwrap();
+            assert!(state.lock("apply.lock").unwrap().is_none(), "it is the one that others meet");
+            drop(second);
+            drop(state.lock_changes().unwrap());
+        });
+        state.erase().unwrap();
+        assert!(!state.folder().exists());
+    }
+
+    #[test]
+    fn a_new_folder_is_nobody_elses() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = std::env::temp_dir().join(format!("millpond-new-{}", std::process::id()));
+        let state = State::at(&folder);
+        state.create_new().unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        assert!(state.create_new().is_err(), "it is there");
+        fs::remove_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(std::env::temp_dir(), &folder).unwrap();
+        assert!(state.create_new().is_err() && state.create().is_ok(), "it leads elsewhere");
+        fs::remove_file(&folder).unwrap();
     }
 }

@@ -171,6 +171,11 @@ impl Uplink {
             self.drained = now;
         }
         self.receiver.flush(self.drained, buffers, node);
+        if buffers.is_exhausted() {
+            // What is held has all buffers: what else has come cannot be looked at before some of it goes.
+            self.drained = now;
+            self.receiver.flush(now, buffers, node);
+        }
     }
     /// When [`Uplink::flush`] is due without a packet.
     pub fn deadline(&mut self) -> Option<Time> {
@@ -258,12 +263,13 @@ impl Remote for Uplink {
         peer: Option<usize>,
     ) -> Result<(), Drop> {
         let Uplink { peers, paths, sender, .. } = self;
+        let mut frame = *frame;
         match peer {
-            Some(peer) => sender.send(now, buffers, frame, view, peer, paths),
+            Some(peer) => sender.send(now, buffers, &mut frame, view, peer, paths),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
                 for peer in 0..peers.len() {
-                    match sender.send(now, buffers, frame, view, peer, paths) {
+                    match sender.send(now, buffers, &mut frame, view, peer, paths) {
                         Ok(()) => reached = true,
                         Err(reason) => failed = reason,
                     }

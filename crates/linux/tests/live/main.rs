@@ -60,6 +60,24 @@ fn the_limit_holds_over_any_second() {
     assert_eq!(q.backlog_us.iter().sum::<u64>(), q.packets);
 }
 
+/// Limits that are removed and applied have other maps, which may come about between two looks of who serves.
+#[test]
+fn the_kick_goes_on_after_limits_are_removed_and_applied() {
+    let Some(place) = Place::with_network("kicked") else { return };
+    let sink = Sink::new(&place);
+    let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
+    let file = place.file("a.toml", text);
+    place.apply(&file).unwrap();
+    let bpffs = place.bpffs.clone();
+    std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(apply::remove_all(&place.bpffs).unwrap());
+    place.apply(&file).unwrap();
+    sink.watch(place.sender("tcp", &["1", "5000"]));
+    let reading = show::read(&place.bpffs, None).unwrap();
+    assert!(reading.limits[0].kicks > 0, "{:?}", reading.limits[0]);
+}
+
 /// What a virtual queue cannot do alone: a flow whose least window is more than its limit.
 #[test]
 fn a_paced_connection_needs_no_timer() {
@@ -297,6 +315,33 @@ fn a_cgroup_that_is_made_anew() {
     fs::create_dir(&inner).unwrap();
     let start = Instant::now();
     while standing() != show::Standing::Active {
+        assert!(start.elapsed().as_secs() < 15, "serve did not apply again");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    fs::remove_dir(&inner).unwrap();
+}
+
+/// A unit that restarts has another cgroup, and its floor with it.
+#[test]
+fn a_floor_follows_a_cgroup_that_is_made_anew() {
+    let Some(place) = Place::new("floors") else { return };
+    let inner = place.cgroup.join("ssh");
+    fs::create_dir(&inner).unwrap();
+    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"20Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\n";
+    place.apply(&place.file("a.toml", text)).unwrap();
+    let floors = || {
+        let limits = show::read(&place.bpffs, None).unwrap().limits;
+        let names = limits.into_iter().filter(|q| q.standing == show::Standing::Active).map(|q| q.name);
+        names.filter(|name| name.starts_with("floor of ")).collect::<Vec<_>>()
+    };
+    assert_eq!(floors(), [format!("floor of {}", inner.display())]);
+    fs::remove_dir(&inner).unwrap();
+    fs::create_dir(&inner).unwrap();
+    assert!(floors().is_empty());
+    let bpffs = place.bpffs.clone();
+    std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
+    let start = Instant::now();
+    while floors().is_empty() {
         assert!(start.elapsed().as_secs() < 15, "serve did not apply again");
         std::thread::sleep(Duration::from_millis(100));
     }

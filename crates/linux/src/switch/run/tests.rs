@@ -1,0 +1,124 @@
+//! Rounds of the poll loop, with sockets of this process in the place of paths.
+
+use super::{Ready, Switch};
+use crate::encapsulation::Encapsulation;
+use crate::frame::segment::tests::{Build, frame_of};
+use crate::frame::{Offload, Protocol, parse};
+use crate::port::udp::Udp;
+use crate::port::{FRAME_MAX, Pcap, Port};
+use crate::switch::config::{Config, PathParams, SwitchParams};
+use crate::switch::control::Asking;
+use crate::switch::counters::Counters;
+use crate::switch::node::{Frame, Remote, Slot};
+use crate::switch::state::State;
+use crate::switch::uplink::Uplink;
+use millpond_core::Time;
+use millpond_core::edge::gro::Cause;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+fn config(buffers: u32) -> Config {
+    Config { switch: SwitchParams { buffers, ..SwitchParams::default() }, ..Config::default() }
+}
+
+/// A switch with so many buffers, a port that swallows what it gets, and a path to each of these peers; the paths' other ends.
+fn switch(buffers: u32, peers: &[&str]) -> (Switch, Vec<OwnedFd>) {
+    let (_, requests, wake) = Asking::new().unwrap();
+    let mut switch = Switch::new(State::at(Path::new("nowhere")), config(buffers), requests, wake);
+    let paths = peers.iter().map(|peer| PathParams { peer: peer.to_string(), ..PathParams::default() }).collect();
+    switch.uplink = Uplink::new(&Config { paths, ..Config::default() });
+    let mut ends = Vec::new();
+    for path in 0..peers.len() {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        switch.uplink.put(path, Udp::over(theirs));
+        ends.push(ours);
+    }
+    let port = Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap())));
+    switch.node.slots.push(Slot { name: "sink".into(), port, mtu: 1500, counters: Counters::default() });
+    (switch, ends)
+}
+
+/// A datagram with 100 bytes of a flow's stream.
+fn arrives(end: &OwnedFd, port: u16, seq: u32, flowcell: u16) {
+    let frame = frame_of(&Build { port, seq, payload: 100, ..Build::default() });
+    let stamp = Encapsulation { label: 0, flowcell, partial: false };
+    send(end, &[&stamp.write()[..], &frame].concat(), SendFlags::empty()).unwrap();
+}
+
+fn ready(paths: usize) -> Ready {
+    Ready { ports: Vec::new(), paths: (0..paths).collect() }
+}
+
+#[test]
+fn what_is_held_gives_its_buffers_back_though_it_has_all() {
+    let (mut switch, ends) = switch(16, &["a"]);
+    arrives(&ends[0], 80, 1000, 0);
+    switch.round(Time::ZERO, &ready(1));
+    // Beyond a gap that nothing fills: more than there are buffers.
+    (0..40).for_each(|i| arrives(&ends[0], 80, 1200 + 100 * i, 1));
+    for us in (10..=500).step_by(10) {
+        switch.round(Time::from_us(us), &ready(1));
+    }
+    assert_eq!((switch.uplink.counters().0.packets, switch.buffers.in_use()), (1, 16), "it waits as long as it may");
+    for us in (510..=1000).step_by(10) {
+        switch.round(Time::from_us(us), &ready(1));
+    }
+    let (counters, dropped) = switch.uplink.counters();
+    assert_eq!((counters.packets, counters.of(Cause::Timeout), switch.buffers.in_use()), (41, 1, 0));
+    assert!(dropped.reading().dropped.is_empty());
+}
+
+#[test]
+fn packets_of_others_that_have_all_buffers_for_a_poll_end_no_wait() {
+    let (mut switch, ends) = switch(16, &["a", "a"]);
+    arrives(&ends[0], 80, 1000, 0);
+    switch.round(Time::ZERO, &ready(2));
+    arrives(&ends[0], 80, 1200, 2);
+    switch.round(Time::from_us(10), &ready(2));
+    assert_eq!(switch.buffers.in_use(), 1);
+    // When the wait is over, what fills the gap is there, behind more than there are buffers for.
+    (0..20).for_each(|i| arrives(&ends[0], 81, 100 * i, 0));
+    arrives(&ends[1], 80, 1100, 1);
+    while switch.round(Time::from_us(600), &ready(2)) {}
+    let counters = switch.uplink.counters().0;
+    assert_eq!((counters.packets, counters.filled, counters.of(Cause::Timeout)), (23, 1, 0));
+    assert_eq!(switch.buffers.in_use(), 0);
+}
+
+#[test]
+fn a_flooded_frame_with_a_partial_checksum_is_whole_for_every_peer() {
+    let (mut switch, ends) = switch(16, &["a", "b", "c"]);
+    let frame = frame_of(&Build { protocol: Protocol::Udp, payload: 100, ..Build::default() });
+    let view = parse(&frame).unwrap();
+    // Of a transport in a tunnel.
+    let inner = view.layers().unwrap().payload + 20;
+    let offload = Offload { partial: true, checksum_start: inner as u16, checksum_offset: 6, ..Offload::default() };
+    let (mut whole, mut filled) = (frame.clone(), offload);
+    filled.fill(&mut whole).unwrap();
+    let buffer = switch.buffers.take().unwrap();
+    switch.buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(&frame);
+    let flooded = Frame { buffer, start: 0, length: frame.len(), offload };
+    let Switch { uplink, buffers, .. } = &mut switch;
+    uplink.transmit(Time::ZERO, buffers, &flooded, &view, None).unwrap();
+    buffers.release(buffer);
+    let mut room = vec![0; FRAME_MAX];
+    for end in &ends {
+        let (_, length) = recv(end, &mut room[..], RecvFlags::DONTWAIT).unwrap();
+        let (stamp, sent) = Encapsulation::read(&room[..length]).unwrap();
+        assert!(!stamp.partial && sent == whole, "{sent:?}");
+    }
+    assert_eq!(switch.buffers.in_use(), 0);
+}
+
+#[test]
+fn a_change_of_buffers_takes_effect() {
+    let (mut switch, _) = switch(16, &[]);
+    for buffers in [32, 16] {
+        switch.change(config(buffers));
+        let taken: Vec<_> = std::iter::from_fn(|| switch.buffers.take()).collect();
+        assert_eq!(taken.len(), buffers as usize);
+        taken.into_iter().for_each(|id| switch.buffers.release(id));
+    }
+}
