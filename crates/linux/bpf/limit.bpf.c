@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The programs at a cgroup's two packet hooks: NRM's virtual queues (Brakmo, Starovoitov, Linux Plumbers Conference 2018; limit.h has the decision).
- * A packet's charges go to every scope of its cgroup; the most congested one decides; a drop refunds all.
+ * A packet's charges go to every scope of its cgroup; the most congested one decides; a drop refunds all. A scope that only observes judges for
+ * itself, and takes no part in the decision.
  *
  * Invariant: whatever is missing or does not add up, the packet passes.
  */
@@ -81,6 +82,10 @@ struct part {
 	__s64 behind;
 	__s64 cost;
 	__u32 bytes;
+	/* Whether the scope only observes. */
+	__u16 observes;
+	/* Races that it lost. */
+	__u16 retries;
 };
 
 /* What becomes of it. */
@@ -89,11 +94,13 @@ struct fate {
 	/* What the program returns. */
 	__u32 returned;
 	/* Whether this scope decided. */
-	__u32 decided;
+	__u8 decided;
 	/* Whether a floor let it pass. */
-	__u32 floored;
+	__u8 floored;
 	/* Whether its sender is told by another way. */
-	__u32 told;
+	__u8 told;
+	/* Whether its charge is taken back. */
+	__u8 refunded;
 };
 
 /* Whether another attached cgroup is closer to the packet's socket: its program charges these scopes as well, and decides. */
@@ -206,11 +213,16 @@ __attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct pa
 		return 0;
 	const struct limit_scope *scope = &banks->bank[p->bank & 1];
 	__u32 bytes = scope->wire ? limit_wire_bytes(p->ask.bytes, p->segments, p->headers, scope->framing) : p->ask.bytes;
-	struct limit_charge charge = charge_queue(queue, &scope->settings, p->now, bytes, &p->retries);
+	__u32 retries = 0;
+	struct limit_charge charge = charge_queue(queue, &scope->settings, p->now, bytes, &retries);
 
 	part->bytes = bytes;
 	part->behind = charge.behind;
 	part->cost = charge.cost;
+	part->retries = retries;
+	part->observes = (scope->settings.flags & LIMIT_OBSERVE) != 0;
+	if (part->observes)
+		return 1;
 	if (charge.send > p->send)
 		p->send = charge.send;
 	/*
@@ -222,7 +234,7 @@ __attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct pa
 	return 1;
 }
 
-/* The verdict of the scope that speaks for the packet. */
+/* What a scope would do if it alone spoke for the packet. */
 __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const struct part *part, __u32 *flags)
 {
 	if (!p || !part || !flags)
@@ -283,7 +295,7 @@ static __always_inline void count_verdict(struct limit_counts *c, const struct f
 	c->returned[fate->returned & 3] += 1;
 }
 
-/* Counts the packet in a scope and, if it is dropped, refunds it. What passes with credit left needs neither settings nor queue. */
+/* Counts the packet in a scope and, if it is to be, refunds it. What passes with credit left needs neither settings nor queue. */
 __attribute__((noinline)) int settle_scope(__u32 id, const struct packet *p, const struct part *part, const struct fate *fate)
 {
 	if (!p || !part || !fate)
@@ -293,11 +305,11 @@ __attribute__((noinline)) int settle_scope(__u32 id, const struct packet *p, con
 	if (!c)
 		return 0;
 	count_packet(c, p, part);
-	if (fate->decided) {
+	if (part->retries)
+		c->retries += part->retries;
+	if (fate->decided)
 		count_verdict(c, fate, part->bytes);
-		c->retries += p->retries;
-	}
-	if (part->behind <= 0 && !(fate->verdict & LIMIT_DROP)) {
+	if (part->behind <= 0 && !fate->refunded) {
 		c->backlog[0] += 1;
 		return 1;
 	}
@@ -313,9 +325,34 @@ __attribute__((noinline)) int settle_scope(__u32 id, const struct packet *p, con
 		c->backlog[slot] += 1;
 	if (part->behind > settings->mark)
 		c->behind += 1;
-	if (fate->verdict & LIMIT_DROP)
+	if (fate->refunded)
 		refund_queue(queue, settings, part->cost);
 	return 1;
+}
+
+/* Within its floor a packet passes, whatever the other scopes say. */
+static __always_inline void heed_floor(struct fate *fate, const struct packet *p)
+{
+	if (p->within && fate->verdict & ~(__u32)LIMIT_BEHIND) {
+		fate->verdict = LIMIT_BEHIND;
+		fate->floored = 1;
+	}
+}
+
+/* As settle_scope, of a scope that only observes: it counts what it would do, and what it would drop it is refunded, too. */
+__attribute__((noinline)) int observe_scope(__u32 id, const struct packet *p, const struct part *part, const struct fate *fate)
+{
+	struct fate own = {};
+	__u32 flags = 0;
+
+	if (!p || !part || !fate)
+		return 0;
+	own.returned = 1;
+	own.decided = 1;
+	own.verdict = judge(id, p, part, &flags);
+	heed_floor(&own, p);
+	own.refunded = fate->refunded || own.verdict & LIMIT_DROP;
+	return settle_scope(id, p, part, &own);
 }
 
 /* What a verdict is at the hook. A drop returns 2 where the sender must be told (TCP), and where it must not get EPERM (all but TCP). */
@@ -369,7 +406,7 @@ static __always_inline __u32 scope_at(const struct limit_chain *chain, __u32 i)
 static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 {
 	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
-	__u32 zero = 0, count, worst = 0, flags = 0;
+	__u32 zero = 0, count, worst = LIMIT_CHAIN, flags = 0;
 	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
 	struct part parts[LIMIT_CHAIN] = {};
 	struct packet p = {};
@@ -397,45 +434,46 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			break;
 		if (!charge_scope(scope_at(chain, i), &p, &parts[i]))
 			return 1;
-		if (i == 0 || p.congestion > most) {
+		if (!parts[i].observes && (worst == LIMIT_CHAIN || p.congestion > most)) {
 			most = p.congestion;
 			worst = i;
 		}
 	}
-	worst &= LIMIT_CHAIN - 1;
-	fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
+	if (worst < LIMIT_CHAIN)
+		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
 	/* A chain with a floor leaves the last place to it: the stack has no more room. */
 	struct part *floor = &parts[LIMIT_CHAIN - 1];
 	__u32 floor_id = chain->floor - 1;
 	bool floored = !trial && chain->floor && count < LIMIT_CHAIN && charge_scope(floor_id, &p, floor);
 
-	/* Within its floor a packet passes, whatever the other scopes say. */
-	if (floored && floor->behind <= 0 && fate.verdict & ~(__u32)LIMIT_BEHIND) {
-		fate.verdict = LIMIT_BEHIND;
-		fate.floored = 1;
-	}
-	if (!(flags & LIMIT_OBSERVE) && fate.verdict & LIMIT_CE && !bpf_skb_ecn_set_ce(skb)) {
+	p.within = floored && floor->behind <= 0;
+	heed_floor(&fate, &p);
+	if (fate.verdict & LIMIT_CE && !bpf_skb_ecn_set_ce(skb)) {
 		/* It could not be written: a TCP is told in the other way. */
 		fate.verdict &= ~(__u32)LIMIT_CE;
 		if (p.ask.tcp && !(flags & LIMIT_NO_CWR))
 			fate.verdict |= LIMIT_CWR;
 	}
-	fate.returned = flags & LIMIT_OBSERVE ? 1 : returned(direction, &p, fate.verdict);
+	fate.returned = returned(direction, &p, fate.verdict);
+	fate.refunded = fate.verdict & LIMIT_DROP;
 	/* What egress returns as CWR, another host has to be asked for. */
-	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank & 1] & LIMIT_NOTIFY && !(flags & LIMIT_OBSERVE))
+	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank & 1] & LIMIT_NOTIFY)
 		fate.told = report(skb, scope_at(chain, worst), &p);
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		if (i >= count)
 			break;
 		fate.decided = i == worst;
-		settle_scope(scope_at(chain, i), &p, &parts[i], &fate);
+		if (parts[i].observes)
+			observe_scope(scope_at(chain, i), &p, &parts[i], &fate);
+		else
+			settle_scope(scope_at(chain, i), &p, &parts[i], &fate);
 	}
 	if (floored) {
 		fate.decided = fate.floored;
 		settle_scope(floor_id, &p, floor, &fate);
 	}
 	/* Only a pacing qdisc (fq) heeds it. */
-	if (direction == LIMIT_EGRESS && p.send && !(flags & LIMIT_OBSERVE) && !(fate.verdict & LIMIT_DROP))
+	if (direction == LIMIT_EGRESS && p.send && !(fate.verdict & LIMIT_DROP))
 		skb->tstamp = p.send;
 	return fate.returned & (direction == LIMIT_EGRESS ? 3 : 1);
 }

@@ -71,10 +71,15 @@ LIMIT_INLINE struct limit_charge limit_charge_credit(struct limit_state *state, 
 
 		if (idle > LIMIT_IDLE_MAX)
 			idle = LIMIT_IDLE_MAX;
-		state->credit += (__s64)(idle * settings->rate >> LIMIT_POINT);
-		if (state->credit > settings->burst)
-			state->credit = settings->burst;
+		__u64 grown = idle * settings->rate;
+		__u64 rest = grown % (1 << LIMIT_POINT);
+
+		state->credit += (__s64)(grown >> LIMIT_POINT);
 		state->last = now;
+		if (state->credit >= settings->burst)
+			state->credit = settings->burst;
+		else if (rest > 0)
+			state->last -= rest / settings->rate; /* not a byte yet */
 	}
 	__s64 room = state->credit + LIMIT_FLOOR * settings->drop;
 	__s64 cost = bytes;
@@ -172,7 +177,8 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	int tcp = ask->tcp != 0;
 	int large = ask->bytes > LIMIT_SMALL;
 	int too_far = behind > settings->drop || (large && behind > settings->drop_large);
-	__s64 told_from = tcp || ecn ? settings->mark : 0;
+	int paced = settings->form == LIMIT_EDT;
+	__s64 told_from = tcp || ecn || paced ? settings->mark : 0;
 
 	if (!too_far && behind <= told_from)
 		return 0;

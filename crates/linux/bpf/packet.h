@@ -19,7 +19,8 @@ struct packet {
 	__u32 bank;
 	/* Whether several scopes have to be compared. */
 	__u32 several;
-	__u32 retries;
+	/* Whether it is within its floor. */
+	__u32 within;
 	__u64 now;
 	/* EDT: when it may leave. */
 	__u64 send;

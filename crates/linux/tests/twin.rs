@@ -463,6 +463,25 @@ fn the_most_congested_scope_decides_in_the_kernel() {
     assert!(bench.credit(0) > -500 && bench.credit(1) > -800_500, "all are refunded");
 }
 
+/// A limit that is tried out beside one that holds: that one decides, and each is refunded what it is due, once.
+#[test]
+fn an_observing_scope_leaves_the_enforced_one_alone_in_the_kernel() {
+    let Some(bench) = Bench::new(&[LimitParams { observe: true, ..slow() }, slow()]) else { return };
+    let both = |observed: i64, enforced: i64, ecn: u8| {
+        bench.behind(0, observed);
+        bench.behind(1, enforced);
+        bench.run("egress", &frame(false, TCP, ecn, 1000))
+    };
+    assert_eq!(both(890_000, 200_000, 2), (1, 3), "the enforced one marks");
+    assert!((-890_000..-889_500).contains(&bench.credit(0)), "would have dropped it: {}", bench.credit(0));
+    assert!((-201_000..-200_500).contains(&bench.credit(1)), "has let it pass: {}", bench.credit(1));
+    for observed in [890_000, 0] {
+        assert_eq!(both(observed, 880_000, 0).0, 2, "the enforced one drops");
+        let credits = [bench.credit(0) + observed, bench.credit(1) + 880_000];
+        assert!(credits.iter().all(|more| (0..500).contains(more)), "{credits:?}");
+    }
+}
+
 /// A packet that cannot be parsed passes.
 #[test]
 fn what_cannot_be_parsed_passes() {

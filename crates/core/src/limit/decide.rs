@@ -4,8 +4,9 @@
 //! |---|---|---|---|---|
 //! | ECN-capable | pass | CE | small: CE; large: drop | drop |
 //! | TCP without ECN | pass | CWR, more likely the further behind | small: CWR; large: drop with CWR | drop with CWR |
-//! | neither | pass while not behind at all | small: pass; large: drop | the same | drop |
+//! | neither | pass while not behind at all (EDT: pass) | small: pass; large: drop | the same | drop |
 //!
+//! With departure times a packet that is not behind `mark` is not too much, only early: the qdisc below holds it until then.
 //! *CWR* asks the local TCP to reduce its window (`tcp_enter_cwr`), as a full qdisc does; its probability rises linearly
 //! from `mark` to `drop_large` (NRM's slides; thresholds in [`LimitParams`](super::LimitParams)). A TCP packet that would be dropped
 //! while its flow has nothing else in flight is let through with CWR, since no acknowledgement would clock the flow out of
@@ -13,7 +14,7 @@
 //!
 //! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all with `mark-only`.
 
-use super::{Reaction, SMALL, Settings, flags};
+use super::{Form, Reaction, SMALL, Settings, flags};
 
 /// What the decision may know of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -67,7 +68,8 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     let tcp = ask.tcp != 0;
     let large = ask.bytes > SMALL;
     let too_far = behind > settings.drop || (large && behind > settings.drop_large);
-    let told_from = if tcp || ecn { settings.mark } else { 0 };
+    let paced = settings.form == Form::Edt as u32;
+    let told_from = if tcp || ecn || paced { settings.mark } else { 0 };
     if !too_far && behind <= told_from {
         return Verdict::PASS;
     }

@@ -65,7 +65,7 @@ pub mod flags {
     pub const NO_CWR: u32 = 1;
     /// Nothing is ever dropped.
     pub const MARK_ONLY: u32 = 2;
-    /// Everything passes unmarked; what would have happened is counted.
+    /// It marks and drops nothing; what it would have done is counted.
     pub const OBSERVE: u32 = 4;
 }
 

@@ -3,10 +3,11 @@
 //! Three forms with one meaning. *Credit* (the slides; needs a lock): bytes that may still be sent, which grow with time and
 //! may go negative. *Lock-free*: one number, the time at which the queue would be empty (GCRA's theoretical arrival
 //! time), so that a compare-and-swap is enough. *EDT*: the same number is the packet's earliest departure, for a pacing
-//! qdisc below.
+//! qdisc below. Credit is whole bytes: time that has not become one is counted later, so that packets that come more often
+//! than bytes do not starve a slow limit.
 //!
-//! Invariant: no more than `burst` is ever saved up, a clock that goes backwards adds nothing, and a refund takes back
-//! exactly what the charge took.
+//! Invariant: no more than `burst` is ever saved up, a clock that goes backwards adds nothing, however dense the packets
+//! credit grows by the rate, and a refund takes back exactly what the charge took.
 
 use super::{FLOOR, IDLE_MAX, POINT, Settings};
 
@@ -26,7 +27,7 @@ crate::choice! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct State {
-    /// Nanoseconds. Credit: when `credit` was last brought up to date; 0: never. Otherwise: when the queue would be empty.
+    /// Nanoseconds. Credit: the time that `credit` has counted; 0: none yet. Otherwise: when the queue would be empty.
     pub last: u64,
     /// Bytes that may still be sent; only [`Form::Credit`] uses it.
     pub credit: i64,
@@ -72,9 +73,15 @@ fn charge_credit(state: &mut State, settings: &Settings, now: u64, bytes: u32) -
         state.last = now;
     } else if now > state.last {
         let idle = (now - state.last).min(IDLE_MAX);
-        let gain = ((idle * settings.rate) >> POINT) as i64;
-        state.credit = (state.credit + gain).min(settings.burst);
+        let grown = idle * settings.rate;
+        let rest = grown % (1 << POINT);
+        state.credit += (grown >> POINT) as i64;
         state.last = now;
+        if state.credit >= settings.burst {
+            state.credit = settings.burst;
+        } else if rest > 0 {
+            state.last -= rest / settings.rate; // not a byte yet
+        }
     }
     let floor = -FLOOR * settings.drop;
     let cost = (bytes as i64).min((state.credit - floor).max(0));

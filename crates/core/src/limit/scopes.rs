@@ -2,9 +2,11 @@
 //!
 //! Every scope of a packet is charged; then the most congested one decides alone; if that drops the packet, every charge is
 //! refunded (NRM's slides). Scopes of different rates are compared by how far they are behind *as a part of their drop
-//! threshold*.
+//! threshold*. A scope that only observes takes no part in this: it judges for itself, counts that, and is refunded also
+//! what it alone would drop.
 //!
-//! Invariant: a dropped packet leaves every scope as it was but for the time that has passed.
+//! Invariant: a dropped packet leaves every scope as it was but for the time that has passed, and what is enforced does not
+//! depend on what is observed beside it.
 
 use super::{Ask, Charge, Settings, State, Verdict, charge, decide, flags, refund};
 
@@ -26,7 +28,7 @@ pub struct Counts {
     pub reduced: u64,
     /// Let through beyond the drop threshold.
     pub bypassed: u64,
-    /// Decisions that this scope made (it was the most congested).
+    /// Decisions that this scope made: it was the most congested, or only observes.
     pub decided: u64,
 }
 
@@ -55,7 +57,7 @@ pub struct Scopes {
 pub struct Outcome {
     /// The verdict to carry out.
     pub verdict: Verdict,
-    /// The scope that decided.
+    /// The scope that decided; none if all only observe.
     pub by: Option<u16>,
     /// When the packet may leave, in nanoseconds; 0: now.
     pub send: u64,
@@ -78,7 +80,8 @@ impl Scopes {
         Scopes { scopes, charges: Vec::new() }
     }
 
-    /// Charges the packet to the scopes `ids` (each once) and lets the most congested of them decide, the first among equals.
+    /// Charges the packet to the scopes `ids` (each once) and lets the most congested of those that do not only observe
+    /// decide, the first among equals.
     #[inline]
     pub fn decide(&mut self, ids: &[u16], now: u64, ask: &Ask, draw: u32) -> Outcome {
         self.charges.clear();
@@ -86,13 +89,17 @@ impl Scopes {
         let mut send = 0;
         for (at, &id) in ids.iter().enumerate() {
             let it = &mut self.scopes[id as usize];
-            let charged = charge(&mut it.state, &it.settings, now, ask.charged);
+            let mut charged = charge(&mut it.state, &it.settings, now, ask.charged);
             it.counts.packets += 1;
             it.counts.bytes += ask.charged as u64;
-            send = charged.send.max(send);
-            let level = congestion(&it.settings, charged.behind);
-            if worst.is_none_or(|(most, _)| level > most) {
-                worst = Some((level, at));
+            if it.settings.flags & flags::OBSERVE != 0 {
+                it.observe(&mut charged, ask, draw);
+            } else {
+                send = charged.send.max(send);
+                let level = congestion(&it.settings, charged.behind);
+                if worst.is_none_or(|(most, _)| level > most) {
+                    worst = Some((level, at));
+                }
             }
             self.charges.push(charged);
         }
@@ -101,17 +108,25 @@ impl Scopes {
         let it = &mut self.scopes[by as usize];
         let verdict = decide(&it.settings, self.charges[at].behind, ask, draw);
         it.counts.count(verdict, ask.charged);
-        let observes = it.settings.flags & flags::OBSERVE != 0;
         if verdict.has(Verdict::DROP) {
             for (&id, charged) in ids.iter().zip(&self.charges) {
                 let it = &mut self.scopes[id as usize];
                 refund(&mut it.state, &it.settings, charged);
             }
         }
-        Outcome {
-            verdict: if observes { Verdict::PASS } else { verdict },
-            by: Some(by),
-            send: if observes { 0 } else { send },
+        Outcome { verdict, by: Some(by), send }
+    }
+}
+
+impl Scope {
+    /// Judges a packet that this scope does not touch, and takes the charge back if it would drop it.
+    #[inline]
+    fn observe(&mut self, charged: &mut Charge, ask: &Ask, draw: u32) {
+        let verdict = decide(&self.settings, charged.behind, ask, draw);
+        self.counts.count(verdict, ask.charged);
+        if verdict.has(Verdict::DROP) {
+            refund(&mut self.state, &self.settings, charged);
+            charged.cost = 0; // it is taken back once
         }
     }
 }

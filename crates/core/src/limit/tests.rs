@@ -72,6 +72,19 @@ fn decision_table() {
     assert_eq!(verdict(180_001, Ask { ecn: 2, ..UDP }, 0), V::BEHIND | V::CE);
 }
 
+/// With departure times what is not far behind is only early, whatever its protocol.
+#[test]
+fn a_paced_datagram_waits_until_it_is_behind_the_mark() {
+    use Verdict as V;
+    let timed = |form| LimitParams { form, ..gigabit() }.settings();
+    let edt = |behind, ask: Ask| decide(&timed(Form::Edt), behind, &ask, 0).0;
+    assert_eq!([edt(1, UDP), edt(1_440_000, UDP)], [0, 0]);
+    assert_eq!(edt(1_440_001, UDP), V::BEHIND | V::DROP);
+    assert_eq!(edt(1_440_001, Ask { bytes: 120, ..UDP }), V::BEHIND);
+    assert_eq!(edt(1_440_001, ECT), V::BEHIND | V::CE);
+    assert_eq!(decide(&timed(Form::LockFree), 1, &UDP, 0).0, V::BEHIND | V::DROP, "nothing holds it back there");
+}
+
 #[test]
 fn a_flow_with_nothing_in_flight_is_let_through_up_to_a_bound() {
     use Verdict as V;
@@ -165,8 +178,54 @@ fn a_drop_is_refunded_everywhere() {
 fn observing_changes_nothing_for_the_traffic() {
     let s = LimitParams { observe: true, ..gigabit() }.settings();
     let mut scopes = Scopes::new([s]);
-    let all = (0..5_000).all(|_| scopes.decide(&[0], 1, &TCP, 0) == Outcome { by: Some(0), ..Outcome::default() });
-    assert!(all && scopes.scopes[0].counts.dropped > 4_000);
+    assert!((0..5_000).all(|_| scopes.decide(&[0], 1, &TCP, 0) == Outcome::default()));
+    let counts = scopes.scopes[0].counts;
+    assert!(counts.decided == 5_000 && counts.dropped > 4_000, "{counts:?}");
+}
+
+/// A limit that is tried out inside of one that holds: that one decides, counts and pays as if it were alone.
+#[test]
+fn an_observing_scope_leaves_the_enforced_one_alone() {
+    for form in [Form::Credit, Form::LockFree, Form::Edt] {
+        let uplink = LimitParams { form, ..gigabit() };
+        let batch = LimitParams { observe: true, rate: Rate(100_000_000), ..uplink.clone() }.settings();
+        let uplink = uplink.settings();
+        let (mut both, mut alone) = (Scopes::new([batch, uplink]), Scopes::new([uplink]));
+        let mut random = Stream::new(7, "observe");
+        let mut now = 1_000_000_000;
+        for _ in 0..5_000 {
+            now += 6_000; // twice the uplink's rate, and twenty times the other's
+            let draw = random.bits() as u32;
+            let (seen, expected) = (both.decide(&[0, 1], now, &TCP, draw), alone.decide(&[0], now, &TCP, draw));
+            assert_eq!((seen.verdict, seen.by, seen.send), (expected.verdict, Some(1), expected.send), "{form:?}");
+        }
+        assert_eq!((both.scopes[1].state, both.scopes[1].counts), (alone.scopes[0].state, alone.scopes[0].counts));
+        let [batch, uplink] = [both.scopes[0].counts, both.scopes[1].counts];
+        assert!(uplink.dropped > 1_000 && batch.dropped > uplink.dropped && batch.decided == 5_000, "{batch:?}");
+        // What both would drop is taken back from each once.
+        while !both.decide(&[0, 1], now, &TCP, 0).verdict.has(Verdict::DROP) {}
+        let states = |scopes: &Scopes| scopes.scopes.iter().map(|it| it.state).collect::<Vec<_>>();
+        let before = states(&both);
+        assert!(both.decide(&[0, 1], now, &TCP, 0).verdict.has(Verdict::DROP));
+        assert_eq!(states(&both), before, "{form:?}");
+    }
+}
+
+/// Whoever asks more often than bytes come, and is mostly refused, still gets what the rate carries.
+#[test]
+fn dense_arrivals_get_the_whole_rate() {
+    for form in [Form::Credit, Form::LockFree, Form::Edt] {
+        let s = LimitParams { form, rate: Rate(1_000_000), ..gigabit() }.settings();
+        let mut scopes = Scopes::new([s]);
+        let ask = Ask { bytes: 1_000, charged: 1_000, ..TCP };
+        let mut passed = 0u64;
+        // A packet every 5 us, in which 0.6 bytes come; the last half second counts.
+        for i in 1..=120_000u64 {
+            let dropped = scopes.decide(&[0], i * 5_000, &ask, u32::MAX).verdict.has(Verdict::DROP);
+            passed += if dropped || i <= 20_000 { 0 } else { 1_000 };
+        }
+        assert!((61_000..=64_000).contains(&passed), "{form:?}: {passed} of 62,500 bytes");
+    }
 }
 
 #[test]
