@@ -238,9 +238,11 @@ impl Marker {
         let mut forced = None;
         let waits = more || (self.stale && !self.params.force_after_stale_echo);
         if self.clock == Clock::Armed && una < nxt && !waits {
-            self.masked += u32::from(self.loses() && !recovering);
+            let repairs = self.loses() && self.is_loss_probable() && !recovering;
+            let lost = self.take(mss);
+            self.masked += u32::from(repairs && lost.is_some());
             // Where all that is outstanding was protected already, its first byte once more.
-            let (seq, len) = self.take(mss).unwrap_or((una, 1));
+            let (seq, len) = lost.unwrap_or((una, 1));
             self.clock = Clock::Running;
             self.sent[2].add(len);
             forced = Some(Forced { seq, len, importance: Importance::Forced });

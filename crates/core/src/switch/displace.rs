@@ -5,7 +5,10 @@
 //! elsewhere joins the queue that the deflection names even if that is full: there the least important is dropped, which
 //! may be another packet.
 //!
-//! Invariant: a packet is displaced only by one of a strictly smaller rank.
+//! Only room is made in this way. Whom the admission of its own queue refuses is dropped, full or not, and who goes
+//! elsewhere is dropped where the admission there refuses it.
+//!
+//! Invariant: a packet is displaced only by one of a strictly smaller rank, and joins no queue whose admission refuses it.
 
 use super::buffer::Claim;
 use super::port::set_ce;
@@ -15,9 +18,20 @@ use crate::packet::{Packet, PacketId, flags};
 use crate::units::Time;
 
 impl Switch {
-    /// The queue of `port` has refused `id`: somebody must go elsewhere.
-    pub(super) fn displace<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+    /// The queue of `port` has refused `id` for this reason: if it has no room, somebody must go elsewhere.
+    pub(super) fn displace<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
         let packet = wire.packets()[id];
+        let early = match reason {
+            // The admission has counted the packet, and was not asked.
+            DropReason::QueueFull | DropReason::SharedBuffer => {
+                let view = self.ports.view(now, port);
+                self.ports.admission(port).test(now, &view, &packet)
+            }
+            reason => Some(reason),
+        };
+        if let Some(reason) = early {
+            return wire.discard(id, reason);
+        }
         let mut victims = std::mem::take(&mut self.victims);
         if self.can_displace(port, packet.rank, packet.size) {
             while self.lacks_room(port, &packet) {
@@ -40,6 +54,13 @@ impl Switch {
     /// Puts `id` in the queue of `port`, of which the least important are dropped until it fits.
     fn squeeze<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         let packet = wire.packets()[id];
+        let view = self.ports.view(now, port);
+        let admission = self.ports.admission(port);
+        let refused = admission.test(now, &view, &packet).is_some();
+        admission.commit(now, &view, &packet, false); // that it joins it learns when it does
+        if refused {
+            return wire.discard(id, DropReason::NoDeflection);
+        }
         while self.lacks_room(port, &packet) {
             match self.evict(now, port, packet.rank, wire) {
                 Some(worse) => wire.discard(worse, DropReason::Evicted),
@@ -82,7 +103,7 @@ impl Switch {
         Some(victim)
     }
 
-    /// Queues a packet for which there is room, without asking the admission.
+    /// Queues a packet for which there is room, and which the admission has not refused.
     fn join<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {

@@ -454,7 +454,7 @@ impl Switch {
     #[inline(never)]
     fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
         if self.nature.displaces {
-            return self.displace(now, port, id, wire);
+            return self.displace(now, port, id, reason, wire);
         }
         let Some(other) = self.elsewhere(now, port, id, wire) else {
             let reason = if self.deflection.is_none() { reason } else { DropReason::NoDeflection };

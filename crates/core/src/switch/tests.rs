@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod deflection;
+mod fabric;
 mod pause;
 
 #[derive(Default)]
@@ -123,6 +124,26 @@ fn the_packet_in_transmission_does_not_wait() {
         // At 1.2 us the second starts: one place is free again, at that very picosecond.
         w.arrive(&mut s, Time::from_ns(1200), data(1));
         assert_eq!(w.dropped.len(), 1);
+    }
+}
+
+/// Poisson arrivals of exponential sizes: an M/M/1/K queue, K with the packet in transmission, which loses
+/// (1 − ρ) ρ^K / (1 − ρ^(K+1)) of what is offered.
+#[test]
+fn drop_tail_loses_what_an_m_m_1_k_queue_does() {
+    for (fast, load) in [(true, 0.8f64), (false, 1.25)] {
+        let mut s = switch(fast, &per_port(4), &MarkingParams::default(), &QueueParams::default());
+        let (mut w, mut random) = (Recorder::default(), Stream::new(1, "m/m/1/k"));
+        let (n, mut now) = (300_000u32, 0.0);
+        for _ in 0..n {
+            // A thousand bytes, the mean, take 800 ns.
+            now += random.exponential(800_000.0 / load);
+            let size = random.exponential(1_000.0).min(60_000.0) as u16 + 1;
+            w.arrive(&mut s, Time::from_ps(now as u64), Packet { size, ..data(1) });
+        }
+        let expected = (1.0 - load) * load.powi(5) / (1.0 - load.powi(6));
+        let lost = w.dropped.len() as f64 / f64::from(n);
+        assert!((lost / expected - 1.0).abs() < 0.05, "load {load}: {lost} and not {expected}");
     }
 }
 

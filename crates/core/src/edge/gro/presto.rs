@@ -19,9 +19,11 @@
 //!
 //! *Safe rules.* As published, a retransmission in a newer flowcell (case 2) makes all that is in flight older: it is then
 //! released unordered (case 5), `expected` stays behind, and the next flowcell waits although nothing is missing. With
-//! `rules = "safe"` case 2 moves `last` only if the segment reaches beyond `expected`, and case 5 moves `expected` over what
-//! it covers. A segment whose time is over also takes those up that wait in front of it, so that giving up does not
-//! reorder.
+//! `rules = "safe"` cases 2 and 5 move `last` and `expected` only where the segment continues the stream: it begins at or
+//! before `expected` and reaches beyond. So `last` stays the flowcell of the byte before `expected`, what is in flight
+//! behind a retransmission is in order again, and so is a sender that was started anew and numbers its flowcells from
+//! anywhere, half of the time from what looks older. A segment whose time is over also takes those up that wait in front
+//! of it, so that giving up does not reorder.
 //!
 //! A packet without payload passes at once, behind what is ready. The published description is silent; what waits for a
 //! gap stays, since in a connection with data both ways every pure ACK would undo the ordering.
@@ -450,7 +452,7 @@ impl Flow {
         let gap = behind(seq, self.expected);
         if !is_newer(cell, self.last) {
             if is_safe && gap <= 0 && is_beyond {
-                self.expected = end;
+                (self.last, self.expected) = (cell, end);
             }
             return Verdict::Up(Cause::Older);
         }

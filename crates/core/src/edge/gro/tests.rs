@@ -214,6 +214,46 @@ fn oracle_h_a_retransmission_overtakes() {
     );
 }
 
+/// A retransmission in a newer flowcell fills the gap at once; what is in flight behind it is not older for that.
+#[test]
+fn a_retransmission_that_fills_the_gap_leaves_order_on() {
+    let mut bench = presto(Rules::Safe).opened();
+    assert_eq!(bench.poll(0, &[1, 2, 3, 4, 7, 5]), [(1, 5)]);
+    assert_eq!(bench.poll_causes(100, &[(6, 3)]), [((6, 6), Cause::InOrder), ((7, 7), Cause::Older)]);
+    assert_eq!(bench.poll_causes(110, &[(10, 3)]), [], "8 and 9 are on another path");
+    assert_eq!(bench.poll_causes(120, &[(8, 2), (9, 2)]), [((8, 9), Cause::SameCell), ((10, 10), Cause::InOrder)]);
+}
+
+/// Whatever number a sender that was started anew begins with, and wherever: order is restored from its first segment that
+/// continues the stream.
+#[test]
+fn a_sender_that_begins_anew_is_in_order_again() {
+    for first in [2, 1_000, 32_768, 32_769, 50_638, u16::MAX, 0] {
+        for from in [6, 4] {
+            let mut bench = presto(Rules::Safe).opened();
+            assert_eq!(bench.poll(0, &[1, 2, 3, 4, 5]), [(1, 5)]);
+            let cells = |numbers: &[u32], cell: u16| -> Vec<_> { numbers.iter().map(|n| (*n, cell)).collect() };
+            let (one, two) = (first, first.wrapping_add(1));
+            let begun: Vec<u32> = (from..=7).collect();
+            assert_eq!(bench.poll_cells(10, &cells(&begun, one)), [(from, 7)]);
+            let mixed = [cells(&[10, 11], two), cells(&[8], one)].concat();
+            assert_eq!(bench.poll_cells(20, &mixed), [(8, 8)], "{first}: 10 waits for 9");
+            assert_eq!(bench.poll_cells(30, &cells(&[9], one)), [(9, 9), (10, 11)]);
+        }
+    }
+}
+
+/// What lies before the next byte says nothing of where the stream is.
+#[test]
+fn what_is_late_leaves_the_last_flowcell_alone() {
+    let mut bench = presto(Rules::Safe).opened();
+    assert_eq!(bench.poll(0, &[1, 2, 3, 4, 5]), [(1, 5)]);
+    assert_eq!(bench.poll_cells(10, &[(10, 3)]), []);
+    assert_eq!(bench.poll_causes(220, &[]), [((10, 10), Cause::Timeout)]);
+    assert_eq!(bench.poll_causes(230, &[(6, 2), (7, 2), (8, 2), (9, 2)]), [((6, 9), Cause::Older)]);
+    assert_eq!(bench.poll_causes(240, &[(12, 3)]), [((12, 12), Cause::SameCell)], "a gap inside of flowcell 3");
+}
+
 #[test]
 fn oracle_i_a_segment_that_grows_waits_on() {
     for bench in both_rules() {

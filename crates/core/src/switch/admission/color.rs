@@ -6,7 +6,7 @@
 //! larger. Bytes are counted as in the authors' simulators: the arriving packet counts, and the threshold itself is never
 //! reached. Green bytes do not count.
 //!
-//! Invariant: the red bytes that wait are fewer than the threshold, and no green packet is refused here.
+//! Invariant: the red bytes that wait are fewer than the threshold, if there is one, and no green packet is refused here.
 
 use super::PortFacts;
 use crate::counters::DropReason;
@@ -27,7 +27,7 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Color-aware dropping.
     pub struct ColorParams {
-        /// Red bytes that may wait at a port, exclusive. Source: 400 KB, the bandwidth-delay product of TLT's TCP
+        /// Red bytes that may wait at a port, exclusive; 0: any number. Source: 400 KB, the bandwidth-delay product of TLT's TCP
         /// simulations (40 Gb/s, 80 us); 200 KB in those of RDMA.
         pub threshold: Bytes = Bytes(400_000),
     }
@@ -43,7 +43,11 @@ pub struct Color {
 
 impl Color {
     pub(super) fn new(params: &ColorParams) -> Color {
-        Color { threshold: params.threshold.get(), red: 0 }
+        let threshold = match params.threshold.get() {
+            0 => u64::MAX,
+            bytes => bytes,
+        };
+        Color { threshold, red: 0 }
     }
     pub(super) fn install(&mut self, _: &PortFacts, _: &mut Stream) {}
     #[inline]
@@ -101,6 +105,16 @@ mod tests {
         assert_eq!(it.test(now, &view, &Packet { size: 1499, ..red }), None);
         it.on_dequeue(now, &view, &red);
         assert_eq!(it.test(now, &view, &red), None);
+    }
+
+    #[test]
+    fn a_threshold_of_zero_refuses_nobody() {
+        let mut it = Color::new(&ColorParams { threshold: Bytes(0) });
+        let (now, view, red) = (Time::ZERO, QueueView::default(), packet(Importance::Unimportant));
+        for _ in 0..1_000 {
+            assert_eq!(it.test(now, &view, &red), None);
+            it.on_enqueue(now, &red);
+        }
     }
 
     proptest! {

@@ -43,6 +43,8 @@ crate::params! {
     }
 }
 
+/// One, in the units in which k is taken.
+const GIGA: u64 = 1_000_000_000;
 /// Registers of the window: five stages of four.
 const WINDOW: usize = 20;
 /// Registers that one stage holds.
@@ -91,14 +93,15 @@ pub struct CanaryPisa {
 
 impl CanaryPisa {
     pub(super) fn new(params: &CanaryPisaParams) -> CanaryPisa {
-        let alpha = 1.0 - params.burst_headroom.clamp(0.0, 1.0);
+        // 1 − k in 10⁻⁹: as a float 1 − 0.9 is a little less than 0.1, and what is to be rounded down may be whole.
+        let alpha = GIGA - (params.burst_headroom.clamp(0.0, 1.0) * GIGA as f64 + 0.5) as u64;
         CanaryPisa {
             // A rank that no packet exceeds: an empty window refuses nobody.
             window: Box::new([Register { value: u32::MAX, pass: 0 }; WINDOW]),
             tail: Register::default(),
             passes: 0,
             // The control plane computes it once, so a float may.
-            weight: (alpha * f64::from(params.cells) / WINDOW as f64) as u64,
+            weight: alpha * u64::from(params.cells) / (WINDOW as u64 * GIGA),
             cell: params.cell.get().max(1),
             cells: u64::from(params.cells),
         }
@@ -150,6 +153,15 @@ mod tests {
     }
     fn ranked(rank: u32) -> Packet {
         Packet { rank, ..Packet::default() }
+    }
+
+    #[test]
+    fn the_weight_is_rounded_down_once() {
+        let weight = |burst_headroom, cells| {
+            CanaryPisa::new(&CanaryPisaParams { burst_headroom, cells, ..CanaryPisaParams::default() }).weight
+        };
+        assert_eq!([weight(0.9, 1_000), weight(0.9, 999), weight(0.9, 1_024)], [5, 4, 5]);
+        assert_eq!([weight(0.7, 200), weight(0.0, 1_024), weight(1.0, 1_024)], [3, 51, 0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Ports are tried in random order until one has room. Its transport must not take reordering for loss: DIBS turns fast
 //! retransmit off (`transport.dupack-threshold = "off"`).
 //!
-//! Invariant: with the filter on, a packet is dropped only where every port to a switch is full.
+//! Invariant: with the filter on, a packet is dropped only where every port to a switch is full, of the first 64.
 
 use super::{Deflects, Draw};
 use crate::packet::Packet;

@@ -2,7 +2,7 @@
 //! arrives.
 
 use super::*;
-use crate::packet::flags;
+use crate::packet::{Color, Importance, flags};
 
 /// Hosts 0 to 3 hang at ports 0 to 3; hosts 4 to 7 are reached by any of ports 4 to 7.
 const FABRIC: [u16; 4] = [4, 5, 6, 7];
@@ -143,6 +143,34 @@ fn nothing_is_deflected_to_a_port_whose_link_is_known_to_be_down() {
     }
 }
 
+/// What the admission refuses is dropped for its reason, whether there is room or not; want of room still moves the least
+/// important.
+#[test]
+fn vertigo_moves_packets_only_for_want_of_room() {
+    let setup = Setup {
+        deflection: "vertigo",
+        admission: admission("color-aware", 12_000), // red below 3,000
+        occupancy: OccupancyParams::default(),
+        buffer: bytes(12_000),
+    };
+    let (mut s, mut w) = (setup.leaf(false), Recorder::default());
+    let green = |rank| Packet { rank, size: 1000, ..data(0) };
+    let red = |rank| Packet { importance: Importance::Unimportant, ..green(rank) };
+    let mut arrive = |packets: &[Packet]| {
+        packets.iter().for_each(|packet| {
+            w.arrive(&mut s, Time::ZERO, *packet);
+        });
+        (w.dropped.clone(), s.deflected)
+    };
+    // One leaves, two wait.
+    let mut dropped = vec![(3, DropReason::Color), (4, DropReason::Color)];
+    assert_eq!(arrive(&[red(1); 5]), (dropped.clone(), 0), "there is room");
+    assert_eq!(arrive(&[green(9); 11]), (dropped.clone(), 1), "ten fill the queue");
+    dropped.push((16, DropReason::Color));
+    assert_eq!(arrive(&[red(0)]), (dropped.clone(), 1), "more important than all, and red");
+    assert_eq!(arrive(&[green(0)]), (dropped, 2), "in the place of another");
+}
+
 fn general(s: &Switch) -> &[GeneralPort] {
     let Ports::General(ports) = &s.ports else { panic!("general ports were asked for") };
     ports
@@ -231,6 +259,42 @@ proptest! {
                 prop_assert!(waiting.iter().all(|other| w.packets[*other].rank >= w.packets[id].rank));
             }
         }
+    }
+
+    /// Whoever is moved passes the admission of the queue that it is moved to: nowhere do red bytes reach their threshold.
+    #[test]
+    fn vertigo_asks_the_admission_of_every_queue(arrivals in arrivals(), room in 4_000u64..20_000) {
+        let setup = Setup {
+            deflection: "vertigo",
+            admission: admission("color-aware", room),
+            occupancy: OccupancyParams::default(),
+            buffer: bytes(room),
+        };
+        let (mut s, mut w, mut now) = (setup.leaf(false), Recorder::default(), Time::ZERO);
+        for &(gap, dst, rank, size, _) in &arrivals {
+            now += Time::from_ns(gap);
+            let importance = if rank % 2 == 0 { Importance::Unimportant } else { Importance::Control };
+            w.arrive(&mut s, now, Packet { rank, size, importance, ..data(dst) });
+            for port in general(&s) {
+                let waiting = port.queued();
+                let red = waiting.iter().map(|id| &w.packets[*id]).filter(|packet| packet.color() == Color::Red);
+                prop_assert!(red.map(|packet| packet.size as u64).sum::<u64>() < room / 4);
+            }
+        }
+    }
+
+    /// What is forwarded and what is deflected are together what joins a queue. (Vertigo moves what has joined before.)
+    #[test]
+    fn forwarded_and_deflected_are_what_is_queued(arrivals in arrivals(), setup in setup()) {
+        prop_assume!(setup.deflection != "vertigo");
+        let mut s = setup.leaf(false);
+        let (mut forwarded, mut queued) = (0, 0);
+        feed(&mut s, &arrivals, |_, w, s, id, _| {
+            let joined = place(s, w, id).is_some();
+            queued += u64::from(joined);
+            forwarded += u64::from(joined && !w.packets[id].has(flags::DEFLECTED));
+        });
+        prop_assert_eq!(forwarded + s.deflected, queued);
     }
 
     /// Fast and general ports give the same verdicts and departures with deflection, too.

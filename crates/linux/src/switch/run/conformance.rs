@@ -11,7 +11,7 @@
 //!
 //! | | simulator | Linux | here |
 //! |---|---|---|---|
-//! | flow's first flowcell | 0 | a clock's number, since flows are forgotten | numbers are counted from the flow's first |
+//! | flow's first flowcell | 0 | a drawn number, since flows are forgotten | numbers are counted from the flow's first |
 //! | flow's first path | of the seed | of a number that the process draws | the same where `first-path` is set; else places are counted from the first |
 //! | labels | trees' numbers | places among a peer's paths | places in the list |
 //! | what is stamped | segments, acknowledgements | every TCP frame | SYN-ACKs and answers to strays, which take the path of their hash there, are left out |
