@@ -16,14 +16,18 @@ use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, FlowTable, check_row};
 use crate::traffic::{self, LoadBase, TrafficParams};
 use crate::transport::TransportKind;
-use millpond_core::Time;
+use millpond_core::random::hash_name;
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
+use millpond_core::{Bytes, Time};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 /// IPv4 and TCP headers without options: what a packet has beside its payload.
 pub const HEADER_BYTES: u32 = 40;
+
+/// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
+const SEGMENT_MAX: u64 = 1 << 30;
 
 /// Builds the plan; `None` if something is wrong, which is then in the report.
 pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, report: &mut Report) -> Option<Plan> {
@@ -58,6 +62,11 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
     }
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
+    if horizon == Time::MAX && failures.iter().any(|failure| failure.until == Time::MAX) {
+        let text = "a link fails for good and the run has no duration: a flow that can use no other link never ends, and \
+                    the run goes on until its timers have backed off to the end of time; give a duration";
+        report.warnings.push(text.into());
+    }
     let capture = capture::capture(&s, &topology, report);
     if traffic.sources.is_empty() {
         report.warnings.push("there is no traffic: nothing will happen".into());
@@ -67,7 +76,10 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
     if !report.is_clean() {
         return None;
     }
-    settle(&mut s, &topology, base);
+    settle(&mut s, &topology);
+    let names_files = s.traffic.iter().any(|t| matches!(&t.kind, TrafficParams::Flows(p) if p.file.is_some()));
+    let base =
+        names_files.then(|| std::path::absolute(Path::new(".").join(base)).unwrap_or_else(|_| base.to_path_buf()));
     let resolved = resolved::write(&s);
     Some(Plan {
         name: s.run.name,
@@ -105,6 +117,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         },
         warnings: Vec::new(),
         resolved,
+        base,
     })
 }
 
@@ -189,6 +202,10 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     if (mss == 0 || mss > mss_max) && h.mss.is_some() {
         let message = format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
         report.value(s.place("host.mss"), "host.mss", message);
+    }
+    if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
+        let message = format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
+        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
         let message = format!("is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet");
@@ -296,6 +313,14 @@ fn load_files(s: &mut Settings, base: &Path, hosts: u32, report: &mut Report) {
                     (Some(path), None) => {
                         let at = s.place(&format!("traffic.{name}.file"));
                         let Some(text) = read_file(base, path, at, report) else { continue };
+                        let digest = format!("{:016x}", hash_name(&text));
+                        if let Some(expected) = p.digest.replace(digest.clone())
+                            && expected != digest
+                        {
+                            let reason = format!("it has changed: its digest is {digest}, and {expected} is asked for");
+                            report.add(at, Problem::File { file: path.clone(), reason });
+                            continue;
+                        }
                         match FlowTable::parse(&text, hosts) {
                             Ok(table) => p.rows = FlowRows(Some(Arc::new(table))),
                             Err(e) => {
@@ -330,11 +355,11 @@ fn read_file(base: &Path, path: &str, at: Span, report: &mut Report) -> Option<S
     }
 }
 
-/// Flows beyond this stay in their file, which the resolved scenario then names by its absolute path.
+/// Flows beyond this stay in their file, which the resolved scenario then names, with its digest.
 const ROWS_INLINE_MAX: usize = 10_000;
 
 /// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
-fn settle(s: &mut Settings, topology: &Topology, base: &Path) {
+fn settle(s: &mut Settings, topology: &Topology) {
     for l in &mut s.limits {
         l.common.name = Some(limit::name_of(l));
     }
@@ -346,14 +371,10 @@ fn settle(s: &mut Settings, topology: &Topology, base: &Path) {
             }
             TrafficParams::Flows(p) => {
                 let inline = p.rows.0.as_ref().is_some_and(|table| table.rows.len() <= ROWS_INLINE_MAX);
-                match &mut p.file {
-                    Some(_) if inline => p.file = None,
-                    Some(file) => {
-                        let path = base.join(&*file);
-                        *file = std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
-                        p.rows = FlowRows(None);
-                    }
-                    None => {}
+                if inline {
+                    (p.file, p.digest) = (None, None);
+                } else if p.file.is_some() {
+                    p.rows = FlowRows(None);
                 }
             }
             _ => {}

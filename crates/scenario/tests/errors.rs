@@ -42,6 +42,17 @@ fn keys_that_nobody_reads() {
 }
 
 #[test]
+fn what_would_not_fit() {
+    fails("[host]\nsegment-offload = \"4GiB\"", 3, 19, "more than a host hands down");
+    // Either source's flows can be numbered, both together cannot.
+    let fast = "\n[[traffic]]\nkind = \"incast\"\nresponse = 1\nrate = 1e9\ndegree = 300\n";
+    let text = format!("[topology]\nleaves = 16\nspines = 2\nhosts-per-leaf = 32{fast}name = \"a\"{fast}name = \"b\"");
+    let errors = plan(&format!("duration = \"10ms\"\n{text}"), None, &[]).unwrap_err().to_string();
+    assert!(errors.contains("32 bits"), "{errors}");
+    assert!(plan(&format!("duration = \"5ms\"\n{text}"), None, &[]).is_ok());
+}
+
+#[test]
 fn values_of_the_wrong_form() {
     fails("seed = -1", 2, 8, "negative");
     fails("seed = \"x\"", 2, 8, "expected a whole number, found \"x\"");

@@ -168,24 +168,37 @@ impl Partition {
 
     /// Serves all events before `end`, and takes the samples that are due before it.
     pub fn run_until(&mut self, end: Time) {
-        while self.sampler.due.min(self.goodput.due) < end {
-            let at = self.sampler.due.min(self.goodput.due);
+        while let Some(at) = self.next_sample(end) {
             self.serve_until(at);
-            if self.sampler.due == at {
-                self.sampler.sample(at, &mut self.switches);
-                self.sampler.due = at.saturating_add(self.sampler.period);
-            }
-            if self.goodput.due == at {
-                self.goodput.sample(&self.hosts);
-            }
+            self.sample(at);
         }
         self.serve_until(end);
     }
 
-    /// Ends the run at `end`, with the samples of goodput that are due by then.
-    pub fn finish(&mut self, end: Time) {
-        while self.goodput.due <= end {
+    fn next_sample(&self, end: Time) -> Option<Time> {
+        Some(self.sampler.due.min(self.goodput.due)).filter(|due| *due < end)
+    }
+
+    fn sample(&mut self, at: Time) {
+        if self.sampler.due == at {
+            self.sampler.sample(at, &mut self.switches);
+            self.sampler.due = at.saturating_add(self.sampler.period);
+        }
+        if self.goodput.due == at {
             self.goodput.sample(&self.hosts);
+        }
+    }
+
+    /// Ends the run at `end`, with the samples that are due by then: its last events may have been long before. A run
+    /// without an end takes no more of them.
+    pub fn finish(&mut self, end: Time) {
+        if end < Time::MAX {
+            while let Some(at) = self.next_sample(end) {
+                self.sample(at);
+            }
+            if self.goodput.due == end {
+                self.goodput.sample(&self.hosts);
+            }
         }
         self.hosts.finish(end);
     }

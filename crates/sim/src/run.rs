@@ -254,6 +254,20 @@ impl Stage {
         self.alone.store(director.is_quiet(&partitions), Ordering::Release);
     }
 
+    /// After the last window: has all mail read, and what is answered to it, since a note may open a connection whose other
+    /// side is to be told.
+    fn deliver_last_mail(&self) {
+        let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
+        loop {
+            for (partition, inbox) in partitions.iter_mut().zip(&self.inboxes) {
+                lock(inbox).iter_mut().for_each(|mail| partition.take_in(mail));
+            }
+            if !self.exchange(&mut partitions) {
+                return;
+            }
+        }
+    }
+
     /// Moves what partitions left for each other into their inboxes. Says whether there was anything.
     fn exchange(&self, partitions: &mut [std::sync::MutexGuard<'_, Partition>]) -> bool {
         let mut any = false;
@@ -458,13 +472,9 @@ impl<O: Observer> Director<'_, O> {
 
     /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.
     fn conclude(mut self, stage: Stage) -> Result<Outcome, O::Error> {
+        stage.deliver_last_mail();
         let mut partitions: Vec<Partition> =
             stage.partitions.into_iter().map(|p| p.into_inner().expect("a panic has been passed on")).collect();
-        for (partition, inbox) in partitions.iter_mut().zip(stage.inboxes) {
-            for mail in inbox.into_inner().expect("a panic has been passed on").iter_mut() {
-                partition.take_in(mail);
-            }
-        }
         let mut outcome = Outcome {
             simulated: self.edge,
             interrupted: self.interrupted,

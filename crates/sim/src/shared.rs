@@ -60,7 +60,7 @@ impl Shared {
             mtu,
         );
         let mss = transport.mss;
-        let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() as u32 / mss).max(1));
+        let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() / u64::from(mss)).max(1) as u32);
         Shared {
             handshake: plan.transport.handshake,
             mss,

@@ -94,6 +94,19 @@ fn rpc_is_a_closed_loop() {
     }
 }
 
+/// A call that is asked just before the end makes its record, whatever partition its server is in: that one hears of it a
+/// window later.
+#[test]
+fn a_call_just_before_the_end_makes_its_record() {
+    let text = "name = \"late\"\nduration = \"100us\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\n\
+                hosts-per-leaf = 1\nfabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n\
+                [[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nstart = \"99us\"\n";
+    for partitions in ["auto", "one"] {
+        let (outcome, records) = simulate(&plan(text, &[("engine.partitions", partitions)]), 1);
+        assert_eq!((outcome.hosts.started, records.flows.len()), (1, 1), "partitions: {partitions}");
+    }
+}
+
 /// Two connections of one client to two servers do not wait for each other but on the wires that they share.
 #[test]
 fn rpc_connections_are_loops_of_their_own() {

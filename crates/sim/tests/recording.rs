@@ -79,6 +79,30 @@ fn a_run_that_ends_during_an_outage_is_conserved() {
     }
 }
 
+/// A flow whose only link fails for good backs off to the end of time; a run without a duration ends there, and says so.
+#[test]
+fn a_run_without_an_end_ends_when_nothing_more_can_happen() {
+    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"2us\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600], [\"0us\", 1, 2, 14600]", failure);
+    let plan = plan(&text.replace("duration = \"50ms\"", "until = \"flows-complete\""), &[]);
+    assert!(plan.warnings.iter().any(|w| w.contains("give a duration")), "{:?}", plan.warnings);
+    let (outcome, records) = simulate(&plan, 1);
+    assert_eq!(records.flows.iter().map(|f| f.finish.is_some()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(outcome.simulated, Time::MAX);
+}
+
+/// A port that drains after the last sample with traffic gets its row of zeros, even if nothing happens any more.
+#[test]
+fn samples_go_on_to_the_end_of_the_run() {
+    // Ten packets of 12 µs each on the leaf's uplink: two wait at 100 µs, and all is over at 130 µs.
+    let text = "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 1\n\
+                fabric-link = { rate = \"1Gbps\", delay = \"1us\" }\n[transport]\nhandshake = false\n\
+                [[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, 14600]]\n[capture]\nqueues = \"100us\"\n";
+    let (_, records) = simulate(&plan(text, &[]), 1);
+    let rows: Vec<(Time, bool)> = records.queues.iter().map(|q| (q.at, q.packets > 0)).collect();
+    assert_eq!(rows, [(Time::from_us(100), true), (Time::from_us(200), false)]);
+}
+
 fn two_spines(path: &str, detect: &str) -> String {
     format!(
         r#"

@@ -30,6 +30,9 @@ pub(crate) fn name_of(settings: &TrafficSettings) -> String {
     settings.common.name.clone().unwrap_or_else(|| settings.kind.kind().to_string())
 }
 
+/// Flow ids are 32 bits, and the last two mean something else.
+const IDS_MAX: f64 = (u32::MAX - 1) as f64;
+
 /// What all sources are built with.
 struct Builder<'a> {
     settings: &'a Settings,
@@ -48,6 +51,8 @@ struct Builder<'a> {
     next_id: u64,
     /// Open-loop flow ids, if they can be counted in advance.
     open_ids: Option<u64>,
+    /// Those that are to be expected of sources that are drawn until their stop, which cannot be counted in advance.
+    drawn_ids: f64,
     is_finite: bool,
 }
 
@@ -67,6 +72,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         generators: Vec::new(),
         next_id: 0,
         open_ids: Some(0),
+        drawn_ids: 0.0,
         is_finite: true,
     };
     let mut sources = Vec::new();
@@ -77,7 +83,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         sources.push(Source { class: i as u16, kind });
     }
     let total = b.open_ids.map(|open| open.saturating_add(b.next_id));
-    if b.next_id.max(total.unwrap_or(0)) >= u32::MAX as u64 - 1 {
+    if b.next_id.max(total.unwrap_or(0)) as f64 + b.drawn_ids >= IDS_MAX {
         let message = "the traffic has more flows than 32 bits can number";
         b.report.add(settings.place("traffic"), Problem::Impossible(message.into()));
     }
@@ -264,6 +270,9 @@ impl Builder<'_> {
             self.wrong(name, "load", format!("makes about {expected:.1e} flows, more than 32 bits can number"));
         }
         self.open(p.count.filter(|_| stop == Time::MAX).map(|count| count.saturating_mul(ids)));
+        if stop < Time::MAX {
+            self.drawn_ids += expected.min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
+        }
         if crosses && capacity > 0 {
             let inter_leaf = (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
             let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.topology.hosts);
@@ -325,6 +334,14 @@ impl Builder<'_> {
         self.is_finite &= count.is_some() || stop < Time::MAX;
         let exact = count.filter(|_| at_once || stop == Time::MAX);
         self.open(exact.map(|c| c.saturating_mul(ids)));
+        if exact.is_none() && stop < Time::MAX {
+            let gap = match spacing {
+                Spacing::Random(seconds) => seconds,
+                Spacing::Fixed(period) => period.as_s_f64(),
+            };
+            let queries = stop.saturating_sub(start).as_s_f64() / gap;
+            self.drawn_ids += queries.min(count.unwrap_or(u64::MAX) as f64) * ids as f64;
+        }
         if p.degree < hosts {
             let shape = IncastShape {
                 class,

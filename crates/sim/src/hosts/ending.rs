@@ -74,6 +74,7 @@ impl Hosts {
         let Some(ended) = self.senders.remove(slot) else { return };
         fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
         let opening = ended.opening;
+        self.forget(ended.host, opening.flow);
         self.count_sent(&ended);
         // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
         // capture shows, must not depend on where it is.

@@ -189,9 +189,15 @@ fn hand_down(
         let id = fabric.packets.insert(packet);
         match host.nic.offer(now, host.out, id, fabric) {
             Offered::Departs(at) => departs = at,
-            Offered::Waits(Some((id, departs))) => begun.push(Departure { out: host.out, id, departs }),
+            Offered::Waits(begins) => {
+                // Even if packets before it were dropped, which is as if they had departed.
+                departs = Time::MAX;
+                if let Some((id, departs)) = begins {
+                    begun.push(Departure { out: host.out, id, departs });
+                }
+            }
             // A host with limits does not come here.
-            Offered::Waits(None) | Offered::Asks => {}
+            Offered::Asks => {}
         }
         if rest == 0 {
             break;
