@@ -113,6 +113,10 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
         };
         arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
     }
+    let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    if let Some(twice) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
+        return Err(Failure::Usage(format!("{twice:?} is there twice; give each value of --vary once")));
+    }
     if arms.len() < 2 && args.seeds.range.is_none() {
         let hint = "the scenario has no variants; add [[variant]] tables or --vary KEY=A,B";
         return Err(Failure::Usage(hint.to_string()));
@@ -172,9 +176,8 @@ fn run_all(
                     let Some(job) = jobs.get(index) else { break };
                     let arm = &arms[job.arm];
                     let dir = run_folder(folder.path(), &arm.name, job.plan.seed, several);
-                    let result = std::fs::create_dir_all(&dir)
-                        .map_err(|e| Failure::Usage(format!("cannot create {}: {e}", dir.display())))
-                        .and_then(|()| Ok(execute(&job.plan, cores / workers, &dir, None, None, &arm.overrides)?));
+                    let result =
+                        execute(&job.plan, cores / workers, &dir, None, None, &arm.overrides).map_err(Failure::from);
                     bar.inc(1);
                     bar.set_message(format!("{} (seed {})", arm.name, job.plan.seed));
                     if let Ok(mut done) = done.lock() {

@@ -51,6 +51,7 @@ pub fn execute_into(
         elephants: plan.elephants,
     };
     let manifest = Manifest {
+        base: plan.base.clone(),
         overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         ..Manifest::new(env!("CARGO_PKG_VERSION"), plan.resolved.clone())
     };

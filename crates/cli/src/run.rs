@@ -5,7 +5,7 @@ use crate::execute::execute;
 use crate::failure::Failure;
 use crate::say;
 use crate::watch::{STEPS, catch_interrupts, progress_bar};
-use millpond_results::{Folder, MANIFEST, Manifest, Status, folder_name, run_table};
+use millpond_results::{Folder, Kind, MANIFEST, Manifest, Status, folder_name, run_table};
 use millpond_scenario::Scenario;
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,30 @@ fn result_folder(path: &Path) -> Option<&Path> {
 #[allow(clippy::type_complexity)] // (variant, overrides)
 fn origin(path: &Path) -> Result<(Option<String>, Vec<(String, String)>), Failure> {
     let Some(folder) = result_folder(path) else { return Ok((None, Vec::new())) };
-    let manifest = Manifest::read(folder)?;
+    let manifest = of_a_run(folder)?;
     let pairs = manifest.overrides.iter().filter_map(|text| text.split_once('='));
     Ok((manifest.variant, pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect()))
 }
 
-/// Reads a scenario: a TOML file, or the scenario in a result's manifest. Gives its text, too.
+/// The manifest of a run: those of several runs hold the scenario as it was given, without what was changed for each.
+fn of_a_run(folder: &Path) -> Result<Manifest, Failure> {
+    let manifest = Manifest::read(folder)?;
+    let of = match manifest.kind {
+        Kind::Run => return Ok(manifest),
+        Kind::Compare => "a compare",
+        Kind::Sweep => "a sweep",
+        Kind::Reproduce => "a reproduction",
+    };
+    let folder = folder.display();
+    Err(Failure::Usage(format!("{folder} holds {of}: name one of the runs below it, or the scenario it was made of")))
+}
+
+/// Reads a scenario: a TOML file, or the scenario in a run's manifest. Gives its text, too.
 pub fn load(path: &Path) -> Result<(Scenario, String), Failure> {
     if let Some(folder) = result_folder(path) {
-        let text = Manifest::read(folder)?.scenario;
-        return Ok((Scenario::parse(&folder.join(MANIFEST).display().to_string(), &text)?, text));
+        let Manifest { scenario: text, base, .. } = of_a_run(folder)?;
+        let scenario = Scenario::parse(&folder.join(MANIFEST).display().to_string(), &text)?;
+        return Ok((scenario.with_base(&base.unwrap_or_default()), text));
     }
     let scenario = Scenario::load(path)?;
     Ok((scenario, std::fs::read_to_string(path).unwrap_or_default()))

@@ -71,7 +71,7 @@ fn grid_of(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
         let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
         let complaint = match () {
             () if key == "seed" => "seeds are given by --seeds A..B".to_string(),
-            () if key == VARIANT => "variants are swept by --variants".to_string(),
+            () if key == VARIANT && args.variants => "--variants sweeps all of them".to_string(),
             () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
             () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),
             () if twice.is_some() => format!("{} is there twice", twice.map_or("", |(_, value)| value)),

@@ -1,5 +1,5 @@
 //! Bad input, bad places to write to, and runs that are cut short: a clear message that names the place, the exit code of
-//! the contract (2 bad usage or scenario, 1 failed, 130 interrupted), and nothing left behind that looks whole.
+//! `docs/results.md` (2 bad usage or scenario, 1 failed, 130 interrupted), and nothing left behind that looks whole.
 
 mod common;
 
@@ -217,8 +217,41 @@ fn numbers_on_the_command_line() {
     says(&compare(&["--threads", "0"]), 2, &["at least one thread"]);
     says(&compare(&["--vary", "transport.kind="]), 2, &["transport.kind", "empty value"]);
     says(&compare(&["--vary", "transport.kind=cubic,tahoe"]), 2, &["tahoe"]);
+    says(&compare(&["--vary", "transport.kind=dctcp,dctcp"]), 2, &["dctcp", "twice"]);
+    for seconds in ["nan", "-1", "inf", "soon"] {
+        for what in ["limit", "switch"] {
+            let interval = format!("--interval={seconds}");
+            says(&millpond([what, "show", &interval]).output().unwrap(), 2, &["--interval", "0 to 3600"]);
+        }
+    }
+    says(&millpond(["check", "s.toml", "--resolved", "--json"]).output().unwrap(), 2, &["--resolved", "--json"]);
     says(&millpond(["frobnicate"]).output().unwrap(), 2, &["frobnicate"]);
     says(&millpond(["run"]).output().unwrap(), 2, &["<SCENARIO>"]);
+}
+
+/// What several runs were made of does not say what each of them was.
+#[test]
+fn only_a_runs_folder_can_be_run_again() {
+    let dir = Dir::new("again");
+    dir.write("s.toml", RIGHT);
+    let at = |words: &[&str]| millpond(words).current_dir(dir.path()).output().unwrap();
+    assert!(at(&["compare", "s.toml", "--vary", "seed=5,6", "--out", "cmp", "--quiet"]).status.success());
+    assert!(at(&["sweep", "s.toml", "--seeds", "1..2", "--out", "swp", "--quiet"]).status.success());
+    says(&at(&["run", "cmp"]), 2, &["holds a compare", "one of the runs below"]);
+    says(&at(&["run", "swp/manifest.json"]), 2, &["holds a sweep"]);
+    assert!(at(&["run", "cmp/cubic%20seed=6", "--out", "again", "--quiet"]).status.success());
+}
+
+/// A value makes a long name; the folder's is cut.
+#[test]
+fn values_may_be_long() {
+    let dir = Dir::new("long");
+    dir.write("s.toml", RIGHT);
+    let rows = |bytes: u32| (0..40).map(|i| format!("[\"{i}us\", 0, 1, {bytes}]")).collect::<Vec<_>>().join(", ");
+    let vary = format!("traffic.flows.rows=[{}],[{}]", rows(1_000), rows(2_000));
+    let words = ["compare", "s.toml", "--vary", &vary, "--out", "cmp", "--quiet"];
+    succeed(millpond(words).current_dir(dir.path()));
+    assert_eq!(names(&dir.at("cmp")).iter().filter(|name| dir.at("cmp").join(name).is_dir()).count(), 2);
 }
 
 // Where results go.

@@ -10,7 +10,7 @@ fn stdout_json(words: &[&str]) -> Value {
     json(&succeed(&mut millpond(words)).stdout)
 }
 
-/// Every key of the contract's `summary.json`; of `fct_us` and `slowdown`, those of one class.
+/// Every key of `summary.json`; of `fct_us` and `slowdown`, those of one class.
 const SUMMARY: &[(&str, &[&str])] = &[
     ("", &["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "flows", "fct_us", "slowdown"]),
     ("", &["qct_us", "rtt_us", "packets", "timeouts", "pause_frames", "overlay_pauses", "fairness_jain"]),

@@ -122,6 +122,53 @@ fn another_plan_is_refused_and_by_force_takes_over_what_both_share() {
     assert_eq!(fs::read_dir(dir.at("mine")).unwrap().count(), 1);
 }
 
+/// A list of flows that is too long for the resolved scenario is known by its content, not by where it is.
+#[test]
+fn a_long_list_of_flows_is_known_by_its_content() {
+    let list = |bytes: u32| -> String {
+        let rows = (0..10_001).map(|i| format!("{i},{},{},{bytes}\n", i % 4, (i + 1) % 4));
+        std::iter::once("start_us,src,dst,bytes\n".to_string()).chain(rows).collect()
+    };
+    let scenario = "name = \"long\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
+                    [[traffic]]\nkind = \"flows\"\nfile = \"list.csv\"\n";
+    let (dir, other) = (Dir::new("list"), Dir::new("other"));
+    for place in [&dir, &other] {
+        place.write("long.toml", scenario);
+        place.write("list.csv", &list(1_000));
+        place.run(&["run", "long.toml", "--out", "one", "-q"]).ends(0);
+    }
+    let page = |place: &Dir| fs::read_to_string(place.at("one/report.html")).unwrap();
+    assert!(page(&dir) == page(&other) && page(&dir).contains("list.csv"), "a page tells where it was made");
+    // The manifest finds the list from anywhere.
+    let manifest = dir.at("one/manifest.json");
+    other.run(&["run", manifest.to_str().unwrap(), "--out", "again", "-q"]).ends(0);
+    assert_eq!(fs::read(other.at("again/flows.parquet")).unwrap(), fs::read(dir.at("one/flows.parquet")).unwrap());
+    // A sweep that has moved with its scenario goes on.
+    let words = ["sweep", "long.toml", "--out", "x", "--seeds", "1..2"];
+    dir.run(&words).ends(0);
+    fs::rename(dir.at("x"), other.at("x")).unwrap();
+    let moved = other.run(&words).ends(0);
+    assert!(moved.err.contains("2 of 2 runs are finished already"), "{}", moved.err);
+    // Another list is another scenario.
+    other.write("list.csv", &list(2_000));
+    let refused = other.run(&words).ends(1);
+    assert!(refused.err.contains("the scenario has changed since"), "{}", refused.err);
+    let changed = other.run(&["run", "one/manifest.json", "--out", "more", "-q"]).ends(2);
+    assert!(changed.err.contains("list.csv") && changed.err.contains("has changed"), "{}", changed.err);
+}
+
+#[test]
+fn some_variants_are_an_axis_like_any_other() {
+    let dir = Dir::small("some");
+    let words = ["sweep", "small.toml", "--out", "x", "--grid", "variant=cubic", "--seeds", "1..2"];
+    let ran = dir.run(&[&words[..], &["--dry-run"]].concat()).ends(0);
+    assert!(ran.out.contains("= 2 runs") && ran.out.contains("cubic"), "{}", ran.out);
+    let both = dir.run(&[&words[..], &["--variants"]].concat()).ends(2);
+    assert!(both.err.contains("--variants sweeps all"), "{}", both.err);
+    let unknown = dir.run(&["sweep", "small.toml", "--grid", "variant=cubik"]).ends(2);
+    assert!(unknown.err.contains("cubic"), "{}", unknown.err);
+}
+
 #[test]
 fn a_failure_is_named_and_the_rest_goes_on() {
     let dir = Dir::small("failure");

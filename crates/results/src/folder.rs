@@ -11,6 +11,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error, Result};
@@ -168,8 +169,12 @@ impl Drop for Folder {
     }
 }
 
+/// Longest name of a folder in bytes.
+const NAME_MAX: usize = 180;
+
 /// A name for a folder: letters, digits and `-_=+,@` and inner dots stay, anything else becomes `%XX`, so that no name
-/// leaves the folder or hides, and different names stay different.
+/// leaves the folder or hides, and different names stay different. What is too long for a file system (they take 255 bytes)
+/// is cut, and ends with a hash of the whole.
 pub fn folder_name(name: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::new();
@@ -184,6 +189,10 @@ pub fn folder_name(name: &str) -> String {
     let reserved = [MANIFEST, PROGRESS, "compare.json", "report.html", "summary.json"];
     if encoded.is_empty() || reserved.contains(&encoded.as_str()) {
         encoded.push('%');
+    }
+    if encoded.len() > NAME_MAX {
+        encoded.truncate(NAME_MAX - 17);
+        let _ = write!(encoded, "-{:016x}", hash_name(name));
     }
     encoded
 }

@@ -50,6 +50,9 @@ impl Resampler {
         if values.iter().all(|value| *value == first) {
             return Some([first, first]);
         }
+        if n < FEW {
+            return Some(range(values));
+        }
         if n > NORMAL_FROM {
             return Some(normal(values));
         }
@@ -106,6 +109,10 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     let (_, &mut at, above) = values.select_nth_unstable_by(low, f64::total_cmp);
     let next = above.iter().copied().min_by(f64::total_cmp).unwrap_or(at);
     at + (next - at) * (rank - low as f64)
+}
+
+fn range(values: &[f64]) -> [f64; 2] {
+    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &value| [low.min(value), high.max(value)])
 }
 
 fn normal(values: &[f64]) -> [f64; 2] {
@@ -193,6 +200,8 @@ mod tests {
         assert_eq!(resampler.interval(&[3.0, 3.0, 3.0]), Some([3.0, 3.0]));
         assert_eq!(resampler.interval(&[5.0, 3.0]), Some([3.0, 5.0]));
         assert_eq!(resampler.interval(&[5.0, 3.0, 4.0]), Some([3.0, 5.0]));
+        assert_eq!(resampler.interval(&[5.0, 3.0, 4.0, 4.5]), Some([3.0, 5.0]));
+        assert_eq!(resampler.interval(&[-1.0, 5.0, 5.0, 5.0, 5.0]), Some([-1.0, 5.0]));
         assert!(excludes_zero([1.0, 2.0]) && excludes_zero([-2.0, -1.0]));
         assert!(!excludes_zero([-1.0, 1.0]) && !excludes_zero([0.0, 0.0]) && !excludes_zero([0.0, 2.0]));
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it is written last, so a folder that has it is whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,9 @@ pub struct Manifest {
     pub version: String,
     /// The scenario as resolved, in TOML: running it again gives the same results.
     pub scenario: String,
+    /// The folder from which files that the scenario still names are looked up; absent if it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<PathBuf>,
     /// What the command line changed, as `key=value`.
     pub overrides: Vec<String>,
     /// The machine.

@@ -1,7 +1,7 @@
 //! One flow and one query as they ended: what the worlds hand over, and what a row of the Parquet files is made of.
 //!
 //! Invariant: a record is plain numbers in typed units; nothing here is rounded. Definitions of FCT, QCT and slowdown are
-//! those of the contract.
+//! in `docs/results.md`.
 
 use millpond_core::{Bytes, Packet, Sack, Time};
 

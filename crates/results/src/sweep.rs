@@ -32,8 +32,6 @@ const RUNS: &str = "runs";
 const RUNNING: &str = ".running";
 /// Rows of a sweep: one a run.
 pub(crate) const RESULTS: &str = "sweep.parquet";
-/// Longest name of a point's folder in bytes; file systems take 255.
-const FOLDER_NAME: usize = 180;
 
 /// `sweep.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -212,11 +210,7 @@ impl Sweep {
 pub fn point_folder(values: &Ordered<String>) -> String {
     let label: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let label = if label.is_empty() { "base".to_string() } else { label.join(",") };
-    let name = folder_name(&label);
-    if name.len() <= FOLDER_NAME {
-        return name;
-    }
-    format!("{}-{:016x}", &name[..FOLDER_NAME - 17], hash_name(&label))
+    folder_name(&label)
 }
 
 /// The folder of a sweep, locked for as long as this lives.

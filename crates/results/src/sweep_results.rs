@@ -171,7 +171,8 @@ pub fn sweep_table(sweep: &Sweep) -> String {
         }
         rows.push(row);
     }
-    let hidden = sweep.points.len().saturating_sub(SHOWN);
+    let valid = sweep.points.iter().filter(|point| point.skipped.is_none()).count();
+    let hidden = valid.saturating_sub(SHOWN);
     let mut lines = fitted(rows);
     if hidden > 0 {
         lines.push(format!("… and {hidden} more points in sweep.json"));

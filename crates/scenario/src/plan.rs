@@ -21,6 +21,7 @@ use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::{Pause, PauseParams};
 use millpond_core::switch::queue::QueueParams;
 use millpond_core::{Bytes, Time};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Everything that a run needs.
@@ -72,6 +73,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// The whole scenario with every default written out, as TOML that gives the same plan.
     pub resolved: String,
+    /// Where the files are that `resolved` still names (lists of flows too long to write out); `None` if it names none.
+    pub base: Option<PathBuf>,
 }
 
 impl Plan {

@@ -209,7 +209,8 @@ pub struct SweepArgs {
     pub grid: Vec<(String, String)>,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Sweep the scenario's variants, too, as a key `variant` [default: the scenario as it stands]
+    /// Sweep the scenario's variants, too, as a key `variant`; some of them: --grid variant=A,B [default: the scenario as it
+    /// stands]
     #[arg(long)]
     pub variants: bool,
     #[command(flatten)]
@@ -367,7 +368,7 @@ pub struct ShowArgs {
     #[arg(long)]
     pub json: bool,
     /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub interval: Option<f64>,
 }
 
@@ -388,8 +389,8 @@ pub struct CheckArgs {
     /// Check this variant only [default: all]
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
-    /// Print the scenario with every default written out
-    #[arg(long)]
+    /// Print the scenario with every default written out, as TOML
+    #[arg(long, conflicts_with = "json")]
     pub resolved: bool,
     /// Print as JSON
     #[arg(long)]
@@ -418,6 +419,13 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_string(), value.trim().to_string())),
         _ => Err("write KEY=VALUE, for example transport.kind=cubic".to_string()),
+    }
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds, 0 to 3600".to_string()),
     }
 }
 

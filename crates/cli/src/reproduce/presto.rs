@@ -452,7 +452,7 @@ const CLAIMS: &[Claim] = &[
     claim(("M14d", MEMORY), TRACKS, Value::Shape, NEAR, goodput("paths", "presto-8", "optimal-8")),
     claim(
         ("M15", MEMORY),
-        "with a trace's sizes the mice's 99th percentile is about half of ECMP's, and nearly Optimal's",
+        "with a trace's sizes the mice's 99th percentile is below ECMP's (about half of it, as it is remembered)",
         Value::Shape,
         [None, Some(0.0)],
         change("trace", Statistic::Flows("mice", Of::P99), "presto", "ecmp"),

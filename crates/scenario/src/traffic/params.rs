@@ -252,6 +252,9 @@ params! {
         /// CSV file with the header start_us,src,dst,bytes and an optional class; relative to the scenario file. Times
         /// count from start.
         pub file: Option<String> = None,
+        /// A hash of the file's text, as results write it beside a long file's name: with it, a file that has changed
+        /// since is an error.
+        pub digest: Option<String> = None,
         /// The list itself instead of a file: [[start, src, dst, bytes], …] with an optional class at the end; start is
         /// a time such as "10us" or a number of microseconds.
         pub rows: FlowRows = FlowRows::default(),
