@@ -28,7 +28,8 @@ crate::choice! {
     }
 }
 
-/// The lowest and the highest rate that the integers of a virtual queue hold with an error below 1 %.
+/// The lowest and the highest rate that the integers of a virtual queue hold. What is lost is below 1 % from 48 kb/s on, and
+/// 5 % at the lowest.
 pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 
 /// A packet of the slides, which count thresholds in packets.
