@@ -8,7 +8,6 @@ use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
 use millpond_linux::limit::{Error, doctor, serve, show};
 use std::path::Path;
-use std::time::Duration;
 
 /// Does what `args` asks for.
 pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
@@ -123,7 +122,7 @@ fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
 }
 
 fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
-    let pause = Duration::from_secs_f64(args.interval.unwrap_or(if args.watch { 1.0 } else { 0.5 }).clamp(0.0, 3600.0));
+    let pause = args.pause();
     let mut before = match show::read(bpffs, None) {
         Err(Error::Nothing) if args.json => {
             say("{\"limits\": []}");

@@ -76,7 +76,7 @@ fn done(done: &Done) -> Result<(), Failure> {
 }
 
 fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
-    let pause = Duration::from_secs_f64(args.interval.unwrap_or(if args.watch { 1.0 } else { 0.5 }).clamp(0.0, 3600.0));
+    let pause = args.pause();
     let mut before = show::read(state)?;
     loop {
         if !pause.is_zero() {

@@ -9,6 +9,7 @@ pub use switch::*;
 use crate::run::all_cores;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A packet-level simulator of a datacenter network, and the mechanisms that keep its tail calm.
 #[derive(Parser, Debug)]
@@ -370,6 +371,13 @@ pub struct ShowArgs {
     /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub interval: Option<f64>,
+}
+
+impl ShowArgs {
+    /// Between two readings.
+    pub fn pause(&self) -> Duration {
+        Duration::from_secs_f64(self.interval.unwrap_or(if self.watch { 1.0 } else { 0.5 }))
+    }
 }
 
 /// What `report` takes.

@@ -146,19 +146,19 @@ pub struct Flowcell {
 
 impl Flowcell {
     /// Of a new flow. `key` is a random number of its own; `number` its first flowcell's.
-    pub fn new(now: Time, rule: &Rule, key: u64, number: u16) -> Flowcell {
-        Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: now, number }
+    pub fn new(rule: &Rule, key: u64, number: u16) -> Flowcell {
+        Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: Time::ZERO, number }
     }
 
     /// A segment of `len` bytes is sent, as [`counted`]; `labels` lead to its destination, and there is at least one.
     #[inline]
     pub fn stamp(&mut self, now: Time, rule: &Rule, len: u32, labels: &[u16]) -> Stamp {
-        let opens = match rule.opening {
-            Opening::Bytes(threshold) => self.bytes + u64::from(len) > threshold && self.bytes > 0,
-            // A flow's first segment has none before it, whenever its connection was opened.
-            Opening::Gap(gap) => self.bytes > 0 && now.saturating_sub(self.last) > gap,
+        let ends = match rule.opening {
+            Opening::Bytes(threshold) => self.bytes + u64::from(len) > threshold,
+            Opening::Gap(gap) => now.saturating_sub(self.last) > gap,
         };
-        if opens {
+        // A flow's first segment has none before it, however long it is and whenever its connection was opened.
+        if ends && self.bytes > 0 {
             self.bytes = 0;
             self.turn.advance(rule.order, labels.len());
             self.number = self.number.wrapping_add(1);
@@ -196,7 +196,7 @@ impl<F: Copy + Eq> Flowcells<F> {
     pub fn stamp(&mut self, now: Time, hash: u32, flow: F, len: u32, labels: &[u16]) -> Stamp {
         let at = match self.flows.find(hash, flow) {
             Some(at) => at,
-            None => self.open(now, hash, flow),
+            None => self.open(hash, flow),
         };
         self.flows[at].stamp(now, &self.rule, len, labels)
     }
@@ -214,9 +214,9 @@ impl<F: Copy + Eq> Flowcells<F> {
         self.flows.is_empty()
     }
     #[cold]
-    fn open(&mut self, now: Time, hash: u32, flow: F) -> u32 {
+    fn open(&mut self, hash: u32, flow: F) -> u32 {
         self.key = crate::random::mix64(self.key ^ u64::from(hash));
-        self.flows.insert(hash, flow, Flowcell::new(now, &self.rule, self.key, self.key as u16))
+        self.flows.insert(hash, flow, Flowcell::new(&self.rule, self.key, self.key as u16))
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     /// Segments, in bytes, as flowcells: the sizes of each.
     fn cells(segments: &[u32]) -> Vec<Vec<u32>> {
         let rule = rule(Order::RoundRobin);
-        let mut flow = Flowcell::new(Time::ZERO, &rule, 3, 1);
+        let mut flow = Flowcell::new(&rule, 3, 1);
         let mut cells: Vec<Vec<u32>> = Vec::new();
         for segment in segments {
             let stamp = flow.stamp(Time::ZERO, &rule, *segment, &LABELS);
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_segment_above_the_threshold_is_a_flowcell_of_its_own() {
         let rule = Rule { opening: Opening::Bytes(10), ..rule(Order::RoundRobin) };
-        let mut flow = Flowcell::new(Time::ZERO, &rule, 3, u16::MAX);
+        let mut flow = Flowcell::new(&rule, 3, u16::MAX);
         let stamps: Vec<_> = [20, 20, 5].iter().map(|len| flow.stamp(Time::ZERO, &rule, *len, &[1, 2])).collect();
         assert_eq!(stamps.iter().map(|s| (s.label, s.flowcell)).collect::<Vec<_>>(), [(1, u16::MAX), (2, 0), (1, 1)]);
     }
@@ -282,12 +282,12 @@ mod tests {
     fn silence_ends_a_flowlet_and_no_flowcell() {
         let gap = Rule { opening: Opening::Gap(Time::from_us(500)), ..rule(Order::RoundRobin) };
         let labels_of = |rule: Rule| {
-            let mut flow = Flowcell::new(Time::ZERO, &rule, 3, 0);
+            let mut flow = Flowcell::new(&rule, 3, 0);
             let at = |us| flow.stamp(Time::from_us(us), &rule, 1_448, &LABELS).label;
             [0, 500, 1_000, 1_501, 9_000].map(at)
         };
         assert_eq!(labels_of(gap), [10, 10, 10, 11, 12]);
-        let mut late = Flowcell::new(Time::ZERO, &gap, 3, 0);
+        let mut late = Flowcell::new(&gap, 3, 0);
         assert_eq!(late.stamp(Time::from_ms(9), &gap, 1_448, &LABELS).label, 10, "no segment was before it");
         assert_eq!(labels_of(rule(Order::RoundRobin)), [10; 5]);
     }
@@ -320,7 +320,7 @@ mod tests {
             first in any::<u16>(),
         ) {
             let rule = rule(Order::RoundRobin);
-            let mut flow = Flowcell::new(Time::ZERO, &rule, 3, first);
+            let mut flow = Flowcell::new(&rule, 3, first);
             let (mut bytes, mut at) = (0u64, first);
             for segment in segments {
                 let stamp = flow.stamp(Time::ZERO, &rule, segment, &LABELS);

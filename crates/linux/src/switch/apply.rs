@@ -162,10 +162,9 @@ mod tests {
 
     #[test]
     fn a_removal_knows_what_another_has_removed() {
-        let folder = std::env::temp_dir().join(format!("millpond-remove-{}", std::process::id()));
-        let state = State::at(&folder);
+        let state = State::scratch("remove");
         let none = || Command::new("true");
-        assert!(matches!(remove(&state, "a", &none), Err(Error::NotRunning(_))) && !folder.exists());
+        assert!(matches!(remove(&state, "a", &none), Err(Error::NotRunning(_))) && !state.folder().exists());
         let port = |name: &str| format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"{name}.pcap\"\n");
         state.write("config.toml", &["a", "b", "c"].map(port).concat()).unwrap();
         // One that is under way has the lock.

@@ -66,8 +66,7 @@ mod tests {
 
     #[test]
     fn it_begins_when_no_change_is_under_way_and_is_one_until_it_answers() {
-        let folder = std::env::temp_dir().join(format!("millpond-serve-{}", std::process::id()));
-        let state = State::at(&folder);
+        let state = State::scratch("serve");
         let lock = state.lock_changes().unwrap();
         let its = state.clone();
         let serving = std::thread::spawn(move || serve(&its, Some(Config::default()), None, &|_| {}));
@@ -86,6 +85,6 @@ mod tests {
         control::ask::<()>(&state, "stop", "").unwrap().unwrap();
         serving.join().unwrap().unwrap();
         state.erase().unwrap();
-        assert!(!folder.exists());
+        assert!(!state.folder().exists());
     }
 }

@@ -202,12 +202,20 @@ impl State {
 }
 
 #[cfg(test)]
+impl State {
+    /// A test's own folder, which is not there yet.
+    pub(crate) fn scratch(name: &str) -> State {
+        State::at(&std::env::temp_dir().join(format!("millpond-{name}-{}", std::process::id())))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn locks_and_notes() {
-        let state = State::at(&std::env::temp_dir().join(format!("millpond-state-{}", std::process::id())));
+        let state = State::scratch("state");
         assert!(state.process().is_none() && state.made().unwrap().is_empty());
         let lock = state.lock_frames().unwrap().unwrap();
         assert!(state.lock_frames().unwrap().is_none());
@@ -230,7 +238,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_lock_of_a_folder_that_is_removed_gets_one_that_holds() {
-        let state = State::at(&std::env::temp_dir().join(format!("millpond-lock-{}", std::process::id())));
+        let state = State::scratch("lock");
         let first = state.lock_changes().unwrap();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| state.lock_changes().unwrap());
@@ -249,8 +257,8 @@ mod tests {
     #[test]
     fn a_new_folder_is_nobody_elses() {
         use std::os::unix::fs::MetadataExt;
-        let folder = std::env::temp_dir().join(format!("millpond-new-{}", std::process::id()));
-        let state = State::at(&folder);
+        let state = State::scratch("new");
+        let folder = state.folder().to_path_buf();
         state.create_new().unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         assert!(state.create_new().is_err(), "it is there");

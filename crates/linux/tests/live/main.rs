@@ -309,15 +309,9 @@ fn a_cgroup_that_is_made_anew() {
     place.apply(&file).unwrap();
     assert_eq!(standing(), show::Standing::Active);
     // And by itself, where somebody serves.
-    let bpffs = place.bpffs.clone();
-    std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
     fs::remove_dir(&inner).unwrap();
     fs::create_dir(&inner).unwrap();
-    let start = Instant::now();
-    while standing() != show::Standing::Active {
-        assert!(start.elapsed().as_secs() < 15, "serve did not apply again");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    place.serve_until(|| standing() == show::Standing::Active);
     fs::remove_dir(&inner).unwrap();
 }
 
@@ -338,13 +332,7 @@ fn a_floor_follows_a_cgroup_that_is_made_anew() {
     fs::remove_dir(&inner).unwrap();
     fs::create_dir(&inner).unwrap();
     assert!(floors().is_empty());
-    let bpffs = place.bpffs.clone();
-    std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
-    let start = Instant::now();
-    while floors().is_empty() {
-        assert!(start.elapsed().as_secs() < 15, "serve did not apply again");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    place.serve_until(|| !floors().is_empty());
     fs::remove_dir(&inner).unwrap();
 }
 

@@ -2,7 +2,7 @@
 //! sees arrive there.
 
 use millpond_linux::limit::apply::Session;
-use millpond_linux::limit::{Error, apply, store};
+use millpond_linux::limit::{Error, apply, serve, store};
 use std::fs::{self, File};
 use std::io::Read;
 use std::net::TcpListener;
@@ -32,6 +32,16 @@ pub fn ip(args: &[&str]) -> bool {
 }
 
 impl Place {
+    /// Serves beside the test, and waits until that has come about.
+    pub fn serve_until(&self, is_done: impl Fn() -> bool) {
+        let bpffs = self.bpffs.clone();
+        std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
+        let start = Instant::now();
+        while !is_done() {
+            assert!(start.elapsed().as_secs() < 15, "serve did not apply again");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
     /// `None`, with a message, where there can be none.
     pub fn new(name: &str) -> Option<Place> {
         let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());

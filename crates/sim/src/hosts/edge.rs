@@ -29,9 +29,9 @@ pub(super) struct Edge {
 
 impl Edge {
     /// Of a new connection; `is_data`: of the direction of its data.
-    pub(super) fn new(now: Time, plan: &Arc<LabelPlan>, flow: FlowId, hash: u32, is_data: bool) -> Box<Edge> {
+    pub(super) fn new(plan: &Arc<LabelPlan>, flow: FlowId, hash: u32, is_data: bool) -> Box<Edge> {
         let key = mix64(mix64(plan.seed) ^ (u64::from(flow) << 1 | u64::from(is_data)));
-        Box::new(Edge { cell: Flowcell::new(now, &plan.rule, key, 0), hash, plan: plan.clone() })
+        Box::new(Edge { cell: Flowcell::new(&plan.rule, key, 0), hash, plan: plan.clone() })
     }
 
     /// Stamps the first packet of a segment of so many bytes, from which the others are copied.

@@ -200,7 +200,7 @@ impl Hosts {
             edge: None,
         };
         if let Some(plan) = &shared.labels {
-            sending.edge = Some(Edge::new(now, plan, opening.flow, sending.hash, true));
+            sending.edge = Some(Edge::new(plan, opening.flow, sending.hash, true));
         }
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
@@ -266,7 +266,7 @@ impl Hosts {
             edge: None,
         };
         if let Some(plan) = &self.shared.labels {
-            receiving.edge = Some(Edge::new(now, plan, opening.flow, receiving.hash, false));
+            receiving.edge = Some(Edge::new(plan, opening.flow, receiving.hash, false));
         }
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {
