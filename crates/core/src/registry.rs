@@ -32,6 +32,8 @@ pub enum PathProperty {
     ControlNeverWaits,
     /// Data packets carry ranks that tell them apart.
     RanksAreSet,
+    /// Packets of equal senders do not meet at the same instants for ever.
+    PhasesMix,
 }
 
 impl PathProperty {
@@ -48,6 +50,7 @@ impl PathProperty {
             PathProperty::SizeAtEdge => "size-at-edge",
             PathProperty::ControlNeverWaits => "control-never-waits",
             PathProperty::RanksAreSet => "ranks-are-set",
+            PathProperty::PhasesMix => "phases-mix",
         }
     }
 
@@ -76,6 +79,9 @@ impl PathProperty {
                 "control packets wait or are lost with the data; give them rank 0 and a queue of their own"
             }
             PathProperty::RanksAreSet => "all packets look equally important; set transport.rank",
+            PathProperty::PhasesMix => {
+                "packets of equal senders tie to the picosecond, the same one always finds the last place in a full queue, and one flow can lock all others out; turn host.jitter on"
+            }
         }
     }
 }

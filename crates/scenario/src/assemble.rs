@@ -52,7 +52,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         report.add(s.place("topology"), problem);
         return None;
     }
-    switch::check_pools(&s, &topology, host.stack_delay, report);
+    switch::check_pools(&s, &topology, &host, report);
     load_files(&mut s, base, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::MAX);
     let traffic = traffic::build(&s, &topology, horizon, report);
@@ -71,7 +71,8 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
     if traffic.sources.is_empty() {
         report.warnings.push("there is no traffic: nothing will happen".into());
     }
-    report.warnings.extend(composition::check(&composition::chosen(&s), topology.is_multipath()));
+    let shape = composition::Shape::of(&topology);
+    report.warnings.extend(composition::check(&composition::chosen(&s), shape));
     report.warnings.extend(composition::check_hosts(&s));
     if !report.is_clean() {
         return None;
@@ -238,6 +239,7 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             },
             per_flow_limit: s.nic.params.per_flow_limit,
         },
+        jitter: s.jitter.clone(),
         receive_offload: s.receive_offload.clone(),
         receive_cpu: s.receive_cpu.clone(),
         load_balancing: s.load_balancing.clone(),

@@ -4,6 +4,7 @@
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::capture::{CaptureParams, FailureParams};
+use crate::jitter::JitterParams;
 use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
@@ -110,6 +111,7 @@ fn place<C: Choice>() -> PlaceInfo {
 pub fn places() -> Vec<PlaceInfo> {
     vec![
         place::<TopologyParams>(),
+        place::<JitterParams>(),
         place::<OffloadParams>(),
         place::<BufferParams>(),
         place::<MarkingParams>(),

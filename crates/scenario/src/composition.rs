@@ -5,9 +5,11 @@
 
 use crate::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
 use crate::settings::{NicChoice, Settings};
+use crate::topology::Topology;
 use crate::transport::TransportKind;
 use millpond_core::limit::Direction;
 use millpond_core::registry::{About, Choice, PathProperty};
+use millpond_core::switch::marking::MarkingParams;
 
 /// A mechanism that a scenario has chosen.
 #[derive(Clone, Copy, Debug)]
@@ -26,15 +28,18 @@ fn of<C: Choice>(choice: &C) -> Chosen {
     Chosen { place: C::place().path, kind: choice.kind(), about: choice.about(), spares: &[] }
 }
 
-/// A transport for which duplicate acknowledgements never mean loss does not take reordering for it.
-fn transport(s: &Settings) -> Chosen {
+/// A transport for which duplicate acknowledgements never mean loss does not take reordering for it, and one that switches
+/// mark for does not wait for a queue to be full.
+fn transport(s: &Settings, kind: &TransportKind) -> Chosen {
     let patient = s.transport.dupack_threshold.is_none();
-    Chosen { spares: if patient { &[PathProperty::FifoPerFlow] } else { &[] }, ..of(&s.transport_kind) }
-}
-
-/// The same of a traffic's own.
-fn other_transport(s: &Settings, own: &TransportKind) -> Chosen {
-    Chosen { spares: transport(s).spares, ..of(own) }
+    let marked = kind.declares_ecn() && !matches!(s.switch.marking, MarkingParams::None(_));
+    let spares: &[PathProperty] = match (patient, marked) {
+        (true, true) => &[PathProperty::FifoPerFlow, PathProperty::PhasesMix],
+        (true, false) => &[PathProperty::FifoPerFlow],
+        (false, true) => &[PathProperty::PhasesMix],
+        (false, false) => &[],
+    };
+    Chosen { spares, ..of(kind) }
 }
 
 /// What a limit assumes and takes away depends on which packets it sees.
@@ -53,12 +58,13 @@ fn limit(limit: &LimitSettings) -> Chosen {
 /// All mechanisms of a scenario, along the packet's path.
 pub fn chosen(s: &Settings) -> Vec<Chosen> {
     let mut list = vec![
-        transport(s),
+        transport(s, &s.transport_kind),
         of(&s.importance),
         of(&s.rank),
         of(&s.ordering),
         of(&s.load_balancing),
         of(&s.virtual_switch),
+        of(&s.jitter),
         of(&s.receive_offload),
         of(&s.switch.buffer),
         of(&s.switch.marking),
@@ -72,7 +78,7 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     if let NicChoice::Own(marking) = &s.nic.marking {
         list.push(of(marking));
     }
-    list.extend(s.traffic.iter().filter_map(|t| t.transport.as_ref()).map(|own| other_transport(s, own)));
+    list.extend(s.traffic.iter().filter_map(|t| t.transport.as_ref()).map(|own| transport(s, own)));
     list.extend(s.limits.iter().map(limit));
     list
 }
@@ -92,16 +98,44 @@ pub fn check_hosts(s: &Settings) -> Option<String> {
     })
 }
 
-/// One sentence for each need of a mechanism that another one breaks, with the consequence and the repair. Where no host
-/// has several paths to another (`multipath` is false) path choice breaks nothing.
-pub fn check(chosen: &[Chosen], multipath: bool) -> Vec<String> {
+/// What of a network decides whether a mechanism can break anything there.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Some host has several paths to another; otherwise path choice breaks nothing.
+    pub multipath: bool,
+    /// Two hosts have equal links, and there is a third to send to; otherwise exact hosts break nothing.
+    pub has_equals: bool,
+}
+
+impl Shape {
+    /// Of a network.
+    pub fn of(topology: &Topology) -> Shape {
+        let hosts = &topology.links[..topology.hosts as usize];
+        let mut links: Vec<(u64, u64)> = hosts.iter().map(|link| (link.rate.bps(), link.delay.as_ps())).collect();
+        links.sort_unstable();
+        let has_equals = links.len() > 2 && links.windows(2).any(|pair| pair[0] == pair[1]);
+        Shape { multipath: topology.is_multipath(), has_equals }
+    }
+
+    /// Whether a mechanism of this place can break anything.
+    fn lets_break(self, place: &str) -> bool {
+        match place {
+            "switch.path" => self.multipath,
+            "host.jitter" => self.has_equals,
+            _ => true,
+        }
+    }
+}
+
+/// One sentence for each need of a mechanism that another one breaks, with the consequence and the repair.
+pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
     let mut warnings = Vec::new();
     for needy in chosen {
         for need in needy.about.needs.iter().filter(|need| !needy.spares.contains(need)) {
             if chosen.iter().any(|c| c.about.restores.contains(need)) {
                 continue;
             }
-            let breaks = |c: &&Chosen| c.about.breaks.contains(need) && (multipath || c.place != "switch.path");
+            let breaks = |c: &&Chosen| c.about.breaks.contains(need) && shape.lets_break(c.place);
             for breaker in chosen.iter().filter(breaks) {
                 warnings.push(format!(
                     "{} \"{}\" needs {}, which {} \"{}\" breaks: {}",
@@ -129,22 +163,25 @@ mod tests {
     const ORDER: About =
         About { summary: "", source: "", needs: &[], breaks: &[], restores: &[PathProperty::FifoPerFlow] };
 
+    const MANY: Shape = Shape { multipath: true, has_equals: true };
+    const ONE: Shape = Shape { multipath: false, has_equals: true };
+
     #[test]
     fn a_broken_need_is_named_unless_restored_or_without_effect() {
         let tcp = Chosen { place: "transport", kind: "newreno", about: &TCP, spares: &[] };
         let spray = Chosen { place: "switch.path", kind: "spray", about: &SPRAY, spares: &[] };
         let order = Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER, spares: &[] };
-        let warnings = check(&[tcp, spray], true);
+        let warnings = check(&[tcp, spray], MANY);
         assert_eq!(warnings.len(), 1);
         assert!(
             warnings[0].contains("newreno") && warnings[0].contains("fifo-per-flow") && warnings[0].contains("spray")
         );
-        assert!(check(&[tcp, spray, order], true).is_empty());
-        assert!(check(&[tcp, spray], false).is_empty());
-        assert!(check(&[tcp], true).is_empty());
+        assert!(check(&[tcp, spray, order], MANY).is_empty());
+        assert!(check(&[tcp, spray], ONE).is_empty());
+        assert!(check(&[tcp], MANY).is_empty());
         let patient = Chosen { spares: &[PathProperty::FifoPerFlow], ..tcp };
-        assert!(check(&[patient, spray], true).is_empty());
-        assert_eq!(check(&[patient, tcp, spray], true).len(), 1, "who spares a need spares nobody else's");
+        assert!(check(&[patient, spray], MANY).is_empty());
+        assert_eq!(check(&[patient, tcp, spray], MANY).len(), 1, "who spares a need spares nobody else's");
     }
 
     #[test]
@@ -160,5 +197,33 @@ mod tests {
         assert!(warnings("3").iter().any(|w| w.contains("fifo-per-flow")));
         assert!(warnings("50").iter().any(|w| w.contains("fifo-per-flow")), "a raised one is still one");
         assert_eq!(warnings("\"off\""), Vec::<String>::new());
+    }
+
+    /// Where hosts are exact and equal, who waits for a full queue can be locked out of it; whom switches mark for cannot.
+    #[test]
+    fn exact_hosts_and_transports_without_marks_are_told() {
+        let warnings = |jitter: &str, hosts: u32, transport: &str, marking: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = {hosts}\n\
+                 [host]\njitter = {jitter}\n[switch]\nmarking = {{ kind = \"{marking}\" }}\n\
+                 [transport]\n{transport}\n\
+                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+            );
+            crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
+        };
+        for transport in ["kind = \"newreno\"", "kind = \"cubic\""] {
+            for off in ["\"off\"", "{ kind = \"none\" }"] {
+                let told = warnings(off, 3, transport, "ecn");
+                assert_eq!(told.len(), 1, "{transport}: {told:?}");
+                assert!(told[0].contains("lock") && told[0].contains("turn host.jitter on"), "{told:?}");
+            }
+            assert_eq!(warnings("{ kind = \"uniform\" }", 3, transport, "ecn"), Vec::<String>::new());
+            assert_eq!(warnings("\"off\"", 2, transport, "ecn"), Vec::<String>::new(), "one sender has no equal");
+        }
+        for transport in ["kind = \"dctcp\"", "kind = \"cubic\"\ncubic-ecn = true"] {
+            assert_eq!(warnings("\"off\"", 3, transport, "ecn"), Vec::<String>::new());
+            assert_eq!(warnings("\"off\"", 3, transport, "none").len(), 1, "{transport}");
+        }
+        assert_eq!(warnings("\"off\"", 3, "kind = \"swift\"", "none"), Vec::<String>::new());
     }
 }

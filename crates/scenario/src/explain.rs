@@ -17,6 +17,8 @@ const PROPERTIES: &[PathProperty] = &[
     PathProperty::LabelFixesPath,
     PathProperty::SizeAtEdge,
     PathProperty::ControlNeverWaits,
+    PathProperty::RanksAreSet,
+    PathProperty::PhasesMix,
 ];
 
 /// What `name` means: a key ("transport.min-rto", or "min-rto" alone), a kind ("dctcp"), a place or table

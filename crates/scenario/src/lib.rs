@@ -13,6 +13,7 @@ pub mod cdf;
 pub mod composition;
 mod error;
 pub mod explain;
+pub mod jitter;
 pub mod limit;
 mod overrides;
 pub mod plan;

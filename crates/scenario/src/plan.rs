@@ -3,6 +3,7 @@
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
 pub use crate::capture::Losable;
+use crate::jitter::JitterParams;
 use crate::limit::LimitPlan;
 pub use crate::settings::ReceiveCpuParams;
 use crate::topology::{End, Topology};
@@ -20,7 +21,7 @@ use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::{Pause, PauseParams};
 use millpond_core::switch::queue::QueueParams;
-use millpond_core::{Bytes, Time};
+use millpond_core::{Bytes, Rate, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ impl Plan {
     pub fn switch_facts(&self, switch: usize) -> SwitchFacts {
         let pauses = Pause::new(&self.switch.pause).is_active();
         let packet_max = (self.host.mtu + self.host.frame_overhead) as u64;
-        switch_facts(&self.topology, switch, packet_max, self.host.stack_delay, pauses)
+        switch_facts(&self.topology, switch, packet_max, &self.host, pauses)
     }
 }
 
@@ -91,13 +92,13 @@ pub(crate) fn switch_facts(
     topology: &Topology,
     switch: usize,
     packet_max: u64,
-    stack_delay: Time,
+    host: &HostPlan,
     pauses: bool,
 ) -> SwitchFacts {
     let link = |link: &u32| {
         let site = &topology.links[*link as usize];
-        let stack = if topology.is_host_link(*link as usize) { stack_delay } else { Time::ZERO };
-        (site.rate, site.delay + stack)
+        let late = if topology.is_host_link(*link as usize) { host.late(site.rate) } else { Time::ZERO };
+        (site.rate, site.delay + late)
     };
     SwitchFacts { packet_max, links: topology.wiring[switch].iter().map(link).collect(), pauses }
 }
@@ -115,12 +116,28 @@ pub struct HostPlan {
     pub stack_delay: Time,
     /// The NIC's transmit queue.
     pub nic: NicPlan,
+    /// How much later than its stack's delay it may be, each way.
+    pub jitter: JitterParams,
     /// What it merges of what arrives.
     pub receive_offload: OffloadParams,
     /// What receiving costs its core; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
     /// How it spreads what it sends.
     pub load_balancing: LoadBalancingParams,
+}
+
+impl HostPlan {
+    /// The most that the host adds to a packet's way over its link of this rate.
+    pub fn late(&self, rate: Rate) -> Time {
+        self.stack_delay + self.jitter_size(rate).unwrap_or_default()
+    }
+
+    /// Where the range of the jitter ends on a link of this rate; `None`: the host is exact.
+    pub fn jitter_size(&self, rate: Rate) -> Option<Time> {
+        let packet_bits = u128::from(self.mtu + self.frame_overhead) * 8;
+        let packet = packet_bits * 1_000_000_000_000 / u128::from(rate.bps()).max(1);
+        self.jitter.size(Time::from_ps(packet as u64))
+    }
 }
 
 /// A host's NIC.

@@ -7,7 +7,10 @@ mod lists;
 mod tables;
 
 use crate::error::{Problem, Report, suggestion};
-use crate::settings::{NicChoice, NicSettings, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
+use crate::jitter::JitterParams;
+use crate::settings::{
+    NicChoice, NicSettings, NothingParams, PLANNED, ReceiveCpuParams, Settings, TrafficSettings,
+};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{GROUPS, TopologyParams};
@@ -24,6 +27,7 @@ use std::sync::Arc;
 /// A key that counts only where another one of its table does not: (place, kind, key, the other).
 pub(crate) const RIVALS: &[(&str, &str, &str, &str)] = &[
     ("switch.marking", "ecn", "threshold-packets", "threshold-bytes"),
+    ("host.jitter", "uniform", "packets", "size"),
     ("traffic", "rpc", "clients", "pairs"),
     ("traffic", "rpc", "servers", "pairs"),
 ];
@@ -339,6 +343,10 @@ impl<'r> Reader<'r> {
     fn host(&mut self, top: &mut Section<'_>, s: &mut Settings) {
         let mut host = self.table(top, "host");
         self.params(&mut host, &mut s.host, &[]);
+        s.jitter = match self.is_off(&mut host, "jitter") {
+            true => JitterParams::None(NothingParams {}),
+            false => self.choice(&mut host, "jitter", "host.jitter"),
+        };
         s.receive_offload = self.choice(&mut host, "receive-offload", "host.receive-offload");
         s.receive_cpu = self.receive_cpu(&mut host);
         let mut nic = self.table(&mut host, "nic");
@@ -356,13 +364,21 @@ impl<'r> Reader<'r> {
         self.finish(host, None);
     }
 
+    /// Whether "off" stands in the place of a table.
+    fn is_off(&mut self, section: &mut Section<'_>, key: &str) -> bool {
+        let entry = section.table.and_then(|t| t.get(key));
+        let Some(Entry { node: Node { datum: Datum::Text(word), span }, .. }) = entry else { return false };
+        let is_off = OFF_WORDS.contains(&word.as_str());
+        if is_off {
+            section.take(key);
+            self.places.insert(section.path_of(key), *span);
+        }
+        is_off
+    }
+
     /// What receiving costs; `None` where nothing is written, or "off".
     fn receive_cpu(&mut self, host: &mut Section<'_>) -> Option<ReceiveCpuParams> {
-        let entry = host.table.and_then(|t| t.get("receive-cpu"));
-        if let Some(Entry { node: Node { datum: Datum::Text(word), .. }, .. }) = entry
-            && OFF_WORDS.contains(&word.as_str())
-        {
-            host.take("receive-cpu");
+        if self.is_off(host, "receive-cpu") {
             return None;
         }
         let mut section = self.table(host, "receive-cpu");

@@ -126,6 +126,7 @@ pub(crate) fn write(s: &Settings) -> String {
     let (buffer, marking) = (nic(&s.nic.buffer, "unlimited"), nic(&s.nic.marking, "none"));
     let own: Vec<String> = pairs(&s.nic.params).iter().map(|(k, v)| format!("{k} = {v}")).collect();
     let _ = writeln!(out, "nic = {{ buffer = {buffer}, marking = {marking}, {} }}", own.join(", "));
+    let _ = writeln!(out, "jitter = {}", inline(&s.jitter));
     let _ = writeln!(out, "receive-offload = {}", inline(&s.receive_offload));
     // Written only where it is: a run without it is the same run as before there was such a table.
     if let Some(cpu) = &s.receive_cpu {

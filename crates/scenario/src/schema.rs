@@ -62,6 +62,8 @@ fn host() -> Value {
         nic.insert(key.into(), json!({ "anyOf": [{ "enum": [word, "switch"] }, own], "default": word }));
     }
     host.insert("nic".into(), object(nic));
+    let jitter = kinds("host.jitter", &Map::new());
+    host.insert("jitter".into(), json!({ "anyOf": [{ "enum": OFF_WORDS }, jitter], "default": { "kind": "uniform" } }));
     host.insert("receive-offload".into(), kinds("host.receive-offload", &Map::new()));
     let cpu = object(table("host.receive-cpu"));
     host.insert("receive-cpu".into(), json!({ "anyOf": [{ "enum": OFF_WORDS }, cpu], "default": "off" }));

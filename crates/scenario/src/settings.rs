@@ -4,6 +4,7 @@
 //! schema and the reference can never disagree about what there is.
 
 use crate::capture::{CaptureParams, FailureParams};
+use crate::jitter::JitterParams;
 use crate::limit::LimitSettings;
 use crate::source::Span;
 use crate::topology::TopologyParams;
@@ -138,7 +139,7 @@ params! {
     pub struct NothingParams {}
 }
 
-const fn without(summary: &'static str) -> About {
+pub(crate) const fn without(summary: &'static str) -> About {
     About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
 const NO_SWITCH: About = without("packets wait in the NIC alone");
@@ -230,6 +231,8 @@ pub struct Settings {
     pub host: HostParams,
     /// Their NICs.
     pub nic: NicSettings,
+    /// How exact they are.
+    pub jitter: JitterParams,
     /// What receivers merge.
     pub receive_offload: OffloadParams,
     /// What receiving costs them; `None`: nothing.

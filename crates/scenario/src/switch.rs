@@ -3,7 +3,7 @@
 //! Invariant: an error is what cannot be run, or what could only be meant otherwise; a warning is what has no effect.
 
 use crate::error::{Problem, Report};
-use crate::plan::switch_facts;
+use crate::plan::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use millpond_core::registry::Choice;
@@ -11,7 +11,7 @@ use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::pause::PauseParams;
-use millpond_core::{Bytes, Time};
+use millpond_core::Bytes;
 use std::collections::BTreeSet;
 
 /// Checks them.
@@ -25,11 +25,11 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
 }
 
 /// What follows from the switches' places in the network: each one's minima and headroom must leave something to share.
-pub(crate) fn check_pools(s: &Settings, topology: &Topology, stack_delay: Time, report: &mut Report) {
+pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let BufferParams::Pools(params) = &s.switch.buffer else { return };
     let packet_max = (s.host.mtu + s.host.frame_overhead) as u64;
     for (index, site) in topology.switches.iter().enumerate() {
-        let facts = switch_facts(topology, index, packet_max, stack_delay, s.switch.pause.kind() != "none");
+        let facts = switch_facts(topology, index, packet_max, host, s.switch.pause.kind() != "none");
         let left = params.pools(&facts).1;
         if left <= 0 {
             let taken = Bytes((params.size.get() as i64 - left) as u64);

@@ -8,7 +8,8 @@
 use millpond_core::registry::{About, PathProperty};
 use millpond_core::{Bytes, Time};
 
-const NEEDS: &[PathProperty] = &[PathProperty::FifoPerFlow, PathProperty::TimersRun, PathProperty::LossIsSignal];
+const NEEDS: &[PathProperty] =
+    &[PathProperty::FifoPerFlow, PathProperty::TimersRun, PathProperty::LossIsSignal, PathProperty::PhasesMix];
 
 const NEWRENO: About = About {
     summary: "halves its window on loss, grows by one segment a round trip",
@@ -263,6 +264,18 @@ millpond_core::registry! {
     "cubic" => Cubic { CubicParams; CUBIC },
     "dctcp" => Dctcp { DctcpParams; DCTCP },
     "swift" => Swift { SwiftParams; SWIFT },
+}
+
+impl TransportKind {
+    /// Whether it declares ECN, and so learns of congestion from marks where there are any.
+    pub fn declares_ecn(&self) -> bool {
+        match self {
+            TransportKind::NewReno(p) => p.newreno_ecn,
+            TransportKind::Cubic(p) => p.cubic_ecn,
+            TransportKind::Dctcp(_) => true,
+            TransportKind::Swift(_) => false,
+        }
+    }
 }
 
 #[cfg(test)]

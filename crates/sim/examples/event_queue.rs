@@ -6,7 +6,7 @@
 
 use millpond_core::Time;
 use millpond_core::random::Stream;
-use millpond_sim::events::{Class, EventQueue, Key};
+use millpond_sim::events::{Class, Event, EventQueue, Key};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -47,7 +47,7 @@ fn main() {
         let wheel_ns = nanoseconds(
             pending,
             |at, key| wheel.borrow_mut().push(at, key),
-            || wheel.borrow_mut().pop_before(Time::MAX).map(|(at, key)| (at, key, true)).expect("never empty"),
+            || wheel.borrow_mut().pop_before(Time::MAX).map(|Event(at, key)| (at, key, true)).expect("never empty"),
         );
         let heap = std::cell::RefCell::new(BinaryHeap::new());
         let heap_ns = nanoseconds(

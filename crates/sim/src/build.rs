@@ -7,6 +7,7 @@ use crate::audit::Audit;
 use crate::events::{Class, EventQueue, Key};
 use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Outage, Receiver, Target, Watched};
 use crate::hosts::{HEADER, Host, Hosts};
+use crate::jitter::Jitter;
 use crate::layout::Layout;
 use crate::limiter::Limiter;
 use crate::mail::Mail;
@@ -25,6 +26,7 @@ use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::{Switch, SwitchConfig};
 use millpond_core::{Pool, Rate, Time};
+use millpond_scenario::jitter::JitterParams;
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
 use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
@@ -111,6 +113,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         chunks: Default::default(),
         outlinks: Vec::new(),
         outbox: (0..layout.partitions).map(|_| Mail::default()).collect(),
+        jittered: Vec::new(),
         watched: Vec::new(),
         failing: Vec::new(),
         captured: Vec::new(),
@@ -128,7 +131,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             fabric.failing.push(receiver);
             receiver = Receiver::Failing(fabric.failing.len() as u32 - 1);
         }
-        fabric.inbound.push(Inbound::new(receiver));
+        fabric.inbound.push(Inbound::new(receiver, fabric.inbound.len() as u32, lot(plan, id)));
     }
 
     let mut plain = Vec::new();
@@ -137,6 +140,11 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         let at_host = topology.is_host_link(id as usize / 2);
         let (partition, inbound) = cables.inbound[id as usize];
         let mut target = if partition == p { Target::Local(inbound) } else { Target::Remote(partition, inbound) };
+        if let Some(jitter) = jitter(plan, id) {
+            let Target::Local(inbound) = target else { unreachable!("a host and its switch are in one partition") };
+            fabric.jittered.push((inbound, jitter));
+            target = Target::Jittered(fabric.jittered.len() as u32 - 1);
+        }
         let delay = if at_host { link.delay + plan.host.stack_delay } else { link.delay };
         if let Some(watched) = watched(plan, id) {
             fabric.watched.push(watched);
@@ -173,6 +181,25 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     let loops = loops(plan, &hosts);
     let samples = (QueueSampler::new(plan.capture.queues), GoodputSampler::new(plan.capture.goodput));
     Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops, samples)
+}
+
+/// The number by which a directed link draws lots for its place among arrivals at one instant: its own, and another one for
+/// each seed. Zero where hosts are exact.
+fn lot(plan: &Plan, id: u32) -> u32 {
+    let odd = (mix64(mix64(plan.seed) ^ hash_name("lots")) | 1) as u32;
+    match plan.host.jitter {
+        JitterParams::None(_) => 0,
+        JitterParams::Uniform(_) => (id + 1).wrapping_mul(odd),
+    }
+}
+
+/// The jitter on a directed link, if a host is at one of its ends and has any: each way has delays of its own.
+fn jitter(plan: &Plan, id: u32) -> Option<Jitter> {
+    let link = &plan.topology.links[id as usize / 2];
+    let End::Host(host) = link.a else { return None };
+    let way = if id.is_multiple_of(2) { "sends" } else { "receives" };
+    let random = Stream::new(plan.seed, &format!("jitter/host{host}/{way}"));
+    Jitter::new(plan.host.jitter_size(link.rate)?, random)
 }
 
 /// What there is to watch on a directed link, if anything.

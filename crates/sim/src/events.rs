@@ -5,14 +5,16 @@
 //! sorted set, and what is later still in [`Distant`]; from both a timer that is no longer wanted can be taken back. The
 //! structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
 //!
-//! Invariant: events leave in the order of `(time, key)`, and a key says class, source and sequence, so the order does
-//! not depend on when or by whom an event was inserted.
+//! Invariant: events leave in the order of [`Event`], which is of time and key alone, so the order does not depend on
+//! when or by whom an event was inserted.
 
 use crate::distant::Distant;
 use millpond_core::Time;
+use millpond_core::random::mix64;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What is ordered at equal times: class, then source, then sequence.
+/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots before; see [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
@@ -58,6 +60,10 @@ impl Key {
         debug_assert!(source < 1 << 28);
         Key((class as u64) << 60 | (source as u64) << 32 | sequence as u64)
     }
+    /// The key of an arrival on the inbound link `source`; see [`Event`] for `lot`.
+    pub fn arrival(source: u32, lot: u32) -> Key {
+        Key::new(Class::Arrival, source, lot)
+    }
     /// Its class.
     #[inline]
     pub fn class(self) -> Class {
@@ -90,8 +96,49 @@ impl Key {
     }
 }
 
-/// A time and a key.
-pub type Event = (Time, Key);
+/// A time and a key: events are ordered by time, then by class, then by key.
+///
+/// Arrivals at one instant draw lots: their order is that of a hash of the time and of the number that a link's key has
+/// for its sequence, so that no link is always the first into a queue with one place left. A link whose number is zero
+/// draws none; where no link does, arrivals at one instant come in the order of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event(pub Time, pub Key);
+
+impl Event {
+    /// The lot that it draws; zero if it draws none.
+    fn lot(&self) -> u64 {
+        let Event(at, key) = self;
+        match key.sequence() {
+            number if key.class() == Class::Arrival && number != 0 => mix64(mix64(at.as_ps()) ^ u64::from(number)),
+            _ => 0,
+        }
+    }
+
+    /// The order of two events at one instant, which are rare where hosts jitter.
+    #[cold]
+    #[inline(never)]
+    fn cmp_at_once(&self, other: &Event) -> Ordering {
+        let rank = |event: &Event| (event.1.class() as u8, event.lot(), event.1);
+        rank(self).cmp(&rank(other))
+    }
+}
+
+impl Ord for Event {
+    #[inline]
+    fn cmp(&self, other: &Event) -> Ordering {
+        match self.0.cmp(&other.0) {
+            Ordering::Equal => self.cmp_at_once(other),
+            order => order,
+        }
+    }
+}
+
+impl PartialOrd for Event {
+    #[inline]
+    fn partial_cmp(&self, other: &Event) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 const BUCKETS: usize = 2048;
 const WORDS: usize = BUCKETS / 64;
@@ -159,11 +206,11 @@ impl EventQueue {
         let bucket = at.as_ps() >> self.shift;
         self.len += 1;
         if bucket <= self.cursor {
-            self.insert_due((at, key));
+            self.insert_due(Event(at, key));
         } else if bucket - self.cursor < BUCKETS as u64 {
-            self.link(bucket, (at, key));
+            self.link(bucket, Event(at, key));
         } else {
-            let event = (at, key);
+            let event = Event(at, key);
             let is_new = if self.distant.covers(at) { self.distant.insert(event) } else { self.far.insert(event) };
             debug_assert!(is_new, "an event is scheduled once");
         }
@@ -175,7 +222,7 @@ impl EventQueue {
         if at == Time::MAX || at.as_ps() >> self.shift < self.cursor + BUCKETS as u64 {
             return;
         }
-        let event = (at, key);
+        let event = Event(at, key);
         let was_here = if self.distant.covers(at) { self.distant.remove(&event) } else { self.far.remove(&event) };
         self.len -= usize::from(was_here);
     }
@@ -342,16 +389,37 @@ mod tests {
         wheel.push(Time::from_s(2), key);
         wheel.cancel(Time::from_s(1), key);
         assert_eq!((wheel.len(), wheel.next_time()), (1, Some(Time::from_s(2))));
-        assert_eq!(wheel.pop_before(Time::MAX), Some((Time::from_s(2), key)));
+        assert_eq!(wheel.pop_before(Time::MAX), Some(Event(Time::from_s(2), key)));
         assert!(wheel.is_empty());
     }
 
     #[test]
     fn keys_keep_their_parts_and_order() {
+        let (a, b) = (Event(Time::from_us(1), Key::arrival(1, 0)), Event(Time::from_us(1), Key::arrival(2, 0)));
+        assert!(a < b, "links without lots come in their order");
         let key = Key::new(Class::SenderTimer, 12_345, 678);
         assert_eq!((key.class(), key.source(), key.sequence()), (Class::SenderTimer, 12_345, 678));
         assert!(Key::new(Class::PortReady, 9, 9) < Key::new(Class::Arrival, 0, 0));
         assert!(Key::new(Class::Arrival, 1, 0) < Key::new(Class::Arrival, 2, 0));
+    }
+
+    /// At one instant each of several links comes first about as often as any other; a link without a number comes by its
+    /// own, before those that draw.
+    #[test]
+    fn lots_favour_no_link() {
+        const LINKS: usize = 3;
+        let mut first = [0u32; LINKS];
+        for round in 1..=30_000 {
+            // What a burst of full packets gives: one instant every 1.2 us.
+            let at = Time::from_ns(1_200 * round);
+            let arrival = |link: usize| Event(at, Key::arrival(link as u32, 7 + link as u32));
+            let winner = (0..LINKS).min_by_key(|link| arrival(*link)).expect("there are links");
+            first[winner] += 1;
+            assert!(Event(at, Key::arrival(9, 0)) < arrival(winner));
+            assert!(Event(at, Key::new(Class::PortReady, 9, 0)) < arrival(winner));
+            assert!(Event(at, Key::new(Class::Pause, 0, 0)) > arrival(winner));
+        }
+        assert!(first.iter().all(|n| (9_700..10_300).contains(n)), "{first:?}");
     }
 
     proptest! {
@@ -370,12 +438,12 @@ mod tests {
                 let at = now + Time::from_ps(far.unwrap_or(gap >> (source * 2)));
                 let key = Key::new(Class::Arrival, source, i as u32);
                 wheel.push(at, key);
-                model.insert((at, key));
+                model.insert(Event(at, key));
                 if gap % 3 == 0 {
                     // What is near may stay.
                     wheel.cancel(at, key);
                     if wheel.len() < model.len() {
-                        model.remove(&(at, key));
+                        model.remove(&Event(at, key));
                     }
                 }
                 prop_assert_eq!((wheel.len(), wheel.next_time()), (model.len(), model.first().map(|e| e.0)));

@@ -4,11 +4,16 @@
 //! a packet. A link that ends in another partition copies the packet into that partition's mail; it is taken in at the
 //! window's edge, before it can be due.
 //!
+//! Hosts are late with packets by a little (`host.jitter`), both ways. That is added where a packet enters the link at a
+//! host: it only delays, so windows hold, and it keeps the order of a link. On the way to the host it jitters what is
+//! clocked by acknowledgements; on the way from it, what its NIC sends back to back.
+//!
 //! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
 
 use crate::audit::Audit;
 use crate::events::{Class, EventQueue, Key};
 use crate::flight::{Chunks, Flight};
+use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::{NONE, flags};
@@ -27,6 +32,8 @@ pub enum Target {
     Local(u32),
     /// In another: its number, and the index in its `inbound`.
     Remote(u16, u32),
+    /// In this partition, with a host that jitters at one end: index in [`Fabric::jittered`].
+    Jittered(u32),
     /// Looked at more closely: index in [`Fabric::watched`].
     Watched(u32),
 }
@@ -111,6 +118,8 @@ pub enum Receiver {
 pub struct Inbound {
     /// Who receives.
     pub to: Receiver,
+    /// The key of its arrivals.
+    key: Key,
     /// Packets in flight and when their last bit arrives.
     flight: Flight,
     /// Pause frames in flight and when each arrives: packets that wait are no obstacle to them.
@@ -118,9 +127,9 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// An idle link.
-    pub fn new(to: Receiver) -> Inbound {
-        Inbound { to, flight: Flight::default(), pauses: VecDeque::new() }
+    /// The idle link `number` of a partition; `lot` is its number where arrivals draw lots, and zero where they do not.
+    pub fn new(to: Receiver, number: u32, lot: u32) -> Inbound {
+        Inbound { to, key: Key::arrival(number, lot), flight: Flight::default(), pauses: VecDeque::new() }
     }
 }
 
@@ -142,6 +151,8 @@ pub struct Fabric {
     pub outlinks: Vec<OutLink>,
     /// What goes to other partitions at the window's edge, by partition.
     pub outbox: Vec<Mail>,
+    /// Links from and to hosts that jitter: where each ends, and its delays.
+    pub jittered: Vec<(u32, Jitter)>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
     /// Who receives at the ends of links that may fail, and where what arrives is limited.
@@ -162,26 +173,37 @@ impl Fabric {
         let arrives = departs + link.delay;
         match link.target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
-            Target::Remote(partition, inbound) => {
-                let packet = self.packets[id];
-                let mail = &mut self.outbox[partition as usize];
-                let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
-                if let Some(sack) = sack {
-                    self.sacks.remove(packet.side);
-                    mail.sacks.push(sack);
-                }
-                mail.packets.push(Crossing { arrives, inbound, packet });
-                self.packets.remove(id);
+            Target::Remote(partition, inbound) => self.cross(partition, inbound, arrives, id),
+            Target::Jittered(jittered) => {
+                let (inbound, jitter) = &mut self.jittered[jittered as usize];
+                let (inbound, seen) = (*inbound, jitter.delay(arrives));
+                self.fly(inbound, seen, id);
             }
-            Target::Watched(watched) => self.transmit_watched(watched, id, departs, arrives),
+            Target::Watched(watched) => self.transmit_watched(watched, id, departs),
         }
+    }
+
+    /// A packet leaves for another partition.
+    #[inline]
+    fn cross(&mut self, partition: u16, inbound: u32, arrives: Time, id: PacketId) {
+        let packet = self.packets[id];
+        let mail = &mut self.outbox[partition as usize];
+        let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
+        if let Some(sack) = sack {
+            self.sacks.remove(packet.side);
+            mail.sacks.push(sack);
+        }
+        mail.packets.push(Crossing { arrives, inbound, packet });
+        self.packets.remove(id);
     }
 
     /// A packet is sent over a link that may fail, or whose packets are captured.
     #[cold]
     #[inline(never)]
-    fn transmit_watched(&mut self, watched: u32, id: PacketId, departs: Time, arrives: Time) {
+    fn transmit_watched(&mut self, watched: u32, id: PacketId, departs: Time) {
         let it = &mut self.watched[watched as usize];
+        let link = self.outlinks[it.plain as usize];
+        let mut arrives = departs + link.delay;
         let packet = &mut self.packets[id];
         let starts = Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
         let reason = it.loses(starts, departs + it.delay, packet.color());
@@ -192,13 +214,23 @@ impl Fabric {
             packet.flags |= flags::LOST;
             packet.rank = reason as u32;
         }
+        let mut target = link.target;
+        if let Target::Jittered(jittered) = target {
+            // What arrives is captured when it is looked at.
+            let (inbound, jitter) = &mut self.jittered[jittered as usize];
+            arrives = jitter.delay(arrives);
+            target = Target::Local(*inbound);
+        }
         for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
             let at = if tap.outgoing { departs } else { arrives };
             let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
             self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet: *packet, sack });
         }
-        let plain = it.plain;
-        self.transmit(plain, id, departs);
+        match target {
+            Target::Local(inbound) => self.fly(inbound, arrives, id),
+            Target::Remote(partition, inbound) => self.cross(partition, inbound, arrives, id),
+            Target::Jittered(_) | Target::Watched(_) => unreachable!("what a watched link leads to is plain"),
+        }
     }
 
     /// Who receives the packet that has come over a link that may fail; `None` if it was lost there.
@@ -217,7 +249,7 @@ impl Fabric {
     fn fly(&mut self, inbound: u32, arrives: Time, id: PacketId) {
         let link = &mut self.inbound[inbound as usize];
         if link.flight.is_empty() {
-            self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
+            self.events.push(arrives, link.key);
         }
         link.flight.push(arrives, id, &mut self.chunks);
     }
@@ -234,7 +266,7 @@ impl Fabric {
             // for it is what a hop would cost most. A store, for unlike a load it holds nothing up; the field is set
             // anew on arrival.
             self.packets[next].ingress = 0;
-            self.events.push(arrives, Key::new(Class::Arrival, inbound, 0));
+            self.events.push(arrives, link.key);
         }
         (link.to, id)
     }
@@ -285,6 +317,8 @@ impl Fabric {
         let arrives = departs + link.delay;
         match link.target {
             Target::Local(inbound) => self.fly_pause(inbound, arrives, frame),
+            // NICs obey by themselves: nothing that could be late has a part in it.
+            Target::Jittered(jittered) => self.fly_pause(self.jittered[jittered as usize].0, arrives, frame),
             Target::Remote(partition, inbound) => {
                 self.outbox[partition as usize].pauses.push((arrives, inbound, frame));
             }

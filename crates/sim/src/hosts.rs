@@ -181,7 +181,7 @@ pub struct Hosts {
     pub rtts: Vec<(Time, FlowId, Time)>,
     /// What receive queues did, if that is recorded.
     pub poll_records: Vec<PollRecord>,
-    /// Bytes delivered in the measured time, by (source, destination).
+    /// Bytes delivered in the measured time, by (source, destination), of the pairs that had some to send in it.
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// By class: bytes that connections delivered which are gone; empty unless goodput is sampled.
     gone: Vec<u64>,

@@ -13,6 +13,7 @@
 //! | [`barrier`] | where threads meet at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
+//! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
 //! | [`limiter`] | what holds a host to a bandwidth |
 //! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
@@ -26,6 +27,7 @@ pub mod events;
 pub mod fabric;
 pub mod flight;
 pub mod hosts;
+mod jitter;
 pub mod labels;
 pub mod layout;
 pub mod limiter;

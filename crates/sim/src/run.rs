@@ -107,7 +107,7 @@ pub struct Outcome {
     pub pauses: PauseCounts,
     /// How long priorities were paused, summed over priorities of switch ports and NICs.
     pub paused: Time,
-    /// Application bytes delivered in the measured time, by (source, destination).
+    /// Application bytes delivered in the measured time, by (source, destination), of the pairs that had some to send.
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// Application bytes delivered since the beginning, by class, at each multiple of `[capture] goodput`.
     pub delivered: Vec<Vec<u64>>,
@@ -452,7 +452,8 @@ impl<O: Observer> Director<'_, O> {
         }
         rtts.sort_unstable();
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
-        packets.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing));
+        // Stable, for a host may look at several packets at one instant.
+        packets.sort_by_key(|record| (record.at, record.tap, !record.outgoing));
         pauses.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
         polls.sort_by_key(|record| (record.at, record.host));
         for (_, _, rtt) in rtts {

@@ -142,6 +142,12 @@ impl Hosts {
         let senders = std::mem::take(&mut self.senders);
         for (_, it) in senders.iter() {
             self.count_sent(it);
+            let o = &it.opening;
+            let sent_all_before = it.delivered.is_some_and(|delivered| delivered.at < warm_up);
+            if end > warm_up && !o.role.is_probe() && !it.sender.is_done() && !sent_all_before {
+                // Had something to send: it counts among those that shared the network, whatever arrived.
+                self.pairs.entry((o.src, o.dst)).or_insert(0);
+            }
             match it.opening.role {
                 Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs => {}
                 // The response that has not begun is what did not finish.
