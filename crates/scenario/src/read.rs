@@ -8,9 +8,7 @@ mod tables;
 
 use crate::error::{Problem, Report, suggestion};
 use crate::jitter::JitterParams;
-use crate::settings::{
-    NicChoice, NicSettings, NothingParams, PLANNED, ReceiveCpuParams, Settings, TrafficSettings,
-};
+use crate::settings::{NicChoice, NicSettings, NothingParams, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{GROUPS, TopologyParams};

@@ -6,12 +6,12 @@ use crate::error::{Problem, Report};
 use crate::plan::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
+use millpond_core::Bytes;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::pause::PauseParams;
-use millpond_core::Bytes;
 use std::collections::BTreeSet;
 
 /// Checks them.

@@ -30,6 +30,11 @@ fn keys_that_nobody_reads() {
     fails("[host]\nreceive-cpu = { per-packets = \"1us\" }", 3, 17, "did you mean `per-packet`?");
     fails("[host]\nreceive-cpu = { ring = 0 }", 3, 24, "1 to 1000000");
     fails("[host]\nreceive-cpu = 3", 3, 15, "expected a table");
+    fails("[host]\njitter = \"of\"", 3, 10, "write jitter = { kind = \"of\" }");
+    fails("[host]\njitter = { kind = \"unifrom\" }", 3, 19, "did you mean `uniform`?");
+    fails("[host]\njitter = { sizes = \"1us\" }", 3, 12, "did you mean `size`?");
+    fails("[host]\njitter = { packets = -1.0 }", 3, 22, "0 to 1000");
+    fails("[host]\njitter = { packets = 0.5, size = \"1us\" }", 3, 12, "takes its place");
     fails("[host]\nnic = { per_flow_limit = \"1MB\" }", 3, 9, "per-flow-limit");
     fails("[switch]\nmarking = { kind = \"none\", threshold-packets = 20 }", 3, 28, "it belongs to kind \"ecn\"");
     fails("[transport]\nkind = \"newreno\"\ndctcp-g = 0.1", 4, 1, "it belongs to kind \"dctcp\"");

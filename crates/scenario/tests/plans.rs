@@ -1,5 +1,6 @@
 //! The shipped scenarios, from text to arrivals.
 
+use millpond_core::Time;
 use millpond_scenario::traffic::Event;
 use millpond_scenario::{Plan, Scenario};
 use std::path::{Path, PathBuf};
@@ -156,4 +157,32 @@ fn receiving_is_free_unless_it_is_written() {
     assert_eq!(plan("receive-cpu = { ring = 7 }", &[("host.receive-cpu", "off")]).resolved, without.resolved);
     let ring = plan("", &[("host.receive-cpu.ring", "7")]).host.receive_cpu.expect("it is written");
     assert_eq!((ring.ring, ring.per_packet), (7, millpond_core::Time::from_ns(400)));
+}
+
+/// Hosts jitter unless that is turned off, by a packet's time on their own link or by what is written.
+#[test]
+fn hosts_jitter_by_a_packet_unless_told_otherwise() {
+    let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nframe-overhead = 38\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
+    let plan = |host: &str, set: &[(&str, &str)]| {
+        let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Scenario::parse("test", &text.replace("HERE", host)).unwrap().plan(None, &set, None).unwrap()
+    };
+    let size = |plan: &Plan| plan.host.jitter_size(plan.topology.links[0].rate);
+    let usual = plan("", &[]);
+    assert_eq!(size(&usual), Some(Time::from_ps(1538 * 800)), "10 Gb/s");
+    assert!(
+        usual.resolved.contains("jitter = { kind = \"uniform\", packets = 1.0, size = \"off\" }"),
+        "{}",
+        usual.resolved
+    );
+    let set = plan("jitter = { packets = 0.5 }", &[("host.jitter.size", "3us")]);
+    assert_eq!(size(&set), Some(Time::from_us(3)));
+    assert!(set.resolved.contains("jitter = { kind = \"uniform\", size = \"3us\" }"), "{}", set.resolved);
+    for off in
+        [plan("jitter = \"off\"", &[]), plan("", &[("host.jitter.kind", "none")]), plan("", &[("host.jitter", "off")])]
+    {
+        assert_eq!(size(&off), None);
+        assert!(off.resolved.contains("jitter = { kind = \"none\" }"), "{}", off.resolved);
+    }
+    assert_eq!(size(&plan("jitter = \"off\"", &[("host.jitter.packets", "2")])), Some(Time::from_ps(2 * 1538 * 800)));
 }

@@ -114,10 +114,10 @@ impl Event {
         }
     }
 
-    /// The order of two events at one instant, which are rare where hosts jitter.
+    /// The order of two events at one instant one of which may draw a lot. Rare where hosts jitter.
     #[cold]
     #[inline(never)]
-    fn cmp_at_once(&self, other: &Event) -> Ordering {
+    fn cmp_lots(&self, other: &Event) -> Ordering {
         let rank = |event: &Event| (event.1.class() as u8, event.lot(), event.1);
         rank(self).cmp(&rank(other))
     }
@@ -127,7 +127,8 @@ impl Ord for Event {
     #[inline]
     fn cmp(&self, other: &Event) -> Ordering {
         match self.0.cmp(&other.0) {
-            Ordering::Equal => self.cmp_at_once(other),
+            Ordering::Equal if (self.1.0 | other.1.0) as u32 == 0 => self.1.cmp(&other.1),
+            Ordering::Equal => self.cmp_lots(other),
             order => order,
         }
     }

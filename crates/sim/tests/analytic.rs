@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{plan, simulate};
+use common::{exact as plan, simulate};
 use millpond_core::Time;
 
 /// Hosts on one switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte packets 32 ns.

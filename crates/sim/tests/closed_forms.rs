@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{plan, simulate};
+use common::{exact, plan, simulate};
 use millpond_core::Time;
 use millpond_results::{FlowRecord, jain};
 use std::fmt::Write;
@@ -51,7 +51,7 @@ fn dctcp_keeps_the_queue_near_its_marking_threshold() {
         for probe in first..last {
             let _ = write!(rows, ", [\"{}us\", {n}, {}, 1460]", probe * 100, 2 * n + 1);
         }
-        let (outcome, records) = simulate(&plan(&dumbbell(n + 1, "45ms", 10_000, "dctcp", &rows), &[]), 1);
+        let (outcome, records) = simulate(&exact(&dumbbell(n + 1, "45ms", 10_000, "dctcp", &rows), &[]), 1);
 
         let mut probes: Vec<&FlowRecord> = records.flows.iter().filter(|f| f.src == n).collect();
         probes.sort_by_key(|f| f.start);
@@ -137,12 +137,12 @@ fn the_per_flow_limit_bounds_what_another_flow_waits_for() {
     // A packet takes 12 µs; alone it takes two links of 12 + 1 µs.
     let alone = Time::from_us(26);
     for (limit, packets) in [("30KB", 20), ("6KB", 4), ("1500", 1)] {
-        let (_, records) = simulate(&plan(text, &[("host.nic.per-flow-limit", limit)]), 1);
+        let (_, records) = simulate(&exact(text, &[("host.nic.per-flow-limit", limit)]), 1);
         let small = common::fcts(&records)[1];
         let most = alone + Time::from_us(12 * packets);
         assert!(small > alone && small <= most, "limit {limit}: {small}, at most {most}");
     }
-    let (_, records) = simulate(&plan(text, &[("host.nic.per-flow-limit", "off")]), 1);
+    let (_, records) = simulate(&exact(text, &[("host.nic.per-flow-limit", "off")]), 1);
     // 500 packets in the NIC since time zero: the small one leaves as the 501st.
     assert_eq!(common::fcts(&records)[1] + Time::from_us(100), Time::from_us(12 * 501) + Time::from_us(14));
 }
@@ -214,7 +214,7 @@ fn slow_start_doubles_each_round_trip() {
         // Exactly what fits into this many round trips and a last window.
         let packets = 10 * ((1 << (rounds + 1)) - 1);
         let rows = format!("[[\"0us\", 0, 1, {}]]", packets * 1460);
-        let (_, records) = simulate(&plan(&text.replace("[[\"0us\", 0, 1, 14_600]]", &rows), &[]), 1);
+        let (_, records) = simulate(&exact(&text.replace("[[\"0us\", 0, 1, 14_600]]", &rows), &[]), 1);
         let fct = common::fcts(&records)[0];
         // Data there and an acknowledgement back: 2 · (120 ns + 1 ms) and 2 · (3.2 ns + 1 ms).
         let round = Time::from_ps(2 * (120_000 + 1_000_000_000) + 2 * (3_200 + 1_000_000_000));

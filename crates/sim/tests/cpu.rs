@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{fcts, plan, simulate};
+use common::{exact as plan, fcts, simulate};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 use millpond_core::{HostId, Time};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Records, fcts, plan, simulate};
+use common::{Records, exact as plan, fcts, simulate};
 use millpond_core::Time;
 use millpond_results::FlowRecord;
 

@@ -341,6 +341,7 @@ fn threads_do_not_change_a_result() {
         (PRESTO, &[]),
         (PRESTO, BUSY),
         (FAT_TREE, &swift),
+        (FAT_TREE, LOTS),
     ] {
         let plan = plan(text, set);
         let one = fingerprint(&plan, 1);
@@ -351,7 +352,7 @@ fn threads_do_not_change_a_result() {
 }
 
 /// What is run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 7] = [
+const ALIKE: [(&str, &[(&str, &str)]); 10] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
@@ -359,7 +360,14 @@ const ALIKE: [(&str, &[(&str, &str)]); 7] = [
     (PRESTO, &[]),
     (PRESTO, BUSY),
     (LEAF_SPINE, NARROW_NIC),
+    (EVERYTHING, EXACT),
+    (FAT_TREE, EXACT),
+    (FAT_TREE, LOTS),
 ];
+/// Hosts that are exact: arrivals at one instant come in the order of links.
+const EXACT: &[(&str, &str)] = &[("host.jitter", "off")];
+/// Exact hosts whose packets draw lots: much arrives at one instant.
+const LOTS: &[(&str, &str)] = &[("host.jitter.packets", "0")];
 /// Full packets of a segment are dropped by its NIC, and its tail may fit.
 const NARROW_NIC: &[(&str, &str)] =
     &[("host.nic.buffer", "{ kind = \"per-port\", size = \"10000\" }"), ("host.nic.per-flow-limit", "40KB")];
@@ -419,6 +427,15 @@ fn deflection_does_something() {
         assert!(!name.contains("aifo") || dropped(DropReason::Early) + dropped(DropReason::NoDeflection) > 0, "{name}");
         assert!(records.queues.len() > 100 && !records.flows.is_empty(), "{name}");
     }
+}
+
+/// What is compared above is there: jitter, lots and exact hosts give three results.
+#[test]
+fn jitter_and_lots_do_something() {
+    let of = |set: &[(&str, &str)]| fingerprint(&plan(FAT_TREE, set), 1);
+    let (jitter, lots, exact) = (of(&[]), of(LOTS), of(EXACT));
+    assert!(jitter != lots && lots != exact && exact != jitter);
+    assert_ne!(lots, of(&[LOTS, &[("seed", "4")]].concat()), "lots are drawn anew for each seed");
 }
 
 #[test]

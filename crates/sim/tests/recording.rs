@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{plan, simulate};
+use common::{exact as plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;

@@ -62,6 +62,11 @@ pub fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
     scenario.plan(None, &set, None).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// The plan of a scenario's text with exact hosts, for what is computed by hand.
+pub fn exact(text: &str, set: &[(&str, &str)]) -> Plan {
+    plan(text, &[&[("host.jitter", "off")], set].concat())
+}
+
 /// Runs it; the audit must hold.
 pub fn simulate(plan: &Plan, threads: usize) -> (Outcome, Records) {
     let mut records = Records::default();
