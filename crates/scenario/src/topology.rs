@@ -13,10 +13,12 @@ pub mod file;
 mod leaf_spine;
 mod params;
 pub mod path;
+mod reroute;
 mod single_switch;
 
 pub(crate) use params::GROUPS;
 pub use params::{DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams};
+pub use reroute::Detours;
 
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};

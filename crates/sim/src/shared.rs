@@ -1,5 +1,6 @@
 //! What all partitions of a run read and none writes.
 
+use crate::convergence::{self, Epoch};
 use crate::hosts::HEADER;
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
@@ -48,6 +49,8 @@ pub struct Shared {
     pub ordering: Option<Time>,
     /// What labels flowcells get, if hosts spread what they send.
     pub labels: Option<Arc<LabelPlan>>,
+    /// The changes of the network's routes.
+    pub epochs: Vec<Epoch>,
 }
 
 impl Shared {
@@ -71,6 +74,7 @@ impl Shared {
             marker: Marker::of(&plan.importance),
             ordering: plan.ordering.timeout(),
             labels: LabelPlan::new(plan).map(Arc::new),
+            epochs: convergence::epochs(plan),
             transport,
             layout,
             plan: plan.clone(),
