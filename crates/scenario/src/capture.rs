@@ -61,9 +61,10 @@ params! {
         /// down where a route has another. A link that is only lossy is not noticed.
         pub detect: Time = Time::ZERO,
         /// From the failure, and again from the repair, until the routes of the whole network are
-        /// those of the links that are up; "never": switches further away learn nothing. Source:
-        /// the least that RFC 7938, section 7 lets expect (a link's end is seen within milliseconds
-        /// and the rest of a BGP fabric follows within a second); measured networks take 1ms to 1s.
+        /// those of the links that are up; "never": switches further away learn nothing. Source: ours,
+        /// the fast end of what is told of fabrics. By RFC 7938, section 7 a link's ends often see it
+        /// within milliseconds and a BGP fabric follows in less than a second; tuned ones take tens of
+        /// milliseconds.
         pub converge: Option<Time> = Some(Time::from_ms(1)),
         /// Share of the packets that are lost; below 1 each by chance, for itself.
         #[within(0..=1)]
