@@ -58,8 +58,14 @@ params! {
         /// When it is up again; off means never.
         pub until: Option<Time> = None,
         /// How long the switches at both ends take to notice, each time. From then on they choose no port whose link is
-        /// down where a route has another; switches further away learn nothing. A link that is only lossy is not noticed.
+        /// down where a route has another. A link that is only lossy is not noticed.
         pub detect: Time = Time::ZERO,
+        /// From the failure, and again from the repair, until the routes of the whole network are
+        /// those of the links that are up; "never": switches further away learn nothing. Source: ours,
+        /// the fast end of what is told of fabrics. By RFC 7938, section 7 a link's ends often see it
+        /// within milliseconds and a BGP fabric follows in less than a second; tuned ones take tens of
+        /// milliseconds.
+        pub converge: Option<Time> = Some(Time::from_ms(1)),
         /// Share of the packets that are lost; below 1 each by chance, for itself.
         #[within(0..=1)]
         pub loss: f64 = 1.0,
@@ -200,7 +206,22 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
             let message = format!("there is no link between {} and {}", f.link[0], f.link[1]);
             report.value(place("link"), "failure.link", message);
         }
-        let plan = FailurePlan { link: 0, at: f.at, until, detect: f.detect, loss: f.loss, losable: f.losable };
+        let plan = FailurePlan {
+            link: 0,
+            at: f.at,
+            until,
+            detect: f.detect,
+            converge: f.converge,
+            loss: f.loss,
+            losable: f.losable,
+        };
+        if let Some(converge) = f.converge.filter(|converge| plan.is_outage() && *converge < f.detect) {
+            let (a, b, detect) = (&f.link[0], &f.link[1], f.detect);
+            report.warnings.push(format!(
+                "failure of {a} to {b}: the routes of the whole network change after {converge}, before the switches \
+                 at the link's ends notice it (detect = {detect}); give a converge of {detect} or more, or \"never\""
+            ));
+        }
         plans.extend(links.into_iter().map(|link| FailurePlan { link, ..plan }));
     }
     plans

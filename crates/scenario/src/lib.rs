@@ -36,4 +36,4 @@ pub use error::{Errors, Problem, ScenarioError, nearest};
 pub use plan::Plan;
 pub use read::document;
 pub use scenario::Scenario;
-pub use topology::path::{ideal_exchange, ideal_fct};
+pub use topology::ideal::IdealTimes;

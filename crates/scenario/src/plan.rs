@@ -192,6 +192,8 @@ pub struct FailurePlan {
     pub until: Time,
     /// How long the switches at its ends take to notice either.
     pub detect: Time,
+    /// How long the routes of the whole network take to follow either; `None`: they never do.
+    pub converge: Option<Time>,
     /// Share of the packets that are lost.
     pub loss: f64,
     /// Which may be.

@@ -31,7 +31,7 @@ pub(crate) const RIVALS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Words for "no value" where a key may have none.
-pub(crate) const OFF_WORDS: &[&str] = &["off", "none", "unlimited"];
+pub(crate) const OFF_WORDS: &[&str] = &["off", "none", "unlimited", "never"];
 
 /// A key's table and the rest of its name: `host-link-rate` is `rate` in the table `host-link`.
 pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {

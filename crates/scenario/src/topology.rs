@@ -10,13 +10,16 @@ mod builder;
 mod dumbbell;
 mod fat_tree;
 pub mod file;
+pub mod ideal;
 mod leaf_spine;
 mod params;
-pub mod path;
+mod reroute;
 mod single_switch;
+mod ways;
 
 pub(crate) use params::GROUPS;
 pub use params::{DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams};
+pub use reroute::Detours;
 
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
@@ -37,6 +40,8 @@ pub struct Topology {
     pub attachment: Arc<Attachment>,
     /// By switch and port: the index of the link there.
     pub wiring: Vec<Vec<u32>>,
+    /// Whether all pairs of leaves of one pod are alike, and all pairs of leaves of two.
+    pub is_regular: bool,
 }
 
 /// A switch in its place.

@@ -96,6 +96,29 @@ fn captures_name_hosts_and_ports() {
     assert_eq!(scenario.plan(None, &set, None).unwrap().capture.taps.len(), 2);
 }
 
+/// Routes follow a millisecond after a failure unless it says otherwise, and those that follow
+/// before the ends of the link have noticed are warned of.
+#[test]
+fn routes_converge_a_millisecond_after_a_failure() {
+    let with = |keys: &str| {
+        let text = format!("{SMALL}[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"10us\"\n{keys}\n");
+        plan_in(Path::new("."), &text).unwrap()
+    };
+    let converge = |keys: &str| with(keys).failures[0].converge;
+    assert_eq!(converge(""), Some(Time::from_ms(1)));
+    assert_eq!(converge("converge = \"20us\""), Some(Time::from_us(20)));
+    assert_eq!(converge("converge = \"never\""), None);
+    assert_eq!(plan_in(Path::new("."), &with("converge = \"never\"").resolved).unwrap().failures[0].converge, None);
+    let warned = |keys: &str| with(keys).warnings.iter().any(|warning| warning.contains("before the switches"));
+    assert!(warned("detect = \"2ms\"") && warned("detect = \"20us\"\nconverge = \"0us\""));
+    let warnings = with("detect = \"2ms\"").warnings;
+    assert!(warnings[0].contains("leaf0 to spine1") && warnings[0].contains("after 1ms"), "{warnings:?}");
+    // Nobody notices a link that is only lossy, and nothing follows.
+    for keys in ["detect = \"1ms\"", "detect = \"2ms\"\nconverge = \"never\"", "detect = \"2ms\"\nloss = 0.5"] {
+        assert!(!warned(keys), "{keys}");
+    }
+}
+
 #[test]
 fn failures_name_links() {
     let text = format!(

@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::limiter::Limiter;
 use crate::mail::Mail;
 use crate::nic::{Limited, Nic};
-use crate::partition::{GoodputSampler, Partition, QueueSampler, SwitchNode};
+use crate::partition::{GoodputSampler, Partition, QueueSampler, REROUTE, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
@@ -177,6 +177,11 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     for (watched, link) in fabric.watched.iter_mut().zip(plain) {
         watched.plain = fabric.outlinks.len() as u32;
         fabric.outlinks.push(link);
+    }
+    for (number, epoch) in shared.epochs.iter().enumerate() {
+        if switches.iter().any(|node: &SwitchNode| epoch.changed.contains_key(&node.index)) {
+            fabric.events.push(epoch.from, Key::new(Class::Link, 0, REROUTE + number as u32));
+        }
     }
     let loops = loops(plan, &hosts);
     let samples = (QueueSampler::new(plan.capture.queues), GoodputSampler::new(plan.capture.goodput));

@@ -22,7 +22,7 @@ pub struct Key(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// A switch learns that a link is down or up. Before anything chooses a port.
+    /// A switch learns that a link is down or up, or routes change. Before anything chooses a port.
     Link = 0,
     /// A port's link is free. Before arrivals, so that a packet that arrives at this instant finds its place.
     PortReady = 1,

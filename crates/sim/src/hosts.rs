@@ -38,7 +38,6 @@ use millpond_core::random::mix64;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
-use millpond_scenario::{ideal_exchange, ideal_fct};
 pub use offload::PollRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -22,6 +22,7 @@
 pub mod audit;
 pub mod barrier;
 pub mod build;
+mod convergence;
 mod distant;
 pub mod events;
 pub mod fabric;

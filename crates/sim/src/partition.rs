@@ -11,6 +11,10 @@ use millpond_results::QueueRecord;
 use millpond_scenario::traffic::{Arrival, Query};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Of events of [`Class::Link`], the sequence from which on routes change: to those of the epoch
+/// with that number. Below it are a link's own.
+pub const REROUTE: u32 = 2;
+
 /// A switch, and where its ports' out-links begin.
 pub struct SwitchNode {
     /// The node.
@@ -253,6 +257,16 @@ impl Partition {
         self.switches[switch as usize].switch.set_alive(port, *count == 0);
     }
 
+    /// The routes of the network change, and so those of some switches here.
+    fn reroute(&mut self, epoch: u32) {
+        let shared = self.hosts.shared.clone();
+        for node in &mut self.switches {
+            if let Some(changes) = shared.epochs[epoch as usize].changed.get(&node.index) {
+                node.switch.set_routes(shared.plan.topology.routes[node.index as usize].amended(changes));
+            }
+        }
+    }
+
     fn serve_rare(&mut self, now: Time, key: Key) {
         match key.class() {
             Class::Start if key.sequence() == 0 => {
@@ -266,6 +280,7 @@ impl Partition {
                 let (_, source, host) = self.loops[key.sequence() as usize - 1];
                 self.hosts.start_loops(now, source, host, &mut self.fabric);
             }
+            Class::Link if key.sequence() >= REROUTE => self.reroute(key.sequence() - REROUTE),
             // Up before down, so that one outage may begin where another ends.
             Class::Link => self.notice(key.source(), key.sequence() != 0),
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),

@@ -1,5 +1,6 @@
 //! What all partitions of a run read and none writes.
 
+use crate::convergence::{self, Epoch};
 use crate::hosts::HEADER;
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
@@ -7,6 +8,7 @@ use crate::transport::Config;
 use millpond_core::edge::Ranker;
 use millpond_core::importance::Marker;
 use millpond_core::{FlowId, HostId, Time};
+use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
 use std::sync::Arc;
@@ -48,6 +50,10 @@ pub struct Shared {
     pub ordering: Option<Time>,
     /// What labels flowcells get, if hosts spread what they send.
     pub labels: Option<Arc<LabelPlan>>,
+    /// Completion times in the empty network.
+    pub ideal: IdealTimes,
+    /// The changes of the network's routes.
+    pub epochs: Vec<Epoch>,
 }
 
 impl Shared {
@@ -71,6 +77,8 @@ impl Shared {
             marker: Marker::of(&plan.importance),
             ordering: plan.ordering.timeout(),
             labels: LabelPlan::new(plan).map(Arc::new),
+            ideal: IdealTimes::default(),
+            epochs: convergence::epochs(plan),
             transport,
             layout,
             plan: plan.clone(),

@@ -342,6 +342,11 @@ impl Switch {
         }
     }
 
+    /// The network's routes have changed. What waits at a port stays there.
+    pub fn set_routes(&mut self, routes: Routes) {
+        self.routes = routes;
+    }
+
     /// The link at `port` is known to be up again, or to be down: then the port is chosen only where a route has no
     /// other. What waits at the port stays there.
     pub fn set_alive(&mut self, port: u16, alive: bool) {

@@ -92,6 +92,14 @@ impl Builder {
         let routes = routes(&attachment);
         debug_assert_eq!(routes.len(), self.switches.len());
         debug_assert!(self.wiring.iter().flatten().all(|&l| l != u32::MAX), "every port has a link");
-        Topology { hosts, switches: self.switches, links: self.links, routes, attachment, wiring: self.wiring }
+        Topology {
+            hosts,
+            switches: self.switches,
+            links: self.links,
+            routes,
+            attachment,
+            wiring: self.wiring,
+            is_regular: false,
+        }
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn build(p: &FatTreeParams) -> Result<Topology, Vec<Fault>> {
             net.connect((edges + agg, half + c), (core, agg / half), p.fabric_link_rate, p.fabric_link_delay);
         }
     }
-    Ok(net.finish(|attachment| routes(k, attachment)))
+    Ok(Topology { is_regular: true, ..net.finish(|attachment| routes(k, attachment)) })
 }
 
 /// One list of ports towards each edge switch serves all switches of a tier but for a few entries, which are changed and

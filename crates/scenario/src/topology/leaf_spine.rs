@@ -25,7 +25,7 @@ pub(super) fn build(p: &LeafSpineParams) -> Result<Topology, Vec<Fault>> {
         }
     }
     let uplinks: Vec<u16> = (p.hosts_per_leaf..p.hosts_per_leaf + p.spines).map(|port| port as u16).collect();
-    Ok(net.finish(|attachment| {
+    let topology = net.finish(|attachment| {
         let mut routes = Vec::with_capacity((p.leaves + p.spines) as usize);
         let mut towards = vec![uplinks; p.leaves as usize];
         for leaf in 0..p.leaves as usize {
@@ -37,7 +37,8 @@ pub(super) fn build(p: &LeafSpineParams) -> Result<Topology, Vec<Fault>> {
         let spine = Routes::new(attachment.clone(), None, &down);
         routes.extend(std::iter::repeat_n(spine, p.spines as usize));
         routes
-    }))
+    });
+    Ok(Topology { is_regular: true, ..topology })
 }
 
 fn check(p: &LeafSpineParams) -> Result<(), Vec<Fault>> {

@@ -37,7 +37,7 @@ impl Hosts {
         let pair =
             if matches!(opening.role, Role::RpcRequests | Role::Pings) { opening.flow + 1 } else { opening.flow - 1 };
         if opening.role == Role::RpcResponses {
-            let record = message_record(it, Some(now), self.shared.plan.warm_up);
+            let record = call_record(&self.shared, it, Some(now));
             it.asked = now;
             self.flow_records.push((now, record));
             self.counters.completed += 1;
@@ -85,23 +85,11 @@ impl Hosts {
         }
         self.counters.completed += 1;
         self.counters.active -= 1;
-        let record =
-            FlowRecord { ideal: self.ideal(&opening), ..flow_record(&ended, Some(now), self.shared.plan.warm_up) };
+        let record = flow_record(&self.shared, &ended, Some(now));
         self.flow_records.push((now, record));
         if opening.role == Role::Shuffle {
             let source = self.shared.shuffle_of(opening.flow);
             self.next_of_shuffle(now, source, ended.host, fabric);
-        }
-    }
-
-    /// The same flow alone in the empty network.
-    pub(super) fn ideal(&self, o: &Opening) -> Time {
-        match o.role {
-            Role::Response => {
-                let thinks = self.shared.thinks(o.class, o.flow);
-                ideal_exchange(&self.shared.plan, (o.dst, o.src), (o.request, o.bytes), thinks)
-            }
-            _ => ideal_fct(&self.shared.plan, o.src, o.dst, o.bytes),
         }
     }
 
@@ -154,7 +142,7 @@ impl Hosts {
                 Role::Request { response } => {
                     if it.delivered.is_none() {
                         let o = it.opening;
-                        let record = flow_record(it, None, warm_up);
+                        let record = flow_record(&self.shared, it, None);
                         rest.push(FlowRecord {
                             flow: o.flow + 1,
                             src: o.dst,
@@ -165,7 +153,7 @@ impl Hosts {
                         });
                     }
                 }
-                _ => rest.push(flow_record(it, None, warm_up)),
+                _ => rest.push(flow_record(&self.shared, it, None)),
             }
         }
         self.senders = senders;
@@ -173,7 +161,7 @@ impl Hosts {
         let mut received = std::mem::take(&mut self.receivers);
         for it in received.drain() {
             if it.opening.role == Role::RpcResponses && it.asked != Time::MAX && it.asked < end {
-                rest.push(message_record(&it, None, warm_up));
+                rest.push(call_record(&self.shared, &it, None));
             }
             self.count_received(&it);
         }
@@ -187,7 +175,20 @@ impl Hosts {
     }
 }
 
-fn flow_record(it: &Sending, ended: Option<Time>, warm_up: Time) -> FlowRecord {
+/// The same flow alone in the empty network.
+fn ideal(shared: &Shared, o: &Opening) -> Time {
+    let Shared { plan, ideal, .. } = shared;
+    match o.role {
+        Role::Response => {
+            let thinks = shared.thinks(o.class, o.flow);
+            ideal.exchange(plan, (o.dst, o.src), (o.request, o.bytes), thinks)
+        }
+        _ => ideal.flow(plan, o.src, o.dst, o.bytes),
+    }
+}
+
+/// A flow as it stands; `ended`: when its last byte was acknowledged.
+fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord {
     let o = &it.opening;
     FlowRecord {
         flow: o.flow,
@@ -199,7 +200,7 @@ fn flow_record(it: &Sending, ended: Option<Time>, warm_up: Time) -> FlowRecord {
         finish: it.delivered.map(|d| d.at),
         sender_first: it.first_sent,
         sender_last: ended,
-        ideal: Time::ZERO,
+        ideal: if it.delivered.is_some() { ideal(shared, o) } else { Time::ZERO },
         retransmitted: it.sender.retransmitted,
         timeouts: it.sender.timeouts,
         out_of_order: it.delivered.map_or(0, |d| d.out_of_order),
@@ -207,13 +208,21 @@ fn flow_record(it: &Sending, ended: Option<Time>, warm_up: Time) -> FlowRecord {
         query: o.query,
         srtt: it.sender.srtt(),
         rto: it.sender.rto(),
-        counted: o.start >= warm_up,
+        counted: o.start >= shared.plan.warm_up,
     }
 }
 
-/// One message of a persistent connection, as its receiver saw it.
-fn message_record(it: &Receiving, finish: Option<Time>, warm_up: Time) -> FlowRecord {
+/// One call of a persistent connection, as its client saw it.
+fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRecord {
+    let Shared { plan, ideal, .. } = shared;
     let o = &it.opening;
+    let (client, server) = (o.dst, o.src);
+    let ideal = finish.map(|_| {
+        // The first call waits for the connection.
+        let opens = it.asked == o.start;
+        let handshake = if opens { ideal.handshake(plan, client, server) } else { Time::ZERO };
+        handshake.saturating_add(ideal.call(plan, (client, server), (o.request, o.bytes)))
+    });
     FlowRecord {
         flow: o.flow,
         class: o.class,
@@ -222,7 +231,8 @@ fn message_record(it: &Receiving, finish: Option<Time>, warm_up: Time) -> FlowRe
         bytes: o.bytes,
         start: it.asked,
         finish,
-        counted: it.asked >= warm_up,
+        ideal: ideal.unwrap_or_default(),
+        counted: it.asked >= plan.warm_up,
         ..FlowRecord::default()
     }
 }

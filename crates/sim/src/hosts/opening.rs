@@ -291,6 +291,7 @@ impl Hosts {
                 dst: opening.src,
                 bytes: bytes.unwrap_or(0),
                 role: Role::RpcResponses,
+                request: opening.bytes,
                 ..opening
             };
             self.open(now, responses, false, fabric);
