@@ -3,6 +3,7 @@
 use crate::args::CompareArgs;
 use crate::execute::execute;
 use crate::failure::Failure;
+use crate::grid::check_runs;
 use crate::run::{default_out, load};
 use crate::say;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
@@ -19,39 +20,43 @@ struct Arm {
     overrides: Vec<(String, String)>,
 }
 
-/// One run.
+impl Arm {
+    /// The plan of one of its runs; without a seed, the scenario's own.
+    fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Plan, Failure> {
+        let plan = scenario.plan(self.variant.as_deref(), &self.overrides, seed)?;
+        Ok(Plan { variant: Some(self.name.clone()), ..plan })
+    }
+}
+
+/// One run. Its plan is made when it begins, so that as many are held as run at a time.
 struct Job {
     arm: usize,
-    plan: Plan,
+    seed: u64,
 }
 
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let (scenario, text) = load(&args.scenario)?;
     let arms = arms(&scenario, args)?;
-    let mut jobs = Vec::new();
+    check_runs(arms.len(), args.seeds.range)?;
+    let (mut jobs, mut name) = (Vec::new(), None);
     for (index, arm) in arms.iter().enumerate() {
-        let first = scenario.plan(arm.variant.as_deref(), &arm.overrides, args.seeds.range.map(|s| s.0))?;
-        let seeds = args.seeds.range.unwrap_or((first.seed, first.seed));
-        for seed in seeds.0..=seeds.1 {
-            let plan = if seed == first.seed {
-                first.clone()
-            } else {
-                scenario.plan(arm.variant.as_deref(), &arm.overrides, Some(seed))?
-            };
-            jobs.push(Job { arm: index, plan: Plan { variant: Some(arm.name.clone()), ..plan } });
+        // Each arm is planned once before anything runs: what is wrong with it is told now.
+        let first = arm.plan(&scenario, args.seeds.range.map(|seeds| seeds.0))?;
+        if !args.output.quiet {
+            first.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", arm.name));
         }
-    }
-    if !args.output.quiet {
-        warn(&arms, &jobs);
+        let seeds = args.seeds.range.unwrap_or((first.seed, first.seed));
+        jobs.extend((seeds.0..=seeds.1).map(|seed| Job { arm: index, seed }));
+        name.get_or_insert(first.name);
     }
     let several = jobs.len() > arms.len();
-    let name = jobs[0].plan.name.clone();
+    let name = name.unwrap_or_default();
     let folder = Folder::create(&default_out(&args.output.out, &name), args.output.force)?;
     catch_interrupts();
-    let summaries = run_all(args, &arms, &jobs, &folder, several)?;
+    let summaries = run_all(args, &scenario, &arms, &jobs, &folder, several)?;
 
-    let seeds_of = |arm: usize| jobs.iter().filter(|job| job.arm == arm).map(|job| job.plan.seed).collect::<Vec<u64>>();
+    let seeds_of = |arm: usize| jobs.iter().filter(|job| job.arm == arm).map(|job| job.seed).collect::<Vec<u64>>();
     let variants: Vec<(String, Vec<u64>)> =
         arms.iter().enumerate().map(|(i, arm)| (arm.name.clone(), seeds_of(i))).collect();
     if interrupted() {
@@ -60,7 +65,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     let manifest = Manifest {
         name,
-        seed: jobs[0].plan.seed,
+        seed: jobs[0].seed,
         overrides: args.overrides.set.iter().chain(&args.vary).map(|(key, value)| format!("{key}={value}")).collect(),
         ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
     };
@@ -143,19 +148,10 @@ pub fn split_values(text: &str) -> Vec<&str> {
     parts
 }
 
-fn warn(arms: &[Arm], jobs: &[Job]) {
-    for (index, arm) in arms.iter().enumerate() {
-        if let Some(job) = jobs.iter().find(|job| job.arm == index) {
-            for warning in &job.plan.warnings {
-                eprintln!("warning: {}: {warning}", arm.name);
-            }
-        }
-    }
-}
-
 /// Runs all jobs, several at a time, each on one thread (a single job gets all).
 fn run_all(
     args: &CompareArgs,
+    scenario: &Scenario,
     arms: &[Arm],
     jobs: &[Job],
     folder: &Folder,
@@ -175,11 +171,12 @@ fn run_all(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(index) else { break };
                     let arm = &arms[job.arm];
-                    let dir = run_folder(folder.path(), &arm.name, job.plan.seed, several);
-                    let result =
-                        execute(&job.plan, cores / workers, &dir, None, None, &arm.overrides).map_err(Failure::from);
+                    let dir = run_folder(folder.path(), &arm.name, job.seed, several);
+                    let result = arm
+                        .plan(scenario, Some(job.seed))
+                        .and_then(|plan| Ok(execute(&plan, cores / workers, &dir, None, None, &arm.overrides)?));
                     bar.inc(1);
-                    bar.set_message(format!("{} (seed {})", arm.name, job.plan.seed));
+                    bar.set_message(format!("{} (seed {})", arm.name, job.seed));
                     if let Ok(mut done) = done.lock() {
                         done.push((index, result));
                     }

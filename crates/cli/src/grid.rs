@@ -11,6 +11,9 @@ use std::path::Path;
 /// The key under which variants enter the grid.
 pub const VARIANT: &str = "variant";
 
+/// More runs than this are taken for a slip of the pen.
+const RUNS_MAX: u128 = 1_000_000;
+
 /// What is to be swept.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -102,10 +105,17 @@ fn axes(request: &Request) -> Result<Vec<Axis>, Failure> {
         axes.insert(0, Axis { key: VARIANT.to_string(), values: request.variants.clone() });
     }
     let points = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()));
-    match points.and_then(|n| n.checked_mul(request.seeds.map_or(1, |(a, b)| (b - a + 1) as usize))) {
-        Some(runs) if runs <= 1_000_000 => Ok(axes),
-        _ => Err(Failure::Usage("more than a million runs; sweep a part of the grid at a time".to_string())),
+    check_runs(points.unwrap_or(usize::MAX), request.seeds)?;
+    Ok(axes)
+}
+
+/// Whether so many points in so many seeds are runs that anybody waits for.
+pub fn check_runs(points: usize, seeds: Option<(u64, u64)>) -> Result<(), Failure> {
+    let seeds = seeds.map_or(1, |(first, last)| u128::from(last - first) + 1);
+    if points as u128 * seeds <= RUNS_MAX {
+        return Ok(());
     }
+    Err(Failure::Usage("more than a million runs; take a part of the grid or of the seeds at a time".to_string()))
 }
 
 /// All combinations; the last key varies fastest.
@@ -196,6 +206,13 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_are_counted_without_wrapping() {
+        assert!(check_runs(1_000, Some((1, 1_000))).is_ok() && check_runs(1_000_000, None).is_ok());
+        assert!(check_runs(1, Some((0, u64::MAX))).is_err() && check_runs(usize::MAX, Some((0, u64::MAX))).is_err());
+        assert!(check_runs(1_000, Some((1, 1_001))).is_err());
+    }
 
     #[test]
     fn the_last_key_varies_fastest() {

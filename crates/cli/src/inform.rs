@@ -18,27 +18,30 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         Some(name) => vec![Some(name.clone())],
         None => std::iter::once(None).chain(scenario.variants().into_iter().map(|v| Some(v.to_string()))).collect(),
     };
-    let mut plans = Vec::new();
+    // What is told of a plan is kept, not the plan: there may be thousands, and all are made before
+    // any is told.
+    let (mut resolved, mut told) = (None, Vec::new());
     for variant in variants {
-        plans.push(scenario.plan(variant.as_deref(), &args.overrides.set, None)?);
+        let plan = scenario.plan(variant.as_deref(), &args.overrides.set, None)?;
+        told.push(if args.json { as_json(&plan) } else { as_text(&plan).into() });
+        resolved.get_or_insert(plan.resolved);
     }
     if args.resolved {
-        say(&plans[0].resolved);
-        return Ok(());
-    }
-    if args.json {
-        let all: Vec<serde_json::Value> = plans.iter().map(as_json).collect();
-        say(&serde_json::Value::Array(all).to_string());
-        return Ok(());
-    }
-    for plan in &plans {
-        let variant = plan.variant.as_deref().unwrap_or("as it stands");
-        say(&format!("{} ({variant}): {}", plan.name, describe(plan)));
-        for warning in &plan.warnings {
-            say(&format!("  warning: {warning}"));
-        }
+        say(&resolved.unwrap_or_default());
+    } else if args.json {
+        say(&serde_json::Value::Array(told).to_string());
+    } else {
+        told.iter().filter_map(|text| text.as_str()).for_each(say);
     }
     Ok(())
+}
+
+/// A line, and one for each warning.
+fn as_text(plan: &Plan) -> String {
+    let variant = plan.variant.as_deref().unwrap_or("as it stands");
+    let line = format!("{} ({variant}): {}", plan.name, describe(plan));
+    let warnings = plan.warnings.iter().map(|warning| format!("  warning: {warning}"));
+    std::iter::once(line).chain(warnings).collect::<Vec<_>>().join("\n")
 }
 
 fn describe(plan: &Plan) -> String {

@@ -58,6 +58,9 @@ fn explain(failure: &Failure) {
             for error in &errors.errors {
                 eprintln!("{:?}", miette::Report::new(error.clone()));
             }
+            if errors.more > 0 {
+                eprintln!("and {} more errors", errors.more);
+            }
         }
         Failure::Interrupted | Failure::Stopped(_) => eprintln!("{failure}"),
         other => eprintln!("error: {other}"),

@@ -18,6 +18,10 @@ pub type PacketId = u32;
 /// "No id": no side record, no peer slot known.
 pub const NONE: u32 = u32::MAX;
 
+/// Switches that a packet may meet: the last of them drops it. Source: the value of the Vertigo and
+/// Canary artifacts' hosts.
+pub const TTL: u8 = 250;
+
 /// The two ECN bits of the IP header (RFC 3168 §5). ECT(1) is not used: RFC 9331 owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]

@@ -150,6 +150,15 @@ fn wrong<T>(what: &str, got: &Value) -> Result<T, ValueError> {
     Err(ValueError(format!("expected {what}, found {got}")))
 }
 
+/// A size without a unit.
+fn whole_bytes(count: u64) -> Result<Bytes, ValueError> {
+    let bytes = Bytes(count);
+    if bytes > Bytes::LARGEST {
+        return Err(ValueError(format!("{count} bytes are too many; {} are the most", Bytes::LARGEST.get())));
+    }
+    Ok(bytes)
+}
+
 macro_rules! field {
     ($type:ty, $form:ident, $what:literal, $($pattern:pat => $value:expr),+) => {
         impl Field for $type {
@@ -166,7 +175,7 @@ field!(u64, Int, "a whole number", Value::Int(i) => Ok(*i));
 field!(u32, Int, "a whole number", Value::Int(i) => u32::try_from(*i).map_err(|_| ValueError(format!("{i} is too large"))));
 field!(f64, Float, "a number", Value::Float(x) => Ok(*x), Value::Int(i) => Ok(*i as f64));
 field!(Time, Time, "a time such as \"10ms\"", Value::Time(t) => Ok(*t));
-field!(Bytes, Bytes, "a size such as \"300KB\"", Value::Bytes(b) => Ok(*b), Value::Int(i) => Ok(Bytes(*i)));
+field!(Bytes, Bytes, "a size such as \"300KB\"", Value::Bytes(b) => Ok(*b), Value::Int(i) => whole_bytes(*i));
 field!(Rate, Rate, "a rate such as \"10Gbps\"", Value::Rate(r) => Ok(*r));
 field!(String, Text, "a text", Value::Text(t) => Ok(t.clone()));
 
@@ -302,6 +311,8 @@ mod tests {
         assert_eq!(d.set(3, &Value::Time(Time::ZERO)).unwrap_err().0, "expected 1ps or more, found 0us");
         assert!(d.set(3, &Value::Time(Time::from_ps(1))).is_ok() && d.set(3, &Value::Off).is_ok());
         assert_eq!(Demo::KEYS[0].range_text(), None);
+        assert!(Bytes::from_value(&Value::Int(Bytes::LARGEST.get())).is_ok());
+        assert!(Bytes::from_value(&Value::Int(u64::MAX)).unwrap_err().0.contains("too many"));
     }
 
     #[test]

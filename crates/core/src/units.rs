@@ -4,6 +4,10 @@
 //! (80 ps at 100 Gb/s, 20 ps at 400 Gb/s), so transmission times are exact and never drift; a `u64` of them lasts
 //! 213 days.
 //!
+//! What is read as text has a largest value ([`Time::LONGEST`], [`Bytes::LARGEST`],
+//! [`Rate::FASTEST`]), far below what the types hold: sums of a few quantities that were read
+//! cannot wrap.
+//!
 //! Invariant: no conversion here uses floating point, except the `as_*_f64` functions, which are for output only.
 
 use std::fmt;
@@ -32,6 +36,13 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// Later than everything: the deadline of a timer that is off.
     pub const MAX: Time = Time(u64::MAX);
+
+    /// The longest time that is read: eleven and a half days, of which eighteen fit the type.
+    pub const LONGEST: Time = Time::from_s(1_000_000);
+    /// Where a run without a duration ends: half of the type's range, so that what is scheduled
+    /// before it, however late, has a time. Virtual time gets there by timers that back off for
+    /// ever.
+    pub const END: Time = Time(1 << 63);
 
     /// From picoseconds.
     pub const fn from_ps(ps: u64) -> Time {
@@ -115,6 +126,9 @@ impl Div<u64> for Time {
 }
 
 impl Bytes {
+    /// The most that is read: a petabyte, of which eighteen thousand fit the type.
+    pub const LARGEST: Bytes = Bytes(1_000_000_000_000_000);
+
     /// As a `usize`-free integer, for arithmetic.
     pub const fn get(self) -> u64 {
         self.0
@@ -122,6 +136,9 @@ impl Bytes {
 }
 
 impl Rate {
+    /// The highest that is read: a petabit per second, a hundred times what a byte a picosecond is.
+    pub const FASTEST: Rate = Rate(1_000_000_000_000_000);
+
     /// Bits per second.
     pub const fn bps(self) -> u64 {
         self.0
@@ -202,19 +219,26 @@ fn split(text: &str, what: &'static str) -> Result<(u128, u32, String), UnitErro
     Ok((value, fraction.len() as u32, t[end..].trim().to_string()))
 }
 
-/// `value / 10^decimals × scale`, which must be a whole number that fits a `u64`.
-fn scaled(text: &str, value: u128, decimals: u32, scale: u64, step: &'static str) -> Result<u64, UnitError> {
-    let too_large = || UnitError::OutOfRange(text.into(), "too large");
+/// How fine and how large a quantity may be, and what to say where it is not.
+struct Extent {
+    step: &'static str,
+    most: u64,
+    beyond: &'static str,
+}
+
+/// `value / 10^decimals × scale`, which must be a whole number within the extent.
+fn scaled(text: &str, value: u128, decimals: u32, scale: u64, extent: &Extent) -> Result<u64, UnitError> {
+    let too_large = || UnitError::OutOfRange(text.into(), extent.beyond);
     let divisor = 10u128.checked_pow(decimals).ok_or_else(too_large)?;
     let product = value.checked_mul(scale as u128).ok_or_else(too_large)?;
     if !product.is_multiple_of(divisor) {
-        return Err(UnitError::OutOfRange(text.into(), step));
+        return Err(UnitError::OutOfRange(text.into(), extent.step));
     }
-    u64::try_from(product / divisor).map_err(|_| too_large())
+    u64::try_from(product / divisor).ok().filter(|amount| *amount <= extent.most).ok_or_else(too_large)
 }
 
 macro_rules! quantity {
-    ($type:ident, $what:literal, $known:literal, $step:literal, bare: $bare:expr, { $($unit:literal => $scale:expr),+ $(,)? }) => {
+    ($type:ident, $what:literal, $known:literal, $extent:expr, bare: $bare:expr, { $($unit:literal => $scale:expr),+ $(,)? }) => {
         impl FromStr for $type {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<$type, UnitError> {
@@ -229,20 +253,27 @@ macro_rules! quantity {
                     $($unit => $scale,)+
                     _ => return Err(UnitError::UnknownUnit { text: text.into(), unit, what: $what, known: $known }),
                 };
-                scaled(text, value, decimals, scale, $step).map($type)
+                scaled(text, value, decimals, scale, &$extent).map($type)
             }
         }
     };
 }
 
-quantity!(Time, "time", "ps, ns, us, ms, s", "finer than a picosecond", bare: None, {
+const TIMES: Extent =
+    Extent { step: "finer than a picosecond", most: Time::LONGEST.0, beyond: "1000000s is the longest time" };
+const SIZES: Extent =
+    Extent { step: "finer than a byte", most: Bytes::LARGEST.0, beyond: "1000TB is the largest size" };
+const SPEEDS: Extent =
+    Extent { step: "finer than a bit per second", most: Rate::FASTEST.0, beyond: "1000Tbps is the highest rate" };
+
+quantity!(Time, "time", "ps, ns, us, ms, s", TIMES, bare: None, {
     "ps" => 1, "ns" => PS_PER_NS, "us" => PS_PER_US, "µs" => PS_PER_US, "ms" => PS_PER_MS, "s" => PS_PER_S,
 });
-quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", "finer than a byte", bare: Some(1), {
+quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", SIZES, bare: Some(1), {
     "b" => 1, "kb" => 1_000, "mb" => 1_000_000, "gb" => 1_000_000_000, "tb" => 1_000_000_000_000,
     "kib" => 1 << 10, "mib" => 1 << 20, "gib" => 1 << 30, "tib" => 1 << 40,
 });
-quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps", "finer than a bit per second", bare: None, {
+quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps", SPEEDS, bare: None, {
     "bps" => 1, "kbps" => 1_000, "mbps" => 1_000_000, "gbps" => 1_000_000_000, "tbps" => 1_000_000_000_000,
 });
 
@@ -328,6 +359,19 @@ mod tests {
         assert!(matches!("0.1ps".parse::<Time>(), Err(UnitError::OutOfRange(..))));
         assert!(matches!("99999999999999999999999s".parse::<Time>(), Err(UnitError::OutOfRange(..))));
         assert_eq!("0".parse::<Time>().unwrap(), Time::ZERO);
+    }
+
+    #[test]
+    fn what_is_read_leaves_room_for_sums() {
+        assert_eq!("1000000s".parse::<Time>().unwrap(), Time::LONGEST);
+        assert_eq!("1000TB".parse::<Bytes>().unwrap(), Bytes::LARGEST);
+        assert_eq!("1000Tbps".parse::<Rate>().unwrap(), Rate::FASTEST);
+        let says = |error: UnitError, most: &str| assert!(error.to_string().contains(most), "{error}");
+        says("1000000000001us".parse::<Time>().unwrap_err(), "1000000s is the longest");
+        says("18446744073709551615ps".parse::<Time>().unwrap_err(), "longest");
+        says("4611686018427387904B".parse::<Bytes>().unwrap_err(), "1000TB is the largest");
+        says("1001Tbps".parse::<Rate>().unwrap_err(), "highest");
+        assert!((Time::END + Time::LONGEST * 9).as_ps() > Time::END.as_ps());
     }
 
     #[test]

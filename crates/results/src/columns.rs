@@ -24,6 +24,8 @@ pub(crate) const ROW_GROUP: usize = 1 << 17;
 pub(crate) enum Of {
     U32,
     OptionalU32,
+    /// Whole numbers that need every bit, such as seeds.
+    U64,
     /// Stored signed: byte counts do not need the last bit, and every reader sums these.
     I64,
     F64,
@@ -39,6 +41,7 @@ pub(crate) type Column<'a> = (&'a str, Of, &'a str);
 enum Values {
     U32(Vec<i32>),
     OptionalU32(Vec<i32>, Vec<i16>),
+    /// Of unsigned columns: the same bits.
     I64(Vec<i64>),
     F64(Vec<f64>),
     OptionalF64(Vec<f64>, Vec<i16>),
@@ -89,6 +92,14 @@ impl Table {
     pub fn i64(&mut self, value: u64) -> &mut Table {
         if let Values::I64(values) = self.next() {
             values.push(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        self
+    }
+
+    /// The next column's value.
+    pub fn u64(&mut self, value: u64) -> &mut Table {
+        if let Values::I64(values) = self.next() {
+            values.push(value as i64);
         }
         self
     }
@@ -164,7 +175,7 @@ impl Values {
         match of {
             Of::U32 => Values::U32(Vec::new()),
             Of::OptionalU32 => Values::OptionalU32(Vec::new(), Vec::new()),
-            Of::I64 => Values::I64(Vec::new()),
+            Of::I64 | Of::U64 => Values::I64(Vec::new()),
             Of::F64 => Values::F64(Vec::new()),
             Of::OptionalF64 => Values::OptionalF64(Vec::new(), Vec::new()),
             Of::Name => Values::Name(Vec::new()),
@@ -202,11 +213,12 @@ impl Values {
 }
 
 fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
-    let unsigned = LogicalType::integer(32, false);
+    let unsigned = |bits| Some(LogicalType::integer(bits, false));
     let mut fields = Vec::new();
     for &(name, of, _) in columns {
         let (physical, logical, converted) = match of {
-            Of::U32 | Of::OptionalU32 => (Physical::INT32, Some(unsigned.clone()), ConvertedType::UINT_32),
+            Of::U32 | Of::OptionalU32 => (Physical::INT32, unsigned(32), ConvertedType::UINT_32),
+            Of::U64 => (Physical::INT64, unsigned(64), ConvertedType::UINT_64),
             Of::I64 => (Physical::INT64, None, ConvertedType::NONE),
             Of::F64 | Of::OptionalF64 => (Physical::DOUBLE, None, ConvertedType::NONE),
             Of::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),

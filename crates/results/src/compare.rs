@@ -6,8 +6,10 @@
 //! Invariant: the form follows the summary's own, so a number that is added there appears here; the bytes depend on the
 //! summaries and their order alone.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error, Result};
@@ -239,14 +241,14 @@ pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
     let parse = |summary: &Summary| {
         let json: Json = serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
         let Json::Object(Ordered(mut fields)) = json else { return Ok((summary.seed, json)) };
-        fields.retain(|(name, _)| !NO_STATISTICS.contains(&name.as_str()));
+        fields.retain(|name, _| !NO_STATISTICS.contains(&name.as_str()));
         // A list has no names to pair by: a limit is found by its own, and its direction.
-        let mut limits = Vec::new();
+        let mut limits = IndexMap::new();
         for limit in &summary.limits {
             let numbers = serde_json::from_str(&crate::json_text(limit)).at("read", Path::new("summary.json"))?;
-            limits.push((format!("{} {}", limit.name, limit.direction), numbers));
+            limits.insert(format!("{} {}", limit.name, limit.direction), numbers);
         }
-        if let Some((_, place)) = fields.iter_mut().find(|(name, _)| name == "limits") {
+        if let Some(place) = fields.get_mut("limits") {
             *place = Json::Object(Ordered(limits));
         }
         Ok((summary.seed, Json::Object(Ordered(fields))))
@@ -256,11 +258,11 @@ pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
 
 /// The keys of all objects, each once, in the order in which they first appear.
 fn keys<'a>(objects: impl Iterator<Item = &'a Json>) -> Vec<&'a str> {
-    let mut keys = Vec::new();
+    let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
     for object in objects {
         if let Json::Object(fields) = object {
             for (key, value) in fields.iter() {
-                if !keys.contains(&key) && !matches!(value, Json::Other(_)) {
+                if !matches!(value, Json::Other(_)) && seen.insert(key) {
                     keys.push(key);
                 }
             }
@@ -293,7 +295,7 @@ pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree
             let below: Vec<_> = of.iter().map(|json| child(*json, key)).collect();
             (key.to_string(), estimates(&below, resampler))
         });
-        return Tree::Branch(Ordered(branch.collect()));
+        return Tree::Branch(branch.collect());
     }
     let values: Vec<f64> = of.iter().filter_map(|json| number(*json)).collect();
     Tree::Leaf(Estimate { mean: mean(&values), interval: resampler.interval(&values), n: values.len() as u32 })
@@ -306,7 +308,7 @@ fn differences(pairs: &[(Option<&Json>, Option<&Json>)], resampler: &mut Resampl
             let below: Vec<_> = pairs.iter().map(|&(a, b)| (child(a, key), child(b, key))).collect();
             (key.to_string(), differences(&below, resampler))
         });
-        return Tree::Branch(Ordered(branch.collect()));
+        return Tree::Branch(branch.collect());
     }
     let values: Vec<(f64, f64)> = pairs.iter().filter_map(|&(a, b)| Some((number(a)?, number(b)?))).collect();
     let mean_of = |part: fn(&(f64, f64)) -> f64| mean(&values.iter().map(part).collect::<Vec<_>>());
@@ -326,7 +328,7 @@ mod tests {
 
     fn summary(seed: u64, p99: Option<f64>, timeouts: u64) -> Summary {
         let fct = Fct { count: 3, p99, ..Fct::default() };
-        Summary { seed, timeouts, fct_us: Ordered(vec![("all".into(), fct)]), ..Summary::default() }
+        Summary { seed, timeouts, fct_us: vec![("all".into(), fct)].into(), ..Summary::default() }
     }
 
     #[test]

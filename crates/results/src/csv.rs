@@ -11,6 +11,7 @@ use parquet::record::Field;
 
 use crate::compare::{Difference, Estimate, Tree, read_compare};
 use crate::error::{At, Error, Result};
+use crate::guard::guarded;
 use crate::manifest::{Kind, Manifest};
 use crate::sweep::SWEEP;
 
@@ -40,15 +41,15 @@ pub fn write_csv(dir: &Path, table: &str, out: &mut dyn Write, target: &Path) ->
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(dir, table)),
         other => other.at("read", &path)?,
     };
-    let reader = SerializedFileReader::new(file).at("read", &path)?;
+    let reader = guarded(&path, || SerializedFileReader::new(file).at("read", &path))?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let head: Vec<String> = schema.columns().iter().map(|column| quoted(column.name())).collect();
     let mut line = head.join(",");
     line.push('\n');
     out.write_all(line.as_bytes()).at("write", target)?;
     let mut rows = 0;
-    for row in reader.get_row_iter(None).at("read", &path)? {
-        let row = row.at("read", &path)?;
+    let mut all = guarded(&path, || reader.get_row_iter(None).at("read", &path))?;
+    while let Some(row) = guarded(&path, || all.next().transpose().at("read", &path))? {
         line.clear();
         for (at, (_, field)) in row.get_column_iter().enumerate() {
             if at > 0 {

@@ -62,6 +62,7 @@ pub struct Folder {
 impl Folder {
     /// Prepares to write `out`: checks that it may be replaced, makes its parent folders and `OUT.partial`.
     pub fn create(out: &Path, force: bool) -> Result<Folder> {
+        let out = &plain(out);
         // A link to a folder is followed, so that the temporary folder is on the same file system as the result.
         let is_link = fs::symlink_metadata(out).is_ok_and(|meta| meta.is_symlink());
         let out = if is_link { fs::canonicalize(out).at("follow the link", out)? } else { out.to_path_buf() };
@@ -195,6 +196,12 @@ pub fn folder_name(name: &str) -> String {
         let _ = write!(encoded, "-{:016x}", hash_name(name));
     }
     encoded
+}
+
+/// The path without parts that mean nothing, such as the dot of `OUT/.`, by which no folder can be
+/// renamed.
+pub(crate) fn plain(out: &Path) -> PathBuf {
+    out.components().collect()
 }
 
 /// `OUT` with something appended to its last part.

@@ -28,7 +28,7 @@ impl GoodputOverTime {
         };
         let active = classes.iter().enumerate().filter(|(class, _)| last.get(*class).is_some_and(|bytes| *bytes > 0));
         let gbps = active.map(|(class, name)| (name.clone(), rates(class))).collect();
-        Some(GoodputOverTime { period_us: period.as_us_f64(), gbps: Ordered(gbps) })
+        Some(GoodputOverTime { period_us: period.as_us_f64(), gbps })
     }
 
     /// All classes together, the mean over runs: (the period's middle in microseconds, Gb/s). Runs of another period, and
@@ -61,9 +61,9 @@ mod tests {
         let classes = ["a", "b", "c"].map(String::from);
         let us = Time::from_us;
         let of = GoodputOverTime::of(us(1), &classes, &[vec![125, 0, 0], vec![125, 0, 500]]).unwrap();
-        assert_eq!(of.gbps.0, [("a".to_string(), vec![1.0, 0.0]), ("c".to_string(), vec![0.0, 4.0])]);
+        assert_eq!(of.gbps, vec![("a".to_string(), vec![1.0, 0.0]), ("c".to_string(), vec![0.0, 4.0])].into());
         assert_eq!(GoodputOverTime::of(us(1), &classes, &[]), None);
-        let other = GoodputOverTime { gbps: Ordered(vec![("a".into(), vec![3.0])]), ..of.clone() };
+        let other = GoodputOverTime { gbps: Ordered::from(vec![("a".into(), vec![3.0])]), ..of.clone() };
         assert_eq!(GoodputOverTime::total([&of, &other].into_iter()), [(0.5, 2.0)]);
         let slower = GoodputOverTime { period_us: 7.0, ..of.clone() };
         assert_eq!(GoodputOverTime::total([&of, &slower].into_iter()), [(0.5, 1.0), (1.5, 4.0)]);

@@ -15,6 +15,7 @@ mod error;
 mod folder;
 mod format;
 mod goodput;
+mod guard;
 mod html;
 mod interval;
 mod manifest;

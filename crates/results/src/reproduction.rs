@@ -216,7 +216,7 @@ impl LoadPoint {
             let (p50_us, p99_us, p999_us) = (of(&|calls| calls.p50), of(&|calls| calls.p99), of(&|calls| calls.p999));
             (class.to_string(), Calls { count, p50_us, p99_us, p999_us })
         });
-        point.calls = Ordered(calls.collect());
+        point.calls = calls.collect();
         let mut reasons: Vec<(String, f64)> = Vec::new();
         for (reason, &n) in runs.iter().flat_map(|(summary, _)| summary.packets.dropped_by.iter()) {
             let n = n as f64 / runs.len() as f64;
@@ -226,7 +226,7 @@ impl LoadPoint {
             }
         }
         reasons.retain(|(_, n)| *n > 0.0);
-        point.dropped_by = Ordered(reasons);
+        point.dropped_by = Ordered::from(reasons);
         let mut times: Vec<f64> = runs.iter().filter_map(|(_, times)| *times).flatten().copied().collect();
         times.sort_by(f64::total_cmp);
         point.distribution = distribution(&times);
@@ -442,13 +442,13 @@ mod tests {
         let summary = |mean: f64, early: u64| {
             let mut summary = Summary::default();
             summary.qct_us.mean = Some(mean);
-            summary.packets.dropped_by.0 = vec![("early".into(), early), ("ttl".into(), 0)];
+            summary.packets.dropped_by = vec![("early".into(), early), ("ttl".into(), 0)].into();
             summary
         };
         let (a, b) = (summary(10.0, 4), summary(30.0, 0));
         let point = LoadPoint::of(95.0, 3, &[(&a, Some(&[3.0, 1.0])), (&b, None)]);
         assert_eq!((point.runs, point.planned, point.mean_us.mean), (2, 3, Some(20.0)));
-        assert_eq!(point.dropped_by.0, [("early".to_string(), 2.0)]);
+        assert_eq!(point.dropped_by, vec![("early".to_string(), 2.0)].into());
         assert_eq!(point.distribution, [(1.0, 1.0), (3.0, 0.5)]);
         assert_eq!(point.p99_us.mean, None);
     }

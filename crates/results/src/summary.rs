@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
+use indexmap::IndexMap;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use serde::de::{MapAccess, Visitor};
@@ -68,14 +69,41 @@ impl Status {
     }
 }
 
-/// A JSON object whose keys keep the order in which they were put in.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ordered<V>(pub Vec<(String, V)>);
+/// A JSON object whose keys keep the order in which they were put in. A value is found at once,
+/// however many there are: a summary may have tens of thousands of classes, and a page asks for
+/// each of them.
+#[derive(Clone, Debug)]
+pub struct Ordered<V>(pub(crate) IndexMap<String, V>);
+
+impl<V> Default for Ordered<V> {
+    fn default() -> Self {
+        Ordered(IndexMap::new())
+    }
+}
+
+impl<V> FromIterator<(String, V)> for Ordered<V> {
+    fn from_iter<I: IntoIterator<Item = (String, V)>>(pairs: I) -> Self {
+        Ordered(pairs.into_iter().collect())
+    }
+}
+
+impl<V> From<Vec<(String, V)>> for Ordered<V> {
+    fn from(pairs: Vec<(String, V)>) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+/// Equal objects have their keys in the same order.
+impl<V: PartialEq> PartialEq for Ordered<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().eq(other.0.iter())
+    }
+}
 
 impl<V> Ordered<V> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&V> {
-        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+        self.0.get(key)
     }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
@@ -106,9 +134,9 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Ordered<V>, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
+                let mut entries = IndexMap::new();
+                while let Some((key, value)) = map.next_entry()? {
+                    entries.insert(key, value);
                 }
                 Ok(Ordered(entries))
             }
@@ -509,7 +537,7 @@ impl Packets {
             sent: totals.sent,
             delivered: totals.delivered,
             dropped: dropped_by.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n)),
-            dropped_by: Ordered(dropped_by),
+            dropped_by: Ordered::from(dropped_by),
             ecn_marked: totals.ecn_marked,
             deflected: totals.deflected,
             retransmitted: totals.retransmitted,
@@ -530,6 +558,16 @@ pub fn peak_rss_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// Equal objects have equal keys in the same order, and values are found by key.
+    #[test]
+    fn objects_keep_their_order() {
+        let of = |pairs: &[(&str, u32)]| pairs.iter().map(|(k, v)| (k.to_string(), *v)).collect::<Ordered<u32>>();
+        let object = of(&[("b", 1), ("a", 2)]);
+        assert_eq!(object.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["b", "a"]);
+        assert!(object.get("a") == Some(&2) && object != of(&[("a", 2), ("b", 1)]) && object == object.clone());
+        assert_eq!(serde_json::to_string(&object).unwrap(), r#"{"b":1,"a":2}"#);
+    }
+
     #[test]
     fn every_reason_is_present_and_summed() {
         let dropped_by = BTreeMap::from([("ttl", 2), ("queue-full", 5), ("zebra", 1)]);
@@ -538,14 +576,14 @@ mod tests {
         assert_eq!(packets.dropped_by.0.len(), DROP_REASONS.len() + 1);
         assert_eq!(packets.dropped_by.get("ttl"), Some(&2));
         assert_eq!(packets.dropped_by.get("color"), Some(&0));
-        assert_eq!(packets.dropped_by.0[0].0, "queue-full");
+        assert_eq!(packets.dropped_by.iter().next().map(|(name, _)| name), Some("queue-full"));
     }
 
     #[test]
     fn json_has_the_contracts_fields_in_order_and_reads_back() {
         let mut summary = Summary { schema: SCHEMA, world: World::LinuxVm, ..Summary::default() };
-        summary.fct_us.0.push(("all".into(), Fct { mean: Some(0.1 + 0.2), ..Fct::default() }));
-        summary.fct_us.0.push(("Ärger \"x\"".into(), Fct::default()));
+        summary.fct_us.0.insert("all".into(), Fct { mean: Some(0.1 + 0.2), ..Fct::default() });
+        summary.fct_us.0.insert("Ärger \"x\"".into(), Fct::default());
         let text = summary.to_json();
         let fields = [
             "schema",

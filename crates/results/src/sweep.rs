@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::{Estimate, Tree};
 use crate::error::{At, Error, Result};
-use crate::folder::{LOCK, check_target, folder_name};
+use crate::folder::{LOCK, check_target, folder_name, plain};
 use crate::manifest::{MANIFEST, is_result};
 use crate::summary::{Ordered, SCHEMA, Status, Summary};
 
@@ -109,7 +109,7 @@ impl Sweep {
         let mut number = 0;
         let point = |(at, (values, resolved)): (usize, (Vec<String>, std::result::Result<String, String>))| {
             let values: Vec<_> = grid.iter().map(|axis| axis.key.clone()).zip(values).collect();
-            let mut point = Point { point: at as u32 + 1, values: Ordered(values), ..Point::default() };
+            let mut point = Point { point: at as u32 + 1, values: Ordered::from(values), ..Point::default() };
             match resolved {
                 Ok(resolved) => {
                     point.identity = format!("{:016x}", hash_name(&resolved));
@@ -224,6 +224,7 @@ impl SweepFolder {
     /// Opens `out` for a plan: makes it, or goes on where a sweep of the same plan ended. The runs of another plan, or
     /// another result, are an error; with `force` they make way, except for runs that both plans share.
     pub fn open(out: &Path, sweep: &Sweep, force: bool) -> Result<SweepFolder> {
+        let out = &plain(out);
         let has_plan = out.join(SWEEP).is_file();
         let is_ours = has_plan || is_empty(out);
         if !is_ours {

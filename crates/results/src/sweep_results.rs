@@ -95,7 +95,7 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
     let mut columns: Vec<Column<'_>> = vec![
         ("run", Of::U32, "number of the run"),
         ("point", Of::U32, "number of the grid's point"),
-        ("seed", Of::I64, "the seed"),
+        ("seed", Of::U64, "the seed"),
         ("status", Of::Name, "how the run ended; statistics are null unless it is complete"),
     ];
     for (axis, numeric) in grid.iter().zip(&numeric) {
@@ -104,7 +104,7 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
     columns.extend(names.iter().map(|name| (name.as_str(), Of::OptionalF64, "as in summary.json")));
     let mut table = Table::create(path, &columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
     for row in rows {
-        table.u32(row.run).u32(row.point).i64(row.seed);
+        table.u32(row.run).u32(row.point).u64(row.seed);
         table.name(&ByteArray::from(row.status.unwrap_or(Status::Failed).name()));
         for (value, numeric) in row.values.iter().zip(&numeric) {
             match value.parse::<f64>() {
@@ -155,7 +155,7 @@ pub fn sweep_table(sweep: &Sweep) -> String {
     let mut rows = vec![heads(0), heads(1)];
     for point in sweep.points.iter().filter(|point| point.skipped.is_none()).take(SHOWN) {
         let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
-        let mut row = vec![label(sweep, &point.values.0), format!("{done}/{}", point.runs.len())];
+        let mut row = vec![label(sweep, point.values.iter()), format!("{done}/{}", point.runs.len())];
         let leaf = |path: &[&str]| point.statistics.as_ref().and_then(|tree| tree.leaf(path)).copied();
         let flows = match (leaf(&["flows", "completed"]), leaf(&["flows", "started"])) {
             (Some(a), Some(b)) => a.mean.zip(b.mean).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b),
@@ -194,8 +194,8 @@ fn heads(line: usize) -> Vec<String> {
 }
 
 /// A point's values; a key is said where there are several of them and its value does not say enough.
-pub(crate) fn label(sweep: &Sweep, values: &[(String, String)]) -> String {
-    let parts = values.iter().map(|(key, value)| {
+pub(crate) fn label<'a>(sweep: &Sweep, values: impl Iterator<Item = (&'a str, &'a String)>) -> String {
+    let parts = values.map(|(key, value)| {
         let short = key.rsplit('.').next().unwrap_or(key);
         let alone = sweep.grid.len() == 1 || short == "kind" || short == "variant";
         if alone { clean(value) } else { format!("{}={}", clean(short), clean(value)) }
@@ -224,12 +224,13 @@ fn notes(sweep: &Sweep) -> Vec<String> {
     lines.extend(wrapped("±", &text));
     for point in sweep.points.iter() {
         if let Some(reason) = &point.skipped {
-            lines.extend(wrapped("left out", &format!("{}: {}", label(sweep, &point.values.0), clean(reason))));
+            lines.extend(wrapped("left out", &format!("{}: {}", label(sweep, point.values.iter()), clean(reason))));
         }
     }
     for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)) {
         let reason = run.reason.as_deref().unwrap_or("its audit failed");
-        let text = format!("run {}, {}, seed {}: {}", run.run, label(sweep, &point.values.0), run.seed, clean(reason));
+        let text =
+            format!("run {}, {}, seed {}: {}", run.run, label(sweep, point.values.iter()), run.seed, clean(reason));
         lines.extend(wrapped("FAILED", &text));
     }
     let warnings: Vec<String> = each_once(sweep.points.iter().flat_map(|point| &point.warnings));

@@ -377,7 +377,7 @@ mod tests {
         Summary {
             seed,
             flows,
-            fct_us: Ordered(fct_us.into()),
+            fct_us: Ordered::from(Vec::from(fct_us)),
             qct_us: qct,
             packets,
             timeouts: 70_001,

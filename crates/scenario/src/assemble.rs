@@ -2,25 +2,23 @@
 //! in `switch.rs`), and builds the network and the traffic.
 
 use crate::capture;
-use crate::cdf::{Cdf, SizeSpec};
+use crate::cdf::SizeSpec;
 use crate::composition;
 use crate::error::{Problem, Report};
+use crate::files::FilesAt;
 use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
-use crate::source::Span;
 use crate::switch;
-use crate::topology::file::{EdgeList, Graph};
+use crate::topology::file::Graph;
 use crate::topology::{FileParams, Topology, TopologyParams};
-use crate::traffic::flows::{FlowRows, FlowTable, check_row};
-use crate::traffic::{self, LoadBase, TrafficParams};
+use crate::traffic::flows::{FlowRows, check_row};
+use crate::traffic::{self, TrafficParams};
 use crate::transport::TransportKind;
-use millpond_core::random::hash_name;
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Time};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 /// IPv4 and TCP headers without options: what a packet has beside its payload.
@@ -30,13 +28,18 @@ pub const HEADER_BYTES: u32 = 40;
 const SEGMENT_MAX: u64 = 1 << 30;
 
 /// Builds the plan; `None` if something is wrong, which is then in the report.
-pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, report: &mut Report) -> Option<Plan> {
+pub(crate) fn assemble(
+    mut s: Settings,
+    files: FilesAt<'_>,
+    variant: Option<&str>,
+    report: &mut Report,
+) -> Option<Plan> {
     check_run(&s, report);
     check_names(&s, report);
     check_transport(&s, report);
     switch::check(&s, report);
     let host = host(&mut s, report);
-    load_topology(&mut s, base, report)?;
+    load_topology(&mut s, files, report)?;
     let topology = match Topology::build(&s.topology) {
         Ok(topology) => topology,
         Err(faults) => {
@@ -53,8 +56,8 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         return None;
     }
     switch::check_pools(&s, &topology, &host, report);
-    load_files(&mut s, base, topology.hosts, report);
-    let horizon = s.run.duration.unwrap_or(Time::MAX);
+    load_files(&mut s, files, topology.hosts, report);
+    let horizon = s.run.duration.unwrap_or(Time::END);
     let traffic = traffic::build(&s, &topology, horizon, report);
     if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
         let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
@@ -62,7 +65,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
     }
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
-    if horizon == Time::MAX && failures.iter().any(|failure| failure.until == Time::MAX) {
+    if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
         let text = "a link fails for good and the run has no duration: a flow that can use no other link never ends, and \
                     the run goes on until its timers have backed off to the end of time; give a duration";
         report.warnings.push(text.into());
@@ -78,9 +81,12 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         return None;
     }
     settle(&mut s, &topology);
-    let names_files = s.traffic.iter().any(|t| matches!(&t.kind, TrafficParams::Flows(p) if p.file.is_some()));
-    let base =
-        names_files.then(|| std::path::absolute(Path::new(".").join(base)).unwrap_or_else(|_| base.to_path_buf()));
+    let names_file = |kind: &TrafficParams| match kind {
+        TrafficParams::Flows(p) => p.file.is_some(),
+        TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
+        _ => false,
+    };
+    let base = s.traffic.iter().any(|t| names_file(&t.kind)).then(|| files.absolute_base());
     let resolved = resolved::write(&s);
     Some(Plan {
         name: s.run.name,
@@ -194,7 +200,7 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
     if !(88..=65_535).contains(&h.mtu) {
         report.value(s.place("host.mtu"), "host.mtu", format!("{} is no packet size; 88 to 65535 is", h.mtu));
-    } else if h.mtu + h.frame_overhead.min(65_536) > 65_535 {
+    } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
         let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
         report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
     }
@@ -213,7 +219,7 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
         report.value(s.place("host.segment-offload"), "host.segment-offload", message);
     }
     if let Some(limit) = s.nic.params.per_flow_limit
-        && limit.get() < (mss + HEADER_BYTES) as u64
+        && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
     {
         let path = "host.nic.per-flow-limit";
         report.value(s.place(path), path, format!("{limit} is less than one packet; \"off\" is no limit"));
@@ -250,7 +256,7 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
 }
 
 /// Reads the file that a topology names; `None` if it cannot be understood.
-fn load_topology(s: &mut Settings, base: &Path, report: &mut Report) -> Option<()> {
+fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> Option<()> {
     let TopologyParams::File(p) = &mut s.topology else { return Some(()) };
     match (p.path.clone(), &p.graph.0) {
         (Some(_), Some(_)) => {
@@ -265,41 +271,30 @@ fn load_topology(s: &mut Settings, base: &Path, report: &mut Report) -> Option<(
         (None, Some(_)) => Some(()),
         (Some(path), None) => {
             let at = s.place("topology.path");
-            let text = read_file(base, &path, at, report)?;
-            let list = EdgeList::parse(&text).and_then(|list| {
-                let p = FileParams { path: None, graph: Graph(Some(Arc::new(list))) };
-                // What the network lacks is to be told with the name of its file.
-                Topology::build(&TopologyParams::File(p.clone())).map_err(|faults| faults[0].1.clone())?;
-                Ok(p)
-            });
-            match list {
-                Ok(p) => s.topology = TopologyParams::File(p),
-                Err(reason) => {
-                    report.add(at, Problem::File { file: path, reason });
-                    return None;
-                }
+            let list = files.graph(&path).map_err(|problem| report.add(at, problem)).ok()?;
+            let p = FileParams { path: None, graph: Graph(Some(list)) };
+            // What the network lacks is to be told with the name of its file.
+            if let Err(faults) = Topology::build(&TopologyParams::File(p.clone())) {
+                report.add(at, Problem::File { file: path, reason: faults[0].1.clone() });
+                return None;
             }
+            s.topology = TopologyParams::File(p);
             Some(())
         }
     }
 }
 
 /// Reads the files that traffic names, so that nothing after this touches a disk.
-fn load_files(s: &mut Settings, base: &Path, hosts: u32, report: &mut Report) {
+fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Report) {
     let mut traffic = std::mem::take(&mut s.traffic);
     for t in &mut traffic {
         let name = traffic::name_of(t);
         match &mut t.kind {
             TrafficParams::Poisson(p) => {
-                let SizeSpec::File { path, shape } = &p.sizes else { continue };
-                let at = s.place(&format!("traffic.{name}.sizes"));
-                let Some(text) = read_file(base, path, at, report) else { continue };
-                match Cdf::parse(&text, *shape) {
-                    Ok(cdf) => p.sizes = SizeSpec::Points(Arc::new(cdf)),
-                    Err(e) => {
-                        let file = format!("{path}:{}", e.line);
-                        report.add(at, Problem::File { file, reason: e.message });
-                    }
+                let SizeSpec::File { path, shape, digest, points } = &mut p.sizes else { continue };
+                match files.sizes(path, *shape, digest.as_deref()) {
+                    Ok((cdf, now)) => (*points, *digest) = (Some(cdf), Some(now)),
+                    Err(problem) => report.add(s.place(&format!("traffic.{name}.sizes")), problem),
                 }
             }
             TrafficParams::Flows(p) => {
@@ -312,25 +307,10 @@ fn load_files(s: &mut Settings, base: &Path, hosts: u32, report: &mut Report) {
                     (None, None) => {
                         report.add(at, Problem::Missing { table: format!("traffic {name:?}"), key: "file".into() });
                     }
-                    (Some(path), None) => {
-                        let at = s.place(&format!("traffic.{name}.file"));
-                        let Some(text) = read_file(base, path, at, report) else { continue };
-                        let digest = format!("{:016x}", hash_name(&text));
-                        if let Some(expected) = p.digest.replace(digest.clone())
-                            && expected != digest
-                        {
-                            let reason = format!("it has changed: its digest is {digest}, and {expected} is asked for");
-                            report.add(at, Problem::File { file: path.clone(), reason });
-                            continue;
-                        }
-                        match FlowTable::parse(&text, hosts) {
-                            Ok(table) => p.rows = FlowRows(Some(Arc::new(table))),
-                            Err(e) => {
-                                let file = format!("{path}:{}", e.line);
-                                report.add(at, Problem::File { file, reason: e.message });
-                            }
-                        }
-                    }
+                    (Some(path), None) => match files.flows(path, hosts, p.digest.as_deref()) {
+                        Ok((table, now)) => (p.rows, p.digest) = (FlowRows(Some(table)), Some(now)),
+                        Err(problem) => report.add(s.place(&format!("traffic.{name}.file")), problem),
+                    },
                     (None, Some(table)) => {
                         let at = s.place(&format!("traffic.{name}.rows"));
                         for row in &table.rows {
@@ -347,17 +327,8 @@ fn load_files(s: &mut Settings, base: &Path, hosts: u32, report: &mut Report) {
     s.traffic = traffic;
 }
 
-fn read_file(base: &Path, path: &str, at: Span, report: &mut Report) -> Option<String> {
-    match std::fs::read_to_string(base.join(path)) {
-        Ok(text) => Some(text),
-        Err(e) => {
-            report.add(at, Problem::File { file: path.into(), reason: format!("cannot be read: {e}") });
-            None
-        }
-    }
-}
-
-/// Flows beyond this stay in their file, which the resolved scenario then names, with its digest.
+/// Flows or points beyond this stay in their file, which the resolved scenario then names, with its
+/// digest.
 const ROWS_INLINE_MAX: usize = 10_000;
 
 /// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
@@ -368,8 +339,13 @@ fn settle(s: &mut Settings, topology: &Topology) {
     for t in &mut s.traffic {
         t.common.name = Some(traffic::name_of(t));
         match &mut t.kind {
-            TrafficParams::Poisson(p) if p.load_base == LoadBase::Auto => {
-                p.load_base = if topology.fabric_capacity() > 0 { LoadBase::Fabric } else { LoadBase::HostLinks };
+            TrafficParams::Poisson(p) => {
+                p.load_base = p.load_base.settled(topology.fabric_capacity());
+                if let SizeSpec::File { points: Some(cdf), .. } = &p.sizes
+                    && cdf.points().len() <= ROWS_INLINE_MAX
+                {
+                    p.sizes = SizeSpec::Points(cdf.clone());
+                }
             }
             TrafficParams::Flows(p) => {
                 let inline = p.rows.0.as_ref().is_some_and(|table| table.rows.len() <= ROWS_INLINE_MAX);

@@ -16,7 +16,7 @@ use millpond_core::random::Stream;
 use std::sync::Arc;
 
 /// What lies between two points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// A straight line.
     Linear,
@@ -194,8 +194,12 @@ pub enum SizeSpec {
         path: String,
         /// What lies between its points.
         shape: Shape,
+        /// A hash of the file's text: with it, a file that has changed since is an error.
+        digest: Option<String>,
+        /// Its points, once it is read.
+        points: Option<Arc<Cdf>>,
     },
-    /// Points in the scenario itself, or read from its file.
+    /// Points in the scenario itself, or from a file that has few.
     Points(Arc<Cdf>),
 }
 
@@ -230,7 +234,7 @@ impl Field for SizeSpec {
             Err(e) => e,
         };
         if text.contains(['/', '.']) {
-            return Ok(SizeSpec::File { path: text.clone(), shape: Shape::Linear });
+            return Ok(SizeSpec::File { path: text.clone(), shape: Shape::Linear, digest: None, points: None });
         }
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(ValueError(error.to_string()));

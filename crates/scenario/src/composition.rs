@@ -79,7 +79,15 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
         list.push(of(marking));
     }
     list.extend(s.traffic.iter().filter_map(|t| t.transport.as_ref()).map(|own| transport(s, own)));
-    list.extend(s.limits.iter().map(limit));
+    // Limits that assume and take away the same are one mechanism, however many there are.
+    let mut limits: Vec<Chosen> = Vec::new();
+    for chosen in s.limits.iter().map(limit) {
+        let is_same = |other: &Chosen| other.kind == chosen.kind && other.about.breaks == chosen.about.breaks;
+        if !limits.iter().any(is_same) {
+            limits.push(chosen);
+        }
+    }
+    list.extend(limits);
     list
 }
 

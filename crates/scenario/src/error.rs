@@ -5,13 +5,18 @@
 //!
 //! Invariant: text from outside ends here or in a plan, never in a panic.
 
+use crate::excerpt::Excerpt;
 use crate::source::{Sources, Span};
-use miette::{NamedSource, SourceSpan};
+use miette::SourceSpan;
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+
+/// More problems than this are counted and not told: nobody reads them, and each repair ends
+/// several.
+pub const PROBLEMS_TOLD: usize = 100;
 
 /// What is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
     /// Not TOML.
     #[error("{0}")]
@@ -74,6 +79,35 @@ pub enum Problem {
     },
 }
 
+/// The longest text of a message: a name that is longer was hardly meant as one.
+const TEXT_MAX: usize = 1_000;
+
+/// The beginning of a text that is too long for a message.
+fn brief(text: String) -> String {
+    match text.char_indices().nth(TEXT_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+impl Problem {
+    /// The same with every text cut to what a message can hold.
+    fn brief(self) -> Problem {
+        use Problem::*;
+        match self {
+            Syntax(text) => Syntax(brief(text)),
+            UnknownKey { key, table } => UnknownKey { key: brief(key), table: brief(table) },
+            Unused { key, place, kind } => Unused { key: brief(key), place: brief(place), kind },
+            Value { key, message } => Value { key: brief(key), message: brief(message) },
+            Unknown { what, name } => Unknown { what: brief(what), name: brief(name) },
+            NotBuilt(text) => NotBuilt(brief(text)),
+            Missing { table, key } => Missing { table: brief(table), key },
+            Impossible(text) => Impossible(brief(text)),
+            File { file, reason } => File { file, reason: brief(reason) },
+        }
+    }
+}
+
 /// One problem with its place.
 #[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
 #[error("{problem}")]
@@ -90,9 +124,11 @@ pub struct ScenarioError {
     /// From 1, in characters.
     pub column: usize,
     #[source_code]
-    text: NamedSource<Arc<str>>,
+    excerpt: Excerpt,
     #[label("here")]
     span: SourceSpan,
+    /// Byte offsets in the whole text.
+    range: (usize, usize),
 }
 
 impl ScenarioError {
@@ -100,19 +136,21 @@ impl ScenarioError {
         let source = sources.get(span);
         let (start, end) = source.clamp(span);
         let (line, column) = source.line_column(start);
+        let (excerpt, span) = Excerpt::new(source, (start, end), (line, column));
         ScenarioError {
-            problem,
-            help,
+            problem: problem.brief(),
+            help: help.map(brief),
             file: source.name.clone(),
             line,
             column,
-            text: NamedSource::new(&source.name, source.text.clone()),
-            span: SourceSpan::from(start..end),
+            excerpt,
+            span,
+            range: (start, end),
         }
     }
     /// Byte offsets `[from, to)` in the text.
     pub fn range(&self) -> (usize, usize) {
-        (self.span.offset(), self.span.offset() + self.span.len())
+        self.range
     }
 }
 
@@ -120,8 +158,10 @@ impl ScenarioError {
 /// `errors` as the diagnostic that it is.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Errors {
-    /// In the order of their places.
+    /// In the order of their places; the first [`PROBLEMS_TOLD`].
     pub errors: Vec<ScenarioError>,
+    /// How many there are beside.
+    pub more: usize,
 }
 
 impl fmt::Display for Errors {
@@ -135,6 +175,9 @@ impl fmt::Display for Errors {
                 write!(f, " ({help})")?;
             }
         }
+        if self.more > 0 {
+            write!(f, "\nand {} more", self.more)?;
+        }
         Ok(())
     }
 }
@@ -144,6 +187,8 @@ impl fmt::Display for Errors {
 pub(crate) struct Report {
     pub problems: Vec<(Span, Problem, Option<String>)>,
     pub warnings: Vec<String>,
+    /// What has been pushed: one problem is told once, though several variants meet it.
+    seen: HashSet<(Span, Problem)>,
 }
 
 impl Report {
@@ -154,7 +199,7 @@ impl Report {
         self.push(span, problem, Some(help.into()));
     }
     pub fn push(&mut self, span: Span, problem: Problem, help: Option<String>) {
-        if !self.problems.iter().any(|(s, p, _)| *s == span && *p == problem) {
+        if self.seen.insert((span, problem.clone())) {
             self.problems.push((span, problem, help));
         }
     }
@@ -167,7 +212,9 @@ impl Report {
     /// All problems, in the order of their places.
     pub fn into_errors(mut self, sources: &Sources) -> Errors {
         self.problems.sort_by_key(|(span, ..)| (span.source, span.start));
-        Errors { errors: self.problems.into_iter().map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect() }
+        let more = self.problems.len().saturating_sub(PROBLEMS_TOLD);
+        let told = self.problems.into_iter().take(PROBLEMS_TOLD);
+        Errors { errors: told.map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(), more }
     }
 }
 
@@ -205,5 +252,17 @@ mod tests {
         assert_eq!(nearest("threshold", known), Some("threshold-bytes"));
         assert_eq!(nearest("zebra", known), None);
         assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn messages_are_short_whatever_they_name() {
+        let name = "é".repeat(100_000);
+        let mut sources = Sources::default();
+        let source = sources.add("t", &name);
+        let mut report = Report::default();
+        let span = Span { source, start: 0, end: name.len() as u32 };
+        report.push(span, Problem::Unknown { what: "kind".into(), name: name.clone() }, suggestion("x", &[&name]));
+        let text = report.into_errors(&sources).to_string();
+        assert!(text.len() < 6_000 && text.contains('…'), "{} bytes", text.len());
     }
 }

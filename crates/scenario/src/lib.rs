@@ -12,7 +12,9 @@ pub mod catalogue;
 pub mod cdf;
 pub mod composition;
 mod error;
+mod excerpt;
 pub mod explain;
+mod files;
 pub mod jitter;
 pub mod limit;
 mod overrides;
@@ -32,7 +34,7 @@ mod tree;
 
 pub use assemble::HEADER_BYTES;
 pub use capture::{CaptureParams, FailureParams};
-pub use error::{Errors, Problem, ScenarioError, nearest};
+pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, nearest};
 pub use plan::Plan;
 pub use read::document;
 pub use scenario::Scenario;

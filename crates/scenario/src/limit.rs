@@ -15,6 +15,7 @@ use millpond_core::limit::{Direction, Form, LimitParams, RATES, Settings as Inte
 use millpond_core::params::{Field, Value, ValueError};
 use millpond_core::registry::{About, PathProperty};
 use millpond_core::{Bytes, Rate, choice, params, registry};
+use std::collections::{BTreeSet, HashMap};
 
 choice! {
     /// What a limit on arriving packets does.
@@ -207,16 +208,24 @@ fn htb(p: &HtbParams) -> Integers {
     .settings()
 }
 
+/// Limits are numbered by 16 bits.
+const LIMITS_MAX: usize = 65_535;
+
 /// More virtual queues than this for one packet are taken for a slip of the pen.
 const SCOPES_MAX: usize = 8;
 
 /// The plan of all limits. `classes` are the names of the plan's classes of traffic.
 pub(crate) fn limits(s: &Settings, topology: &Topology, classes: &[String], report: &mut Report) -> Vec<LimitPlan> {
-    let names: Vec<String> = s.limits.iter().map(name_of).collect();
+    if s.limits.len() > LIMITS_MAX {
+        report.value(s.place("limit"), "limit", format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()));
+        return Vec::new();
+    }
+    let names = Names::of(s.limits.iter().map(name_of).collect());
+    let classes = Names::of(classes.to_vec());
     let mut plans = Vec::new();
     for (i, limit) in s.limits.iter().enumerate() {
-        let check = Check { s, report, name: &names[i] };
-        plans.push(check.plan(limit, i, topology, classes, &names));
+        let check = Check { s, report, name: &names.list[i] };
+        plans.push(check.plan(limit, i, topology, &classes, &names));
     }
     // A scope's own scopes are charged, too.
     let direct: Vec<Vec<u16>> = plans.iter().map(|p: &LimitPlan| p.scopes.clone()).collect();
@@ -233,12 +242,30 @@ pub(crate) fn limits(s: &Settings, topology: &Topology, classes: &[String], repo
         }
         plan.scopes = all;
     }
+    let on_hosts = plans.iter().filter(|p| !p.hosts.is_empty());
+    let charged: BTreeSet<u16> = on_hosts.flat_map(|p| p.scopes.iter().copied()).collect();
     for (i, plan) in plans.iter().enumerate().filter(|(_, p)| p.hosts.is_empty()) {
-        if !plans.iter().any(|p| !p.hosts.is_empty() && p.scopes.contains(&(i as u16))) {
+        if !charged.contains(&(i as u16)) {
             report.warnings.push(format!("limit {:?} has no hosts, and no limit that has any names it", plan.name));
         }
     }
     plans
+}
+
+/// Names with their numbers; of equal ones the first counts.
+struct Names {
+    list: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Names {
+    fn of(list: Vec<String>) -> Names {
+        let numbers = list.iter().enumerate().rev().map(|(i, name)| (name.clone(), i)).collect();
+        Names { list, numbers }
+    }
+    fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
 }
 
 struct Check<'a> {
@@ -268,14 +295,14 @@ impl Check<'_> {
         limit: &LimitSettings,
         index: usize,
         topology: &Topology,
-        classes: &[String],
-        names: &[String],
+        classes: &Names,
+        names: &Names,
     ) -> LimitPlan {
         let common = &limit.common;
         if self.name.trim().is_empty() {
             self.wrong("name", "expected a name".into());
         }
-        if names[..index].contains(&names[index]) {
+        if names.number(self.name) != Some(index) {
             self.wrong("name", format!("two limits are called {:?}; give each its own name", self.name));
         }
         let egress = common.direction != Direction::Ingress;
@@ -290,21 +317,21 @@ impl Check<'_> {
         let classes_here = (!common.traffic.is_empty()).then(|| {
             let mut list = Vec::new();
             for name in &common.traffic {
-                match classes.iter().position(|c| c == name) {
+                match classes.number(name) {
                     Some(class) => list.push(class as u16),
-                    None => self.unknown("traffic", "traffic", name, classes),
+                    None => self.unknown("traffic", "traffic", name, &classes.list),
                 }
             }
             list
         });
         let mut scopes = Vec::new();
         for name in &common.scopes {
-            match names.iter().position(|n| n == name) {
+            match names.number(name) {
                 Some(scope) if matches!(self.s.limits[scope].kind, LimitKind::Htb(_)) => {
                     self.wrong("scopes", format!("{name:?} is of kind \"htb\", which is no scope"));
                 }
                 Some(scope) => scopes.push(scope as u16),
-                None => self.unknown("scopes", "limit", name, names),
+                None => self.unknown("scopes", "limit", name, &names.list),
             }
         }
         LimitPlan {

@@ -34,7 +34,7 @@ pub struct Plan {
     pub seed: u64,
     /// Which variant this is, if one was chosen.
     pub variant: Option<String>,
-    /// Where virtual time ends.
+    /// Where virtual time ends; [`Time::END`] where the scenario gives no duration.
     pub horizon: Time,
     /// Stop at the first window edge after the last flow, if that is before the horizon.
     pub until_complete: bool,

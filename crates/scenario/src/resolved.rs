@@ -233,8 +233,9 @@ fn sizes(spec: &SizeSpec) -> String {
     match spec {
         SizeSpec::Builtin(name) => quote(name),
         SizeSpec::Fixed(bytes) => quote(&bytes.to_string()),
-        SizeSpec::File { path, shape } => {
-            format!("{{ file = {}, interpolation = {} }}", quote(path), quote(shape.name()))
+        SizeSpec::File { path, shape, digest, .. } => {
+            let digest = digest.as_ref().map(|digest| format!(", digest = {}", quote(digest))).unwrap_or_default();
+            format!("{{ file = {}, interpolation = {}{digest} }}", quote(path), quote(shape.name()))
         }
         SizeSpec::Points(cdf) => {
             let points: Vec<String> = cdf.points().iter().map(|(x, p)| format!("[{x:?}, {p:?}]")).collect();

@@ -1,17 +1,22 @@
 //! A scenario: the text with its variants, read once, from which plans are made.
 //!
+//! The files that it names are read once, however many plans are made of it.
+//!
 //! Invariant: a scenario that parses has no unknown key and no value of a wrong form, in itself or in any variant; what
 //! remains for [`Scenario::plan`] to find is what takes numbers together, or files.
 
 use crate::assemble::assemble;
 use crate::error::{Errors, Problem, Report, suggestion};
+use crate::files::{Files, FilesAt};
 use crate::overrides::{Override, apply, flatten, from_table};
 use crate::plan::Plan;
 use crate::read::read;
 use crate::settings::Settings;
 use crate::source::{Sources, Span};
 use crate::tree::{self, Datum, Layer, Node, Table, parse_path, parse_value};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Longer texts are refused: places are 32-bit.
 const TEXT_MAX: usize = 256 << 20;
@@ -20,8 +25,12 @@ const TEXT_MAX: usize = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct Scenario {
     sources: Sources,
+    /// Without the variants, so that making a plan of one costs the same however many there are.
     root: Table,
     variants: Vec<Variant>,
+    /// The variants' numbers by name.
+    numbers: BTreeMap<String, usize>,
+    files: Arc<Files>,
     /// What relative file names are relative to.
     base: PathBuf,
     /// The scenario's name where the text has none.
@@ -46,13 +55,17 @@ impl Scenario {
             return Err(report.into_errors(&sources));
         }
         let source = sources.add(name, text);
-        let root = tree::parse(source, text, &mut report);
+        let mut root = tree::parse(source, text, &mut report);
         if !report.is_clean() {
             return Err(report.into_errors(&sources));
         }
         let stem = Path::new(name).file_stem().map_or("scenario".into(), |s| s.to_string_lossy().into_owned());
         let variants = read_variants(&root, &mut report);
-        let scenario = Scenario { sources, root, variants, base: PathBuf::new(), stem };
+        root.entries.retain(|entry| entry.key != "variant");
+        // Of two that are called the same, which is an error, the first.
+        let numbers = variants.iter().enumerate().rev().map(|(i, v)| (v.name.clone(), i)).collect();
+        let files = Arc::default();
+        let scenario = Scenario { sources, root, variants, numbers, files, base: PathBuf::new(), stem };
         scenario.settings(None, &[], &mut report);
         for i in 0..scenario.variants.len() {
             scenario.settings(Some(i), &[], &mut report);
@@ -79,6 +92,7 @@ impl Scenario {
     /// The same scenario with its files relative to `base`.
     pub fn with_base(mut self, base: &Path) -> Scenario {
         self.base = base.to_path_buf();
+        self.files = Arc::default();
         self
     }
 
@@ -101,31 +115,32 @@ impl Scenario {
         seed: Option<u64>,
     ) -> Result<Plan, Errors> {
         let mut report = Report::default();
-        let mut with_overrides = self.clone();
-        let changes = read_overrides(overrides, &mut with_overrides.sources, &mut report);
+        let mut sources = self.sources.clone();
+        let changes = read_overrides(overrides, &mut sources, &mut report);
         let index = match variant {
             None => None,
-            Some(name) => match self.variants.iter().position(|v| v.name == name) {
-                Some(i) => Some(i),
+            Some(name) => match self.numbers.get(name) {
+                Some(i) => Some(*i),
                 None => {
                     let problem = Problem::Unknown { what: "variant".into(), name: name.into() };
                     report.push(Span::default(), problem, suggestion(name, &self.variants()));
-                    return Err(report.into_errors(&with_overrides.sources));
+                    return Err(report.into_errors(&sources));
                 }
             },
         };
-        let mut settings = with_overrides.settings(index, &changes, &mut report);
-        with_overrides.demote_unused(index, &changes, &mut report);
+        let mut settings = self.settings(index, &changes, &mut report);
+        self.demote_unused(index, &changes, &mut report);
         if let Some(seed) = seed {
             settings.run.seed = seed;
         }
-        let plan = if report.is_clean() { assemble(settings, &self.base, variant, &mut report) } else { None };
+        let files = FilesAt { files: &self.files, base: &self.base };
+        let plan = if report.is_clean() { assemble(settings, files, variant, &mut report) } else { None };
         match plan {
             Some(mut plan) if report.is_clean() => {
                 plan.warnings = report.warnings;
                 Ok(plan)
             }
-            _ => Err(report.into_errors(&with_overrides.sources)),
+            _ => Err(report.into_errors(&sources)),
         }
     }
 
@@ -152,18 +167,19 @@ impl Scenario {
         if !report.problems.iter().any(|(span, problem, _)| is_unused(span, problem)) {
             return;
         }
-        let others = (0..self.variants.len()).map(Some).chain([None]).filter(|v| *v != variant);
-        let others: Vec<Report> = others
-            .map(|v| {
-                let mut report = Report::default();
-                self.settings(v, changes, &mut report);
-                report
-            })
-            .collect();
+        // What no variant looked at so far uses. Most overrides are used by one of the first.
+        let mut unused: BTreeSet<Span> =
+            report.problems.iter().filter(|(span, problem, _)| is_unused(span, problem)).map(|p| p.0).collect();
+        let mut others = [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
+        while let (false, Some(other)) = (unused.is_empty(), others.next()) {
+            let mut report = Report::default();
+            self.settings(other, changes, &mut report);
+            let here = |at: &Span| report.problems.iter().any(|(span, p, _)| span == at && is_unused(span, p));
+            unused.retain(here);
+        }
         let problems = std::mem::take(&mut report.problems);
         for (span, problem, help) in problems {
-            let used = |r: &Report| !r.problems.iter().any(|(s, p, _)| *s == span && is_unused(s, p));
-            if is_unused(&span, &problem) && others.iter().any(used) {
+            if is_unused(&span, &problem) && !unused.contains(&span) {
                 report.warnings.push(format!("{problem} in this variant"));
             } else {
                 report.problems.push((span, problem, help));
@@ -184,6 +200,7 @@ fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
         return Vec::new();
     };
     let mut variants: Vec<Variant> = Vec::new();
+    let mut names = BTreeSet::new();
     for item in items {
         let Some(table) = item.as_table() else {
             report.value(item.span, "variant", format!("expected a table, found {}", item.describe()));
@@ -191,7 +208,7 @@ fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
         };
         let variant = read_variant(item, table, report);
         if let Some(name) = table.get("name")
-            && variants.iter().any(|v| v.name == variant.name)
+            && !names.insert(variant.name.clone())
         {
             report.value(name.node.span, "variant.name", format!("two variants are called {:?}", variant.name));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// A stretch of a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     /// Which text.
     pub source: u32,

@@ -140,14 +140,30 @@ impl Node {
 }
 
 /// Reads a whole document; syntax errors go to the report, and what could be read is returned.
+///
+/// Where a bracket, a brace or a quote is left open, all that follows is misread: then only the
+/// first error is one.
 pub(crate) fn parse(source: u32, text: &str, report: &mut Report) -> Table {
-    let (table, errors) = DeTable::parse_recoverable(text);
+    let (table, mut errors) = DeTable::parse_recoverable(text);
+    errors.sort_by_key(|e| e.span().map_or(0, |range| range.start));
+    let open = errors.iter().find(|e| is_left_open(e.message())).map(|e| e.message().to_string());
+    if let (Some(message), Some(first)) = (open, errors.first()) {
+        let at = first.span().unwrap_or(0..0);
+        let help = "it is left open on a line before this one, or on this one";
+        report.help(span_of(source, at), Problem::Syntax(message), help);
+        return convert_table(source, table.into_inner(), &mut Report::default());
+    }
     for e in errors {
         let range = e.span().unwrap_or(0..0);
         let span = Span { source, start: range.start as u32, end: range.end as u32 };
         report.add(span, Problem::Syntax(e.message().to_string()));
     }
     convert_table(source, table.into_inner(), report)
+}
+
+/// Whether an error says that something was not closed.
+fn is_left_open(message: &str) -> bool {
+    message.starts_with("unclosed")
 }
 
 /// Reads one value, as on the right of an equals sign.
@@ -246,7 +262,24 @@ mod tests {
     #[test]
     fn several_syntax_errors_are_found() {
         let mut report = Report::default();
-        parse(0, "a = \nb = 2\nc = [1,,\n", &mut report);
+        parse(0, "a = \nb = 2\nc = ]\n", &mut report);
         assert!(report.problems.len() >= 2, "{:?}", report.problems);
+    }
+
+    /// What is left open takes the rest of the text with it, of which nothing is worth telling.
+    #[test]
+    fn one_missing_bracket_brace_or_quote_is_one_error() {
+        let rest =
+            "\n[host]\nmtu = 1500\n[switch]\npath = { kind = \"ecmp\" }\n[[traffic]]\nrows = [[\"1us\", 0, 1, 5]]\n";
+        for open in
+            ["link = { rate = \"10Gbps\", delay = \"1us\"", "list = [1, 2", "text = \"\"\"x", "rows = [[1, 2], [3, 4]"]
+        {
+            let mut report = Report::default();
+            parse(0, &format!("a = 1\n{open}{rest}"), &mut report);
+            let [(span, Problem::Syntax(message), Some(_))] = report.problems.as_slice() else {
+                panic!("{open}: {:?}", report.problems);
+            };
+            assert!(message.starts_with("unclosed") && span.start >= 6, "{open}: {message} at {span:?}");
+        }
     }
 }

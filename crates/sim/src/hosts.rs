@@ -33,7 +33,7 @@ use edge::Edge;
 pub use marking::MarkingCounters;
 use millpond_core::edge::Ranker;
 use millpond_core::importance::Marker;
-use millpond_core::packet::{NONE, flags};
+use millpond_core::packet::{NONE, TTL, flags};
 use millpond_core::random::mix64;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
@@ -44,8 +44,6 @@ use std::sync::Arc;
 
 /// TCP and IP headers without options.
 pub const HEADER: u32 = 40;
-/// Switches that a packet may cross. Source: the value of the Vertigo and Canary artifacts' hosts.
-const TTL: u8 = 250;
 
 /// A host.
 pub struct Host {

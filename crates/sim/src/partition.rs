@@ -196,7 +196,7 @@ impl Partition {
     /// Ends the run at `end`, with the samples that are due by then: its last events may have been long before. A run
     /// without an end takes no more of them.
     pub fn finish(&mut self, end: Time) {
-        if end < Time::MAX {
+        if end < Time::END {
             while let Some(at) = self.next_sample(end) {
                 self.sample(at);
             }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: zero drops are said in words; a place or reason without drops takes no room.
 
+use indexmap::IndexMap;
 use std::fmt::Write;
 
 use super::chart::swatch;
@@ -83,13 +84,12 @@ fn names(variants: &[Variant]) -> impl Iterator<Item = String> {
 }
 
 fn by_place(page: &mut String, variants: &[Variant]) {
-    let mut places: Vec<(&str, f64)> = Vec::new();
+    let mut most_at = IndexMap::<&str, f64>::new();
     for (place, n) in variants.iter().flat_map(|variant| &variant.places) {
-        match places.iter_mut().find(|(name, _)| name == place) {
-            Some((_, most)) => *most = n.max(*most),
-            None => places.push((place, *n)),
-        }
+        let most = most_at.entry(place).or_insert(*n);
+        *most = n.max(*most);
     }
+    let mut places: Vec<(&str, f64)> = most_at.into_iter().collect();
     places.retain(|(_, n)| *n > 0.0);
     if places.is_empty() {
         return;
@@ -106,7 +106,9 @@ fn by_place(page: &mut String, variants: &[Variant]) {
     };
     let mut rows: Vec<Vec<String>> = places.iter().take(PLACES).map(|(place, _)| row(place)).collect();
     if places.len() > PLACES {
-        let rest = |variant: &Variant| places[PLACES..].iter().map(|(place, _)| of(variant, place)).sum::<f64>();
+        let shown: Vec<&str> = places[..PLACES].iter().map(|(place, _)| *place).collect();
+        let is_rest = |(place, _): &&(String, f64)| !shown.contains(&place.as_str());
+        let rest = |variant: &Variant| variant.places.iter().filter(is_rest).map(|(_, n)| n).sum::<f64>();
         let others = format!("{} more places", places.len() - PLACES);
         rows.push(std::iter::once(others).chain(variants.iter().map(|variant| count(Some(rest(variant))))).collect());
     }

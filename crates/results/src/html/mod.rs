@@ -16,10 +16,12 @@ pub(crate) mod rows;
 pub(crate) mod sweep;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::compare::{VariantResult, compare, grouped_warnings, read_compare, run_folder};
@@ -201,10 +203,10 @@ fn scenario(page: &mut String, manifest: &Manifest) {
 
 /// The keys of an object of the statistics, over all variants, each once.
 fn keys(variants: &[Variant], object: &[&str]) -> Vec<String> {
-    let mut keys: Vec<String> = Vec::new();
+    let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
     let objects = variants.iter().filter_map(|variant| variant.result.statistics.branch(object));
     for (key, _) in objects.flat_map(Ordered::iter) {
-        if !keys.iter().any(|other| other == key) {
+        if seen.insert(key) {
             keys.push(key.to_string());
         }
     }
@@ -218,19 +220,16 @@ fn places(runs: &[PathBuf]) -> Result<Vec<(String, f64)>> {
         #[serde(default)]
         drops_by_place: Option<Ordered<Ordered<u64>>>,
     }
-    let mut places: Vec<(String, f64)> = Vec::new();
+    let mut places = IndexMap::new();
     for run in runs {
         let path = run.join("summary.json");
         let summary: Places = serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)?;
         for (place, reasons) in summary.drops_by_place.iter().flat_map(Ordered::iter) {
             let n = reasons.iter().map(|(_, &n)| n as f64).sum::<f64>() / runs.len() as f64;
-            match places.iter_mut().find(|(name, _)| name == place) {
-                Some((_, sum)) => *sum += n,
-                None => places.push((place.to_string(), n)),
-            }
+            *places.entry(place.to_string()).or_insert(0.0) += n;
         }
     }
-    Ok(places)
+    Ok(places.into_iter().collect())
 }
 
 /// Where a variant's runs are.

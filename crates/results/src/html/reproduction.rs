@@ -412,7 +412,7 @@ mod tests {
             p99_us: estimate(3e6),
             completed_fraction: estimate(0.8),
             dropped: estimate(10.0),
-            dropped_by: crate::Ordered(vec![("early".into(), 10.0)]),
+            dropped_by: vec![("early".into(), 10.0)].into(),
             distribution: vec![(1e6, 1.0), (2e6, 0.1)],
             ..LoadPoint::default()
         };

@@ -11,6 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use crate::error::{At, Error, Result};
+use crate::guard::guarded;
 
 const BATCH: usize = 1 << 14;
 
@@ -69,7 +70,8 @@ impl Column {
 impl Rows {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Rows> {
-        let reader = SerializedFileReader::new(File::open(path).at("read", path)?).at("read", path)?;
+        let file = File::open(path).at("read", path)?;
+        let reader = guarded(path, || SerializedFileReader::new(file).at("read", path))?;
         Ok(Rows { path: path.to_path_buf(), reader })
     }
 
@@ -94,7 +96,7 @@ impl Rows {
             places.push(place.ok_or_else(|| self.malformed(format!("has no column {name:?}")))?);
         }
         for group in 0..self.reader.num_row_groups() {
-            let group = self.reader.get_row_group(group).at("read", &self.path)?;
+            let group = guarded(&self.path, || self.reader.get_row_group(group).at("read", &self.path))?;
             each_batch(group.as_ref(), &self.path, &places, &mut each)?;
         }
         Ok(())
@@ -113,12 +115,12 @@ fn each_batch(
 ) -> Result<()> {
     let mut readers = Vec::new();
     for &place in places {
-        readers.push(group.get_column_reader(place).at("read", path)?);
+        readers.push(guarded(path, || group.get_column_reader(place).at("read", path))?);
     }
     loop {
         let mut columns = Vec::new();
         for reader in &mut readers {
-            columns.push(batch(reader).at("read", path)?);
+            columns.push(guarded(path, || batch(reader).at("read", path))?);
         }
         let rows = columns.first().map_or(0, Column::len);
         if rows == 0 {

@@ -99,10 +99,10 @@ fn facts(sweep: &Sweep, world: World) -> Vec<String> {
 /// What was left out, what failed, and what runs warned of.
 fn told(sweep: &Sweep) -> Vec<String> {
     let skipped = sweep.points.iter().filter_map(|point| Some((point, point.skipped.as_ref()?)));
-    let skipped = skipped.map(|(point, why)| format!("left out: {}: {why}", label(sweep, &point.values.0)));
+    let skipped = skipped.map(|(point, why)| format!("left out: {}: {why}", label(sweep, point.values.iter())));
     let failed = sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)).map(|(point, run)| {
         let why = run.reason.as_deref().unwrap_or("its audit failed");
-        format!("failed: {}, seed {}: {why}", label(sweep, &point.values.0), run.seed)
+        format!("failed: {}, seed {}: {why}", label(sweep, point.values.iter()), run.seed)
     });
     let warnings = crate::compare::each_once(sweep.points.iter().flat_map(|point| &point.warnings));
     skipped.chain(failed).chain(warnings).collect()
@@ -123,8 +123,8 @@ struct Group<'a> {
 fn lines(sweep: &Sweep, across: Option<usize>) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in sweep.points.iter().filter(|point| point.skipped.is_none()) {
-        let rest = point.values.0.iter().enumerate().filter(|(place, _)| Some(*place) != across);
-        let name = label(sweep, &rest.map(|(_, pair)| pair.clone()).collect::<Vec<_>>());
+        let rest = point.values.iter().enumerate().filter(|(place, _)| Some(*place) != across);
+        let name = label(sweep, rest.map(|(_, pair)| pair));
         match groups.iter_mut().find(|group| group.name == name) {
             Some(group) => group.points.push(point),
             None => groups.push(Group { name, points: vec![point] }),
@@ -187,7 +187,7 @@ fn chart(figure: &Figure, places: &Places<'_>, key: usize, groups: &[Group<'_>])
         let mut found: Vec<(f64, Estimate)> = group
             .points
             .iter()
-            .filter_map(|point| Some((places.of(&point.values.0.get(key)?.1)?, figure.of(point)?)))
+            .filter_map(|point| Some((places.of(&point.values.0.get_index(key)?.1)?, figure.of(point)?)))
             .collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mean = |(x, estimate): &(f64, Estimate)| Some((*x, estimate.mean? * scale));
@@ -272,7 +272,7 @@ mod tests {
         for (place, point) in sweep.points.iter_mut().enumerate() {
             let Some(p99) = p99(place) else { continue };
             let estimate = Estimate { mean: Some(p99), interval: Some([p99 * 0.9, p99 * 1.1]), n: 2 };
-            let branch = |name: &str, inside| Tree::Branch(Ordered(vec![(name.to_string(), inside)]));
+            let branch = |name: &str, inside| Tree::Branch(Ordered::from(vec![(name.to_string(), inside)]));
             point.statistics = Some(branch("fct_us", branch("mice", branch("p99", Tree::Leaf(estimate)))));
             point.runs.iter_mut().for_each(|run: &mut SweepRun| run.status = Some(Status::Complete));
         }

@@ -8,10 +8,12 @@ use millpond_core::Time;
 use std::sync::Arc;
 
 impl Reader<'_> {
-    /// `{ file = "x.txt" }` or `{ points = [[bytes, probability], …] }`, with `interpolation`.
+    /// `{ file = "x.txt" }`, with a `digest`, or `{ points = [[bytes, probability], …] }`; both
+    /// with `interpolation`.
     pub(super) fn sizes(&mut self, path: &str, entry: &Entry) -> Option<SizeSpec> {
         let mut section = Section::new(path, entry.node.as_table());
         let (file, points) = (section.take("file"), section.take("points"));
+        let digest = section.take("digest").map(|e| &e.node);
         let shape = section.take("interpolation").map(|e| match &e.node.datum {
             Datum::Text(word) => Shape::from_name(word),
             _ => None,
@@ -23,8 +25,18 @@ impl Reader<'_> {
             self.report.value(at, path, "interpolation is \"linear\" or \"steps\"");
         }
         let shape = shape.flatten().unwrap_or(Shape::Linear);
+        let digest = match digest {
+            Some(Node { datum: Datum::Text(digest), .. }) if file.is_some() => Some(digest.clone()),
+            Some(node) => {
+                self.report.value(node.span, path, "digest is a text, and of a file");
+                None
+            }
+            None => None,
+        };
         match (file.map(|e| &e.node), points.map(|e| &e.node)) {
-            (Some(Node { datum: Datum::Text(file), .. }), None) => Some(SizeSpec::File { path: file.clone(), shape }),
+            (Some(Node { datum: Datum::Text(file), .. }), None) => {
+                Some(SizeSpec::File { path: file.clone(), shape, digest, points: None })
+            }
             (None, Some(Node { datum: Datum::Array(items), span })) => {
                 let points: Option<Vec<(f64, f64)>> = items.iter().map(pair).collect();
                 let cdf = points

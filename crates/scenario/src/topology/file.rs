@@ -15,6 +15,7 @@
 use super::builder::{Builder, Checks};
 use super::{Fault, FileParams, Topology};
 use crate::error::suggestion;
+use millpond_core::packet::TTL;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
@@ -311,7 +312,23 @@ impl<'a> Graphed<'a> {
         if let Some((leaf, other)) = self.cut(&order[..leaves], &far) {
             return Err(format!("no path leads from {leaf} to {other}"));
         }
+        self.check_lengths(&order[..leaves], &far)?;
         Ok(net.finish(|attachment| order.iter().map(|s| routes(*s, &rank, &towards[*s], &far, attachment)).collect()))
+    }
+
+    /// A packet that meets as many switches as its TTL says ends at the last of them.
+    fn check_lengths(&self, leaves: &[usize], far: &[Vec<u16>]) -> Result<(), String> {
+        for (from, far) in leaves.iter().zip(far) {
+            for to in leaves.iter().filter(|to| far[**to] + 1 >= u16::from(TTL)) {
+                let name = |switch: &usize| &self.list.switches[*switch].name;
+                let (from, to, switches) = (name(from), name(to), u32::from(far[*to]) + 1);
+                let most = TTL - 1;
+                return Err(format!(
+                    "from {from} to {to} a packet meets {switches} switches; its TTL lets it pass {most}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Two switches with hosts that do not reach each other.

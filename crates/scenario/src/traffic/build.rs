@@ -16,6 +16,7 @@ use crate::topology::Topology;
 use crate::transport::TransportKind;
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Time};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Shuffles keep every host's order, so their memory grows with the square of the hosts.
@@ -30,6 +31,10 @@ pub(crate) fn name_of(settings: &TrafficSettings) -> String {
     settings.common.name.clone().unwrap_or_else(|| settings.kind.kind().to_string())
 }
 
+/// More flows than this at one instant are taken for a slip of the pen: each needs its memory at
+/// both ends.
+const AT_ONCE_MAX: u64 = 16_000_000;
+
 /// Flow ids are 32 bits, and the last two mean something else.
 const IDS_MAX: f64 = (u32::MAX - 1) as f64;
 
@@ -40,6 +45,8 @@ struct Builder<'a> {
     horizon: Time,
     report: &'a mut Report,
     classes: Vec<String>,
+    /// By name; of two classes of one name, which is an error, the first.
+    numbers: HashMap<String, usize>,
     /// By class.
     priorities: Vec<u8>,
     /// By class.
@@ -58,7 +65,8 @@ struct Builder<'a> {
 
 /// Builds the traffic; what is wrong goes to the report.
 pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, report: &mut Report) -> TrafficPlan {
-    let classes = settings.traffic.iter().map(name_of).collect();
+    let classes: Vec<String> = settings.traffic.iter().map(name_of).collect();
+    let numbers = classes.iter().enumerate().rev().map(|(number, name)| (name.clone(), number)).collect();
     let (transports, other_transports) = transports(settings, report);
     let mut b = Builder {
         settings,
@@ -66,6 +74,7 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         horizon,
         report,
         classes,
+        numbers,
         priorities: settings.traffic.iter().map(|t| t.common.priority.min(7) as u8).collect(),
         thinking: vec![Thinking::default(); settings.traffic.len()],
         transports,
@@ -234,7 +243,7 @@ impl Builder<'_> {
                 self.size(name, "sizes", *bytes);
                 Sizes::Fixed(bytes.get())
             }
-            SizeSpec::Points(cdf) => Sizes::Cdf(cdf.clone()),
+            SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => Sizes::Cdf(cdf.clone()),
             SizeSpec::Builtin(builtin) => match crate::cdf::Cdf::builtin(builtin) {
                 Some(cdf) => Sizes::Cdf(Arc::new(cdf)),
                 None => return SourceKind::Open,
@@ -242,9 +251,9 @@ impl Builder<'_> {
             // The file could not be read, which is already reported.
             SizeSpec::File { .. } => return SourceKind::Open,
         };
-        let (base, capacity) = match p.load_base {
+        let (base, capacity) = match p.load_base.settled(self.topology.fabric_capacity()) {
             LoadBase::HostLinks => ("the host links", self.topology.host_capacity()),
-            LoadBase::Fabric | LoadBase::Auto => ("the leaves' uplinks", self.topology.fabric_capacity()),
+            _ => ("the leaves' uplinks", self.topology.fabric_capacity()),
         };
         if capacity == 0 {
             self.wrong(name, "load-base", "\"fabric\" needs leaves with uplinks; use \"host-links\"".into());
@@ -264,14 +273,15 @@ impl Builder<'_> {
         let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
         let ids = if p.request.is_some() { 2 } else { 1 };
         let expected = rate * stop.saturating_sub(start).as_s_f64();
-        if p.count.is_none() && stop == Time::MAX {
+        if p.count.is_none() && stop == Time::END {
             self.is_finite = false;
         } else if p.count.is_none() && expected * ids as f64 > 4e9 {
             self.wrong(name, "load", format!("makes about {expected:.1e} flows, more than 32 bits can number"));
         }
-        self.open(p.count.filter(|_| stop == Time::MAX).map(|count| count.saturating_mul(ids)));
-        if stop < Time::MAX {
-            self.drawn_ids += expected.min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
+        self.open(p.count.filter(|_| stop == Time::END).map(|count| count.saturating_mul(ids)));
+        if stop < Time::END {
+            // Less than one may still be one.
+            self.drawn_ids += expected.max(1.0).min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
         }
         if crosses && capacity > 0 {
             let inter_leaf = (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
@@ -298,12 +308,16 @@ impl Builder<'_> {
         if p.degree == 0 || p.degree >= hosts {
             self.wrong(name, "degree", format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1));
         }
-        if p.degree.checked_mul(p.flows_per_server).is_none() {
-            self.wrong(
-                name,
-                "flows-per-server",
-                format!("{} of each of {} servers are too many", p.flows_per_server, p.degree),
+        let flows = u64::from(p.degree) * u64::from(p.flows_per_server);
+        let at_once = p.rate.is_none() && p.period.is_none();
+        let queries_at_once = if at_once { p.count.unwrap_or(1) } else { 1 };
+        if flows.saturating_mul(queries_at_once) > AT_ONCE_MAX {
+            let key = if flows > AT_ONCE_MAX { "flows-per-server" } else { "count" };
+            let text = format!(
+                "makes {} flows at once; {AT_ONCE_MAX} is the most",
+                u128::from(flows) * u128::from(queries_at_once)
             );
+            self.wrong(name, key, text);
             return SourceKind::Open;
         }
         if let Receiver::Host(host) = p.receiver
@@ -328,18 +342,18 @@ impl Builder<'_> {
             (None, Some(period)) => Spacing::Fixed(period),
             (None, None) => Spacing::Fixed(Time::ZERO),
         };
-        let at_once = p.rate.is_none() && p.period.is_none();
         let count = if at_once { p.count.or(Some(1)) } else { p.count };
-        let ids = if p.request.is_some() { 2 } else { 1 } * p.degree as u64 * p.flows_per_server as u64;
-        self.is_finite &= count.is_some() || stop < Time::MAX;
-        let exact = count.filter(|_| at_once || stop == Time::MAX);
+        let ids = if p.request.is_some() { 2 } else { 1 } * flows;
+        self.is_finite &= count.is_some() || stop < Time::END;
+        let exact = count.filter(|_| at_once || stop == Time::END);
         self.open(exact.map(|c| c.saturating_mul(ids)));
-        if exact.is_none() && stop < Time::MAX {
+        if exact.is_none() && stop < Time::END {
             let gap = match spacing {
                 Spacing::Random(seconds) => seconds,
                 Spacing::Fixed(period) => period.as_s_f64(),
             };
-            let queries = stop.saturating_sub(start).as_s_f64() / gap;
+            // A fraction of a query is none or one, with all of its flows.
+            let queries = (stop.saturating_sub(start).as_s_f64() / gap).max(1.0);
             self.drawn_ids += queries.min(count.unwrap_or(u64::MAX) as f64) * ids as f64;
         }
         if p.degree < hosts {
@@ -371,13 +385,12 @@ impl Builder<'_> {
         stop: Time,
     ) -> SourceKind {
         let hosts = self.topology.hosts;
-        if concurrency == 0 {
-            self.wrong(name, "concurrency", "must be at least 1".into());
-        }
         if hosts > SHUFFLE_HOSTS_MAX {
             self.wrong(name, "kind", format!("a shuffle among {hosts} hosts; {SHUFFLE_HOSTS_MAX} is the most"));
             return SourceKind::Open;
         }
+        // A host has so many flows in all.
+        let concurrency = concurrency.min(hosts - 1);
         let first_flow = self.next_id as u32;
         self.next_id += hosts as u64 * (hosts as u64 - 1);
         let order = pattern::shuffle(&mut random, hosts);
@@ -393,7 +406,7 @@ impl Builder<'_> {
                 self.wrong(name, key, "must be at least 1".into());
             }
         }
-        self.is_finite &= stop < Time::MAX;
+        self.is_finite &= stop < Time::END;
         let mut listed = Vec::new();
         for text in &p.pairs {
             match super::params::pair(text) {
@@ -487,7 +500,7 @@ impl Builder<'_> {
             if ["all", "mice", "elephants"].contains(&c.as_str()) {
                 self.wrong(name, "file", format!("the class {c:?} is taken by the statistics"));
             }
-            let number = self.classes.iter().position(|known| known == c).unwrap_or(self.classes.len());
+            let number = *self.numbers.entry(c.clone()).or_insert(self.classes.len());
             if number == self.classes.len() {
                 self.classes.push(c.clone());
                 self.priorities.push(self.priorities[class as usize]);

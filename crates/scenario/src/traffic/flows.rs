@@ -59,16 +59,17 @@ pub struct FlowsError {
     pub message: String,
 }
 
-/// Decimal microseconds, exactly where they have at most six decimals, else to the nearest picosecond.
+/// Decimal microseconds, exactly where they have at most six decimals, else to the nearest
+/// picosecond; at most [`Time::LONGEST`].
 pub(crate) fn parse_us(text: &str) -> Option<Time> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
     if !whole.is_empty() && whole.len() <= 13 && fraction.len() <= 6 && digits(whole) && digits(fraction) {
         let ps: u64 = format!("{whole}{fraction:0<6}").parse().ok()?;
-        return Some(Time::from_ps(ps));
+        return Some(Time::from_ps(ps)).filter(|time| *time <= Time::LONGEST);
     }
     let us: f64 = text.parse().ok()?;
-    (0.0..=1e13).contains(&us).then(|| Time::from_ps((us * 1e6 + 0.5) as u64))
+    (0.0..=1e12).contains(&us).then(|| Time::from_ps((us * 1e6 + 0.5) as u64))
 }
 
 impl FlowTable {
@@ -227,6 +228,8 @@ mod tests {
         assert_eq!(parse_us("12345678.000001").unwrap().as_ps(), 12_345_678_000_001);
         assert_eq!(parse_us("1e3").unwrap(), Time::from_ms(1));
         assert_eq!(parse_us("1.23456789").unwrap().as_ps(), 1_234_568);
+        assert_eq!(parse_us("1000000000000"), Some(Time::LONGEST));
+        assert!(parse_us("1000000000000.1").is_none() && parse_us("1.1e12").is_none());
         assert!(parse_us("inf").is_none() && parse_us("").is_none() && parse_us(".").is_none());
     }
 

@@ -17,6 +17,17 @@ choice! {
         HostLinks = "host-links",
     }
 }
+impl LoadBase {
+    /// The base itself, where the leaves' uplinks sum up to `fabric`.
+    pub(crate) fn settled(self, fabric: u128) -> LoadBase {
+        match self {
+            LoadBase::Auto if fabric > 0 => LoadBase::Fabric,
+            LoadBase::Auto => LoadBase::HostLinks,
+            chosen => chosen,
+        }
+    }
+}
+
 choice! {
     /// Who talks to whom.
     pub enum Pairs {
@@ -211,7 +222,8 @@ params! {
     pub struct ShuffleParams {
         /// Bytes of each flow.
         pub size: Bytes = Bytes(1_000_000),
-        /// Flows of one host at a time.
+        /// Flows of one host at a time; more than there are other hosts means all at once.
+        #[within(1..)]
         pub concurrency: u32 = 2,
     }
 }

@@ -24,7 +24,9 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Last packet.
     pub struct LastPacketParams {
-        /// The queue from which packets are refused. Source: a choice of this program, the minimum of red.
+        /// The queue from which packets are refused, at least a byte: an empty queue takes whatever
+        /// comes. Source: a choice of this program, the minimum of red.
+        #[within(1..)]
         pub threshold: Bytes = Bytes(75_000),
     }
 }
@@ -79,5 +81,18 @@ mod tests {
         // The refused 8 leaves the bound at 5; a short queue takes it, and it becomes the bound.
         let seen = [offer(100, 9), offer(100, 5), offer(100, 8), offer(100, 5), offer(99, 8), offer(100, 8)];
         assert_eq!(seen, [true, true, false, true, true, true]);
+    }
+
+    /// From zero on the register would be a bound that nothing ever lifts: the first packet of the
+    /// least rank would stop all others for good.
+    #[test]
+    fn an_empty_queue_takes_whatever_comes() {
+        use crate::params::{Params, Value};
+        let mut params = LastPacketParams::default();
+        assert!(params.set(0, &Value::Bytes(Bytes(0))).is_err());
+        params.set(0, &Value::Bytes(Bytes(1))).unwrap();
+        let it = LastPacket { last: 0, ..LastPacket::new(&params) };
+        let packet = Packet { rank: u32::MAX, ..Packet::default() };
+        assert_eq!(it.test(Time::ZERO, &QueueView::default(), &packet), None);
     }
 }

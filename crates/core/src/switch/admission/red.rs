@@ -33,6 +33,7 @@ crate::params! {
         /// The average from which packets are refused. Source: 75 KB of 300 KB, the CoNEXT 2023 deflection artifact.
         pub min_threshold: Bytes = Bytes(75_000),
         /// The average from which every packet is refused. Source: 225 KB of 300 KB, the same artifact.
+        #[within(1..)]
         pub max_threshold: Bytes = Bytes(225_000),
         /// Probability of refusal just below the maximum, before the spacing. Source: 0.1, the same artifact.
         #[within(0..=1)]
@@ -42,7 +43,7 @@ crate::params! {
         pub weight: f64 = 0.002,
         /// Packets per second by which the average falls while the queue is empty, as if so many had come. Source: 150,
         /// the same artifact; a 10 Gb/s link could send some 800,000.
-        #[within(0..)]
+        #[within(1..)]
         pub packet_rate: f64 = 150.0,
     }
 }

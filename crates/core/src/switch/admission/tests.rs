@@ -1,7 +1,9 @@
 //! What every admission keeps.
 
 use super::*;
+use crate::params::{Form, Value};
 use crate::registry::Choice;
+use crate::units::Bytes;
 use proptest::prelude::*;
 
 /// Every kind, with one burst headroom for those that have one.
@@ -24,6 +26,48 @@ fn all(headroom: f64) -> Vec<(&'static str, Admission)> {
 
 fn ranked(rank: u32) -> Packet {
     Packet { rank, size: 1500, ..Packet::default() }
+}
+
+/// The values at a key's ends, as far as it takes them.
+fn ends(key: &crate::params::Key) -> Vec<Value> {
+    let floats = key.range.map_or(vec![0.0, 1.0], |(least, most)| vec![least, most.min(1e300)]);
+    match key.form {
+        Form::Bytes => [0, 1, Bytes::LARGEST.get()].map(|bytes| Value::Bytes(Bytes(bytes))).into(),
+        Form::Int => [0, 1, u64::from(u32::MAX)].map(Value::Int).into(),
+        Form::Float => floats.into_iter().map(Value::Float).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A queue that has been full of unimportant packets and has then been empty for long takes packets
+/// again, however its policy is set: one that did not would have locked its port up for good.
+#[test]
+fn an_empty_queue_takes_packets_again() {
+    for mechanism in AdmissionParams::place().mechanisms {
+        for (at, value) in
+            mechanism.keys.iter().enumerate().flat_map(|(at, key)| ends(key).into_iter().map(move |v| (at, v)))
+        {
+            let mut params = AdmissionParams::of_kind(mechanism.kind).expect("it is registered");
+            if params.params_mut().set(at, &value).is_err() {
+                continue;
+            }
+            let mut it = Admission::new(&params);
+            let capacity = Capacity { bytes: 300_000, packets: u32::MAX };
+            it.install(&PortFacts { capacity, rate: Rate::from_gbps(10) }, &mut Stream::new(1, "t"));
+            let mut offer = |now, bytes, rank| {
+                let view = QueueView { packets: (bytes / 1500) as u32, bytes };
+                let joins = it.test(now, &view, &ranked(rank)).is_none();
+                it.commit(now, &view, &ranked(rank), joins);
+                joins
+            };
+            for i in 0..10_000 {
+                offer(Time::from_us(i), 298_500, 7);
+            }
+            offer(Time::from_s(1), 0, 0);
+            let taken = (2..1_000).filter(|&s| offer(Time::from_s(s), 0, 9)).count();
+            assert!(taken > 0, "{} with {} = {value:?}", mechanism.kind, mechanism.keys[at].name());
+        }
+    }
 }
 
 proptest! {

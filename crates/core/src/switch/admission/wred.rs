@@ -27,6 +27,7 @@ crate::params! {
         /// The average from which packets are refused. Source: as red.
         pub min_threshold: Bytes = Bytes(75_000),
         /// The average from which every packet is refused. Source: as red.
+        #[within(1..)]
         pub max_threshold: Bytes = Bytes(225_000),
         /// Probability of refusal just below the maximum, before the spacing. Source: as red.
         #[within(0..=1)]
@@ -36,6 +37,7 @@ crate::params! {
         /// The minimum for important packets. Source: a choice of this program, twice the others'.
         pub important_min_threshold: Bytes = Bytes(150_000),
         /// The maximum for important packets. Source: a choice of this program, the usual buffer: never.
+        #[within(1..)]
         pub important_max_threshold: Bytes = Bytes(300_000),
         /// The probability for important packets. Source: a choice of this program, the others'.
         #[within(0..=1)]
@@ -44,7 +46,7 @@ crate::params! {
         #[within(0..=1)]
         pub weight: f64 = 0.002,
         /// Packets per second by which the average falls while the queue is empty. Source: as red.
-        #[within(0..)]
+        #[within(1..)]
         pub packet_rate: f64 = 150.0,
     }
 }

@@ -75,19 +75,22 @@ impl PoolsParams {
     /// Headroom of a port whose link has this rate and delay, for one priority.
     pub fn headroom_of(&self, rate: Rate, delay: Time, packet_max: u64) -> u64 {
         let on_its_way = 2 * rate.bps() as u128 * delay.as_ps() as u128 / 8_000_000_000_000;
-        self.headroom.map_or(on_its_way as u64 + 2 * packet_max, Bytes::get)
+        let on_its_way = u64::try_from(on_its_way).unwrap_or(u64::MAX);
+        self.headroom.map_or(on_its_way.saturating_add(2 * packet_max), Bytes::get)
     }
 
     /// Sizes of the egress and the ingress pool; negative where minima and headroom leave nothing.
-    pub fn pools(&self, facts: &SwitchFacts) -> (i64, i64) {
-        let (ports, group) = (facts.links.len() as i64, self.group_min(facts));
-        let lossless = self.lossless_priorities as u64;
-        let of_port = |(rate, delay): &(Rate, Time)| self.headroom_of(*rate, *delay, facts.packet_max);
-        let headroom: u64 = facts.links.iter().map(|link| lossless * of_port(link)).sum();
+    /// Reckoned in 128 bits: the shares of all ports together may be far beyond what a byte count
+    /// holds.
+    pub fn pools(&self, facts: &SwitchFacts) -> (i128, i128) {
+        let (ports, group) = (facts.links.len() as i128, i128::from(self.group_min(facts)));
+        let lossless = i128::from(self.lossless_priorities);
+        let of_port = |(rate, delay): &(Rate, Time)| i128::from(self.headroom_of(*rate, *delay, facts.packet_max));
+        let headroom: i128 = facts.links.iter().map(|link| lossless * of_port(link)).sum();
         // What lossless priorities can hold beside pool and headroom is their minima and the packet that found the pool full.
-        let beside = lossless * (group + self.port_min(facts) + facts.packet_max + FRAME_BYTES);
-        let size = self.size.get() as i64;
-        (size - ports * 8 * group as i64, size - headroom as i64 - ports * (8 * group).max(beside) as i64)
+        let beside = lossless * (group + i128::from(self.port_min(facts)) + i128::from(facts.packet_max + FRAME_BYTES));
+        let size = i128::from(self.size.get());
+        (size - ports * 8 * group, size - headroom - ports * (8 * group).max(beside))
     }
 
     fn group_min(&self, facts: &SwitchFacts) -> u64 {
@@ -148,11 +151,12 @@ impl Pools {
         // The frame that stops the neighbour takes its time on the wire as well; its bytes lie in the reserve.
         let headroom = |(rate, delay): &(Rate, Time)| {
             let of_port = params.headroom_of(*rate, *delay, facts.packet_max);
-            Ingress { groups: [Group::default(); 8], headroom: of_port + FRAME_BYTES }
+            Ingress { groups: [Group::default(); 8], headroom: of_port.saturating_add(FRAME_BYTES) }
         };
         Pools {
             size: params.size.get(),
             used: 0,
+            // Never more than the memory, which is a byte count.
             egress: egress.max(0) as u64,
             egress_used: 0,
             alpha: limited.then(|| super::in_1024ths(params.alpha)),

@@ -161,3 +161,20 @@ proptest! {
         prop_assert!(it.ports.iter().flat_map(|port| &port.groups).all(|group| group.headroom == 0));
     }
 }
+
+/// Sums of shares that no byte count holds are still sums: what leaves nothing to share is
+/// negative, and nothing wraps.
+#[test]
+fn shares_of_any_size_add_up() {
+    let most = Some(Bytes::LARGEST);
+    let links = vec![(Rate::FASTEST, Time::from_s(1_000)); 65_535];
+    let facts = SwitchFacts { packet_max: 65_535, links, pauses: true };
+    for (queue_min, group_min, port_min, headroom) in [(most, most, most, most), (None, None, None, None)] {
+        let params =
+            PoolsParams { queue_min, group_min, port_min, headroom, lossless_priorities: 8, ..PoolsParams::default() };
+        assert!(params.pools(&facts).1 < -1_000_000_000_000_000_000_000, "{:?}", params.pools(&facts));
+        Pools::new(&params, &facts);
+    }
+    let one = PoolsParams { headroom: Some(Bytes(1 << 62)), ..PoolsParams::default() };
+    assert!(one.pools(&published()).1 < 0, "2^62 bytes of headroom a port of twelve are no multiple of 2^64");
+}

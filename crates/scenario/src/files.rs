@@ -1,0 +1,95 @@
+//! The files that a scenario names: each is read and understood once, and all plans that are made
+//! of the scenario share what was in it.
+//!
+//! Invariant: one scenario sees one content of a file, though the file changes while its plans are
+//! made.
+
+use crate::cdf::{Cdf, Shape};
+use crate::error::Problem;
+use crate::topology::file::EdgeList;
+use crate::traffic::flows::FlowTable;
+use millpond_core::random::hash_name;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// What a file held, with the digest of its text; or what is wrong with it.
+type Content<T> = Result<(Arc<T>, String), Problem>;
+
+/// Contents by name, and by what else decides them.
+type Contents<K, T> = Mutex<BTreeMap<(String, K), Content<T>>>;
+
+/// What has been read so far.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    sizes: Contents<Shape, Cdf>,
+    /// A list is checked against the number of hosts.
+    flows: Contents<u32, FlowTable>,
+    graphs: Contents<(), EdgeList>,
+}
+
+/// The same with the folder that the names are relative to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilesAt<'a> {
+    pub files: &'a Files,
+    pub base: &'a Path,
+}
+
+impl FilesAt<'_> {
+    /// A distribution of two columns, with its digest, which must be `expected` where one is.
+    pub fn sizes(&self, path: &str, shape: Shape, expected: Option<&str>) -> Content<Cdf> {
+        let parse = |text: &str| Cdf::parse(text, shape).map_err(|e| (Some(e.line), e.message));
+        unchanged(path, expected, self.once(&self.files.sizes, path, shape, parse))
+    }
+
+    /// A list of flows between so many hosts, in the same way.
+    pub fn flows(&self, path: &str, hosts: u32, expected: Option<&str>) -> Content<FlowTable> {
+        let parse = |text: &str| FlowTable::parse(text, hosts).map_err(|e| (Some(e.line), e.message));
+        unchanged(path, expected, self.once(&self.files.flows, path, hosts, parse))
+    }
+
+    /// A network.
+    pub fn graph(&self, path: &str) -> Result<Arc<EdgeList>, Problem> {
+        let parse = |text: &str| EdgeList::parse(text).map_err(|message| (None, message));
+        self.once(&self.files.graphs, path, (), parse).map(|(list, _)| list)
+    }
+
+    /// The folder as it is found from anywhere.
+    pub fn absolute_base(&self) -> PathBuf {
+        std::path::absolute(Path::new(".").join(self.base)).unwrap_or_else(|_| self.base.to_path_buf())
+    }
+
+    /// What `parse` makes of a file's text, now or when it was first asked. It says what is wrong,
+    /// with the line where it knows one.
+    fn once<K: Ord, T>(
+        &self,
+        contents: &Contents<K, T>,
+        path: &str,
+        key: K,
+        parse: impl FnOnce(&str) -> Result<T, (Option<usize>, String)>,
+    ) -> Content<T> {
+        let problem = |file: String, reason: String| Problem::File { file, reason };
+        let read = || {
+            let text = std::fs::read_to_string(self.base.join(path));
+            let text = text.map_err(|e| problem(path.into(), format!("cannot be read: {e}")))?;
+            let content = parse(&text).map_err(|(line, reason)| {
+                problem(line.map_or(path.to_string(), |line| format!("{path}:{line}")), reason)
+            })?;
+            Ok((Arc::new(content), format!("{:016x}", hash_name(&text))))
+        };
+        // While one thread reads, the others wait for it: they would read the same.
+        let mut contents = contents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        contents.entry((path.to_string(), key)).or_insert_with(read).clone()
+    }
+}
+
+/// The content, if its digest is the expected one.
+fn unchanged<T>(path: &str, expected: Option<&str>, content: Content<T>) -> Content<T> {
+    match (content?, expected) {
+        ((_, digest), Some(expected)) if digest != expected => {
+            let reason = format!("it has changed: its digest is {digest}, and {expected} is asked for");
+            Err(Problem::File { file: path.into(), reason })
+        }
+        (content, _) => Ok(content),
+    }
+}
