@@ -19,9 +19,14 @@ fn differences_have_intervals_and_what_is_beyond_the_noise_is_marked() {
     assert_eq!((&mean["mean"], &mean["interval"]), (&0.0.into(), &serde_json::json!([0.0, 0.0])));
     let difference = &json[1]["differences"]["packets"]["ecn_marked"];
     assert!(difference["interval"][1].as_f64().unwrap() < 0.0 && difference["n"] == 6);
+    assert_eq!((&difference["interval_kind"], &difference["noise"]), (&"bootstrap-95".into(), &"beyond".into()));
+    assert_eq!(
+        (&mean["interval_kind"], json[1]["statistics"]["fct_us"]["all"]["p95"]["n"].as_u64()),
+        (&"identical".into(), Some(6))
+    );
 
     let csv = dir.run(&["export", "x"]).ends(0).out;
-    assert!(csv.lines().any(|line| line.starts_with("cubic,packets.ecn_marked,0,0,0,6,-")), "{csv}");
+    assert!(csv.lines().any(|line| line.starts_with("cubic,packets.ecn_marked,0,0,0,identical,6,-")), "{csv}");
     // Again, on one thread: the same bytes.
     dir.run(&["compare", "small.toml", "--seeds", "1..6", "--out", "y", "--threads=1", "-q"]).ends(0);
     assert!(fs::read(dir.at("x/compare.json")).unwrap() == fs::read(dir.at("y/compare.json")).unwrap());
@@ -40,6 +45,12 @@ fn one_seed_has_no_interval_and_few_are_told_apart() {
     assert_eq!(json[1]["statistics"]["fct_us"]["all"]["mean"]["interval"], serde_json::Value::Null);
     let three = dir.run(&["compare", "small.toml", "--out", "x", "--seeds", "1..3"]).ends(0);
     assert!(three.out.contains("-100%~") && three.out.contains("one time in 4"), "{}", three.out);
+    // What three seeds give is told to be their range, not 95 %.
+    let csv = dir.run(&["export", "x"]).ends(0).out;
+    let head = csv.lines().next().unwrap();
+    assert!(head.contains(",low,high,interval_kind,n,") && !head.contains("95"), "{head}");
+    let row = csv.lines().find(|line| line.starts_with("cubic,fct_us.all.mean,")).unwrap();
+    assert_eq!(row.split(',').nth(5), Some("range"), "{row}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `compare.json`: the statistics of each variant over its seeds, and their differences to the first variant.
 //!
 //! Differences are paired: seed by seed, since the variants of one seed see the same arrivals. Intervals are those of
-//! [`crate::interval`].
+//! [`crate::interval`], and what they bear out is said beside each difference: its [`Noise`].
 //!
 //! Invariant: the form follows the summary's own, so a number that is added there appears here; the bytes depend on the
 //! summaries and their order alone.
@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::censoring;
 use crate::error::{At, Error, Result};
 use crate::folder::{Folder, folder_name};
 use crate::html;
-use crate::interval::{Resampler, excludes_zero};
+use crate::interval::{IntervalKind, Resampler, excludes_zero};
 use crate::manifest::{Kind, Manifest};
 use crate::summary::{Ordered, Status, Summary};
 
@@ -29,10 +30,69 @@ const NO_STATISTICS: [&str; 9] = ["schema", "name", "world", "seed", "variant", 
 pub struct Estimate {
     /// Mean over the seeds that have it; `null` if none has.
     pub mean: Option<f64>,
-    /// The 95 % interval of the mean; `null` for fewer than two seeds. Below [`FEW`](crate::FEW) seeds it is their range.
+    /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
+    /// What the interval's ends are; `null` where there is none.
+    #[serde(default)]
+    pub interval_kind: Option<IntervalKind>,
     /// Seeds that have it.
     pub n: u32,
+}
+
+impl Estimate {
+    /// Of the values of the seeds that have one.
+    pub fn of(values: &[f64], resampler: &mut Resampler) -> Estimate {
+        let interval = resampler.interval(values);
+        Estimate {
+            mean: mean(values),
+            interval: interval.map(|interval| interval.ends),
+            interval_kind: interval.map(|interval| interval.kind),
+            n: values.len() as u32,
+        }
+    }
+}
+
+/// What can be said of a difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Noise {
+    /// It is beyond the noise: the 95 % interval of the paired difference excludes zero.
+    Beyond,
+    /// All seeds agree on the sign, but they are too few for an interval that holds 95 %.
+    Agreed,
+    /// It is within the noise: the interval holds zero.
+    Within,
+    /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
+    Identical,
+    /// The variant that seems to be less has flows or queries open at the end, which could undo the difference.
+    Open,
+    /// There is no interval: one seed.
+    #[default]
+    Unknown,
+}
+
+impl Noise {
+    /// As in the files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Noise::Beyond => "beyond",
+            Noise::Agreed => "agreed",
+            Noise::Within => "within",
+            Noise::Identical => "identical",
+            Noise::Open => "open",
+            Noise::Unknown => "unknown",
+        }
+    }
+
+    fn of(estimate: &Estimate) -> Noise {
+        match (estimate.interval, estimate.interval_kind) {
+            (None, _) | (_, None) => Noise::Unknown,
+            (_, Some(IntervalKind::Identical)) => Noise::Identical,
+            (Some(ends), _) if !excludes_zero(ends) => Noise::Within,
+            (_, Some(IntervalKind::Range)) => Noise::Agreed,
+            (_, Some(IntervalKind::Bootstrap95 | IntervalKind::Normal95)) => Noise::Beyond,
+        }
+    }
 }
 
 /// A statistic's difference to the first variant over the seeds that both have.
@@ -42,17 +102,16 @@ pub struct Difference {
     pub mean: Option<f64>,
     /// The same over the first variant's mean: −0.5 is half of it; `null` if that is zero.
     pub relative: Option<f64>,
-    /// The 95 % interval of the mean; `null` for fewer than two seeds. Below [`FEW`](crate::FEW) seeds it is their range.
+    /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
+    /// What the interval's ends are; `null` where there is none.
+    #[serde(default)]
+    pub interval_kind: Option<IntervalKind>,
     /// Seeds that both have.
     pub n: u32,
-}
-
-impl Difference {
-    /// Whether the difference is beyond the noise: its interval excludes zero.
-    pub fn is_beyond_noise(&self) -> bool {
-        self.interval.is_some_and(excludes_zero)
-    }
+    /// What can be said of it.
+    #[serde(default)]
+    pub noise: Noise,
 }
 
 /// Numbers in the form of the summary's objects.
@@ -72,6 +131,15 @@ impl<L> Tree<L> {
             (Tree::Leaf(leaf), []) => Some(leaf),
             (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.leaf(rest),
             _ => None,
+        }
+    }
+
+    /// What is at a path.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Tree<L>> {
+        match (self, path) {
+            (_, []) => Some(self),
+            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.at(rest),
+            (Tree::Leaf(_), _) => None,
         }
     }
 
@@ -108,7 +176,7 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
     let first: Vec<(u64, Json)> = numbers(first)?;
     let mut resampler = Resampler::new();
     let mut results: Vec<VariantResult> = Vec::new();
-    for (at, (name, summaries)) in variants.iter().enumerate() {
+    for (name, summaries) in variants {
         if summaries.is_empty() {
             return Err(Error::NothingToCompare(format!("variant {name:?} has no runs")));
         }
@@ -118,14 +186,21 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
         let own = numbers(summaries)?;
         let trees: Vec<Option<&Json>> = own.iter().map(|(_, json)| Some(json)).collect();
         let statistics = estimates(&trees, &mut resampler);
-        let paired = (at > 0).then(|| paired_differences(&first, &own, &mut resampler));
+        let differences = match results.first() {
+            Some(first_result) => {
+                let mut differences = paired_differences(&first, &own, &mut resampler);
+                tell(&mut differences, Some(&first_result.statistics), Some(&statistics));
+                Some(differences)
+            }
+            None => None,
+        };
         results.push(VariantResult {
             variant: name.clone(),
             seeds: summaries.iter().map(|summary| summary.seed).collect(),
             status: worst(summaries.iter().map(|summary| summary.status)),
-            warnings: each_once(summaries.iter().flat_map(|summary| &summary.warnings)),
+            warnings: warnings_over(summaries),
             statistics,
-            differences: paired,
+            differences,
         });
     }
     Ok(results)
@@ -140,6 +215,39 @@ fn paired_differences(first: &[(u64, Json)], own: &[(u64, Json)], resampler: &mu
     let pairs: Vec<(Json, Json)> = own.iter().filter_map(pair).collect();
     let pairs: Vec<_> = pairs.iter().map(|(a, b)| (Some(a), Some(b))).collect();
     differences(&pairs, resampler)
+}
+
+/// Says of each difference whether what is open at the end could undo it.
+fn tell(differences: &mut Tree<Difference>, first: Option<&Tree<Estimate>>, own: Option<&Tree<Estimate>>) {
+    let Tree::Branch(children) = differences else { return };
+    for (key, child) in &mut children.0 {
+        match child {
+            Tree::Leaf(leaf) => leaf.noise = censoring::told(leaf.noise, key, first, own, leaf.mean),
+            // The bounds are of the class's own percentiles.
+            Tree::Branch(bounds) if key == "at_least" => {
+                for (key, bound) in &mut bounds.0 {
+                    if let Tree::Leaf(leaf) = bound {
+                        leaf.noise = censoring::told(leaf.noise, key, first, own, leaf.mean);
+                    }
+                }
+            }
+            Tree::Branch(_) => {
+                let [first, own] = [first, own].map(|tree| tree.and_then(|tree| tree.at(&[key.as_str()])));
+                tell(child, first, own);
+            }
+        }
+    }
+}
+
+/// The warnings of a variant's runs, each once. Which classes did not complete is told over all of them.
+pub(crate) fn warnings_over(summaries: &[Summary]) -> Vec<String> {
+    let mut own: Vec<String> = Vec::new();
+    for summary in summaries {
+        let shares = censoring::warnings(std::slice::from_ref(summary));
+        own.extend(summary.warnings.iter().filter(|warning| !shares.contains(warning)).cloned());
+    }
+    own.extend(censoring::warnings(summaries));
+    each_once(own.iter())
 }
 
 /// Texts in their order, without repetition.
@@ -289,6 +397,12 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The statistics of one run.
+pub(crate) fn statistics(summary: &Summary) -> Tree<Estimate> {
+    let numbers = numbers(std::slice::from_ref(summary)).unwrap_or_default();
+    estimates(&numbers.iter().map(|(_, json)| Some(json)).collect::<Vec<_>>(), &mut Resampler::new())
+}
+
 pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree<Estimate> {
     if of.iter().flatten().any(|json| matches!(json, Json::Object(_))) {
         let branch = keys(of.iter().flatten().copied()).into_iter().map(|key| {
@@ -298,7 +412,7 @@ pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree
         return Tree::Branch(branch.collect());
     }
     let values: Vec<f64> = of.iter().filter_map(|json| number(*json)).collect();
-    Tree::Leaf(Estimate { mean: mean(&values), interval: resampler.interval(&values), n: values.len() as u32 })
+    Tree::Leaf(Estimate::of(&values, resampler))
 }
 
 fn differences(pairs: &[(Option<&Json>, Option<&Json>)], resampler: &mut Resampler) -> Tree<Difference> {
@@ -318,13 +432,21 @@ fn differences(pairs: &[(Option<&Json>, Option<&Json>)], resampler: &mut Resampl
         _ => None,
     };
     let own: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
-    Tree::Leaf(Difference { mean: difference, relative, interval: resampler.interval(&own), n: values.len() as u32 })
+    let own = Estimate::of(&own, resampler);
+    Tree::Leaf(Difference {
+        mean: difference,
+        relative,
+        interval: own.interval,
+        interval_kind: own.interval_kind,
+        n: own.n,
+        noise: Noise::of(&own),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Fct, Limit};
+    use crate::summary::{Fct, Limit, Percentiles};
 
     fn summary(seed: u64, p99: Option<f64>, timeouts: u64) -> Summary {
         let fct = Fct { count: 3, p99, ..Fct::default() };
@@ -338,15 +460,25 @@ mod tests {
         let results = compare(&[("a".into(), first), ("b".into(), second)]).unwrap();
         let path = ["fct_us", "all", "p99"];
         let of = |n: usize, path: &[&str]| *results[n].statistics.leaf(path).unwrap();
-        assert_eq!(of(0, &path), Estimate { mean: Some(20.0), interval: Some([10.0, 30.0]), n: 2 });
-        assert_eq!(of(1, &path), Estimate { mean: Some(507.5), interval: Some([15.0, 1000.0]), n: 2 });
+        let range = |mean, ends| {
+            let (interval, interval_kind) = (Some(ends), Some(IntervalKind::Range));
+            Estimate { mean: Some(mean), interval, interval_kind, n: 2 }
+        };
+        assert_eq!(of(0, &path), range(20.0, [10.0, 30.0]));
+        assert_eq!(of(1, &path), range(507.5, [15.0, 1000.0]));
         assert_eq!(of(1, &["timeouts"]).mean, Some(2.0));
         let difference = |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
-        let expected = Difference { mean: Some(-15.0), relative: Some(-0.5), interval: None, n: 1 };
+        let expected = Difference { mean: Some(-15.0), relative: Some(-0.5), n: 1, ..Difference::default() };
         assert_eq!(difference(&path), expected);
-        let timeouts = Difference { mean: Some(2.0), relative: None, interval: Some([0.0, 4.0]), n: 2 };
+        let timeouts = Difference {
+            mean: Some(2.0),
+            interval: Some([0.0, 4.0]),
+            interval_kind: Some(IntervalKind::Range),
+            n: 2,
+            noise: Noise::Within,
+            ..Difference::default()
+        };
         assert_eq!(difference(&["timeouts"]), timeouts);
-        assert!(!timeouts.is_beyond_noise());
         assert_eq!(results[0].differences, None);
         assert_eq!(results[0].statistics.leaf(&["audit", "conserved"]), None);
         let text = crate::json_text(&results);
@@ -378,7 +510,62 @@ mod tests {
         let difference = results[1].differences.as_ref().unwrap().leaf(&path).unwrap();
         let [from, to] = difference.interval.unwrap();
         assert!(high - low > 200.0 && to - from < 2.0, "{:?} {:?}", [low, high], [from, to]);
-        assert!(difference.is_beyond_noise() && from > 2.0 && to < 4.0);
+        assert!(difference.noise == Noise::Beyond && from > 2.0 && to < 4.0);
+    }
+
+    /// Eight seeds that give the same bytes are one sample, whatever the difference is.
+    #[test]
+    fn what_no_seed_varies_is_identical_and_not_beyond_the_noise() {
+        let runs = |p99: f64, timeouts| (1..=8).map(|seed| summary(seed, Some(p99), timeouts)).collect::<Vec<_>>();
+        let results = compare(&[("a".into(), runs(430.0, 3)), ("b".into(), runs(851.0, 3))]).unwrap();
+        let difference = |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
+        for (path, mean) in [(&["fct_us", "all", "p99"][..], 421.0), (&["timeouts"], 0.0)] {
+            let found = difference(path);
+            assert_eq!((found.mean, found.noise), (Some(mean), Noise::Identical));
+            assert_eq!(found.interval_kind, Some(IntervalKind::Identical));
+        }
+        let few: Vec<_> = runs(1.0, 0).into_iter().take(3).collect();
+        let more = (1..=3).map(|seed| summary(seed, Some(2.0 + seed as f64), 0)).collect();
+        let results = compare(&[("a".into(), few), ("b".into(), more)]).unwrap();
+        let found = *results[1].differences.as_ref().unwrap().leaf(&["fct_us", "all", "p99"]).unwrap();
+        assert_eq!((found.noise, found.interval_kind), (Noise::Agreed, Some(IntervalKind::Range)));
+        assert!(crate::json_text(&results).contains("\"interval_kind\": \"range\""));
+    }
+
+    /// The variant with less is known or not: only then is its difference told.
+    #[test]
+    fn open_flows_on_the_lesser_side_undo_a_difference() {
+        let runs = |p99: f64, open: bool| -> Vec<Summary> {
+            let of = |seed: u64| {
+                let p99 = Some(p99 + seed as f64);
+                let bound = |p99| Percentiles { p99, ..Percentiles::default() };
+                let at_most = bound(p99.filter(|_| !open));
+                let fct = Fct { count: 90, p99, at_least: bound(p99), at_most, ..Fct::default() };
+                Summary { seed, fct_us: Ordered(vec![("all".into(), fct)]), ..Summary::default() }
+            };
+            (1..=8).map(of).collect()
+        };
+        // Seeds would be identical in each pair, were it not for this one.
+        let more = |mut runs: Vec<Summary>| {
+            if let Some((_, fct)) = runs[0].fct_us.0.first_mut() {
+                (fct.p99, fct.at_least.p99) = (fct.p99.map(|p| p + 1.0), fct.at_least.p99.map(|p| p + 1.0));
+                fct.at_most.p99 = fct.at_most.p99.map(|p| p + 1.0);
+            }
+            runs
+        };
+        let noise = |first, own| {
+            let results = compare(&[("a".into(), first), ("b".into(), more(own))]).unwrap();
+            let differences = results[1].differences.as_ref().unwrap();
+            let at = |path: &[&str]| differences.leaf(path).unwrap().noise;
+            assert_eq!(at(&["fct_us", "all", "p99"]), at(&["fct_us", "all", "at_least", "p99"]));
+            at(&["fct_us", "all", "p99"])
+        };
+        assert_eq!(noise(runs(500.0, false), runs(100.0, false)), Noise::Beyond);
+        assert_eq!(noise(runs(500.0, true), runs(100.0, false)), Noise::Beyond, "what is open is more still");
+        assert_eq!(noise(runs(500.0, false), runs(100.0, true)), Noise::Open);
+        assert_eq!(noise(runs(500.0, true), runs(100.0, true)), Noise::Open);
+        assert_eq!(noise(runs(100.0, true), runs(500.0, false)), Noise::Open);
+        assert_eq!(noise(runs(100.0, false), runs(500.0, true)), Noise::Beyond);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use parquet::record::Field;
 use crate::compare::{Difference, Estimate, Tree, read_compare};
 use crate::error::{At, Error, Result};
 use crate::guard::guarded;
+use crate::interval::IntervalKind;
 use crate::manifest::{Kind, Manifest};
 use crate::sweep::SWEEP;
 
@@ -114,7 +115,8 @@ fn quoted(text: &str) -> String {
 /// One line for each variant and statistic.
 fn compare_csv(results: &[crate::VariantResult], out: &mut dyn Write) -> io::Result<u64> {
     out.write_all(
-        b"variant,statistic,mean,low95,high95,n,difference,relative,difference_low95,difference_high95,pairs\n",
+        b"variant,statistic,mean,low,high,interval_kind,n,\
+          difference,relative,difference_low,difference_high,difference_interval_kind,pairs,noise\n",
     )?;
     let mut rows = 0;
     for result in results {
@@ -146,16 +148,17 @@ fn branch_csv(
             let keys: Vec<&str> = path.iter().map(String::as_str).collect();
             let difference = differences.and_then(|tree| tree.leaf(&keys));
             let text = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-            let ends = |interval: Option<[f64; 2]>| {
-                [text(interval.map(|interval| interval[0])), text(interval.map(|interval| interval[1]))].join(",")
+            let interval = |ends: Option<[f64; 2]>, kind: Option<IntervalKind>| {
+                let [low, high] = [0, 1].map(|end| text(ends.map(|ends| ends[end])));
+                format!("{low},{high},{}", kind.map_or("", IntervalKind::name))
             };
-            let of = |part: fn(&Difference) -> Option<f64>| text(difference.and_then(part));
-            let own = format!("{},{},{}", text(estimate.mean), ends(estimate.interval), estimate.n);
-            let interval = ends(difference.and_then(|d| d.interval));
-            let pairs = difference.map_or(String::new(), |d| d.n.to_string());
-            let statistic = quoted(&keys.join("."));
-            let line =
-                format!("{variant},{statistic},{own},{},{},{interval},{pairs}\n", of(|d| d.mean), of(|d| d.relative));
+            let own = interval(estimate.interval, estimate.interval_kind);
+            let own = format!("{},{own},{}", text(estimate.mean), estimate.n);
+            let compared = difference.map_or(",,,,,,".to_string(), |d| {
+                let interval = interval(d.interval, d.interval_kind);
+                format!("{},{},{interval},{},{}", text(d.mean), text(d.relative), d.n, d.noise.name())
+            });
+            let line = format!("{variant},{},{own},{compared}\n", quoted(&keys.join(".")));
             out.write_all(line.as_bytes())?;
             Ok(1)
         }

@@ -8,13 +8,15 @@
 //! variants are paired first, seed by seed, and their mean is resampled like any other.
 //!
 //! No resample leaves the range of its data, and the whole range of n values misses the middle of their distribution one
-//! time in 2^(n−1). So below [`FEW`] seeds no interval of this kind holds 95 %: it is the range, and tables say so.
+//! time in 2^(n−1). So below [`FEW`] seeds no interval of this kind holds 95 %: it is the range. Values that are the same
+//! in every seed have no spread that could be measured. An interval therefore says what it is: its [`IntervalKind`].
 //!
 //! Invariant: an interval depends on the values and their order alone. The draws come from a [`Stream`] of a fixed name.
 
 use std::collections::BTreeMap;
 
 use millpond_core::random::Stream;
+use serde::{Deserialize, Serialize};
 
 /// From so many seeds on an interval means what it says: the range of five misses one time in 16, that of six in 32.
 pub const FEW: usize = 6;
@@ -27,11 +29,62 @@ const NORMAL_FROM: usize = 1_000;
 /// The 97.5th percentile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
+/// What the ends of an interval are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IntervalKind {
+    /// The least and the most of fewer than [`FEW`] seeds.
+    #[serde(rename = "range")]
+    Range,
+    /// The 95 % interval of the mean by the bootstrap.
+    #[serde(rename = "bootstrap-95")]
+    Bootstrap95,
+    /// The same by the normal distribution, which the bootstrap's is for so many seeds.
+    #[serde(rename = "normal-95")]
+    Normal95,
+    /// Every seed gave the same value, which is both ends.
+    #[serde(rename = "identical")]
+    Identical,
+}
+
+impl IntervalKind {
+    /// As in the files.
+    pub fn name(self) -> &'static str {
+        match self {
+            IntervalKind::Range => "range",
+            IntervalKind::Bootstrap95 => "bootstrap-95",
+            IntervalKind::Normal95 => "normal-95",
+            IntervalKind::Identical => "identical",
+        }
+    }
+
+    /// As in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            IntervalKind::Range => "range of the seeds",
+            IntervalKind::Bootstrap95 | IntervalKind::Normal95 => "95 % interval",
+            IntervalKind::Identical => "identical in every seed",
+        }
+    }
+}
+
+/// An interval, with what it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The lower and the upper end.
+    pub ends: [f64; 2],
+    /// What they are.
+    pub kind: IntervalKind,
+}
+
+/// Intervals that are kept for values that come again, as those of a class without open flows do.
+const KEPT: usize = 1 << 10;
+
 /// Gives intervals; keeps the draws for each number of seeds, which serve all statistics.
 #[derive(Debug, Default)]
 pub struct Resampler {
     draws: BTreeMap<usize, Vec<u16>>,
     means: Vec<f64>,
+    kept: BTreeMap<Vec<u64>, [f64; 2]>,
 }
 
 impl Resampler {
@@ -40,25 +93,38 @@ impl Resampler {
         Resampler::default()
     }
 
-    /// The 95 % interval of the mean of `values`; `None` for fewer than two, which say nothing about their spread.
-    pub fn interval(&mut self, values: &[f64]) -> Option<[f64; 2]> {
+    /// The interval of the mean of `values`; `None` for fewer than two, which say nothing about their spread.
+    pub fn interval(&mut self, values: &[f64]) -> Option<Interval> {
         let n = values.len();
         let first = *values.first()?;
         if n < 2 {
             return None;
         }
-        if values.iter().all(|value| *value == first) {
-            return Some([first, first]);
-        }
-        if n < FEW {
-            return Some(range(values));
-        }
-        if n > NORMAL_FROM {
-            return Some(normal(values));
+        let (ends, kind) = if values.iter().all(|value| *value == first) {
+            ([first, first], IntervalKind::Identical)
+        } else if n < FEW {
+            (range(values), IntervalKind::Range)
+        } else if n > NORMAL_FROM {
+            (normal(values), IntervalKind::Normal95)
+        } else {
+            (self.bootstrap(values), IntervalKind::Bootstrap95)
+        };
+        Some(Interval { ends, kind })
+    }
+
+    fn bootstrap(&mut self, values: &[f64]) -> [f64; 2] {
+        let key: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
+        if let Some(ends) = self.kept.get(&key) {
+            return *ends;
         }
         self.resample(values);
-        let tail = tail(n);
-        Some([quantile(&mut self.means, tail), quantile(&mut self.means, 1.0 - tail)])
+        let tail = tail(values.len());
+        let ends = [quantile(&mut self.means, tail), quantile(&mut self.means, 1.0 - tail)];
+        if self.kept.len() == KEPT {
+            self.kept.clear();
+        }
+        self.kept.insert(key, ends);
+        ends
     }
 
     /// Fills `means` with those of the resamples.
@@ -171,7 +237,8 @@ mod tests {
             .map(|code| (0..6u32).map(|digit| values[code / 6usize.pow(digit) % 6]).sum::<f64>() / 6.0)
             .collect();
         let exact = [quantile(&mut all, tail(6)), quantile(&mut all, 1.0 - tail(6))];
-        let found = Resampler::new().interval(&values).unwrap();
+        let Interval { ends: found, kind } = Resampler::new().interval(&values).unwrap();
+        assert_eq!(kind, IntervalKind::Bootstrap95);
         assert!((found[0] - exact[0]).abs() < 0.25 && (found[1] - exact[1]).abs() < 1.0, "{found:?} {exact:?}");
     }
 
@@ -184,7 +251,7 @@ mod tests {
             let mut covered = 0;
             for _ in 0..trials {
                 let values: Vec<f64> = (0..n).map(|_| 5.0 + gaussian(&mut stream)).collect();
-                let [low, high] = resampler.interval(&values).unwrap();
+                let [low, high] = resampler.interval(&values).unwrap().ends;
                 covered += usize::from(low <= 5.0 && 5.0 <= high);
             }
             let share = covered as f64 / trials as f64;
@@ -197,11 +264,13 @@ mod tests {
         let mut resampler = Resampler::new();
         assert_eq!(resampler.interval(&[]), None);
         assert_eq!(resampler.interval(&[3.0]), None);
-        assert_eq!(resampler.interval(&[3.0, 3.0, 3.0]), Some([3.0, 3.0]));
-        assert_eq!(resampler.interval(&[5.0, 3.0]), Some([3.0, 5.0]));
-        assert_eq!(resampler.interval(&[5.0, 3.0, 4.0]), Some([3.0, 5.0]));
-        assert_eq!(resampler.interval(&[5.0, 3.0, 4.0, 4.5]), Some([3.0, 5.0]));
-        assert_eq!(resampler.interval(&[-1.0, 5.0, 5.0, 5.0, 5.0]), Some([-1.0, 5.0]));
+        let mut of = |values: &[f64]| resampler.interval(values).map(|found| (found.ends, found.kind));
+        assert_eq!(of(&[3.0, 3.0, 3.0]), Some(([3.0, 3.0], IntervalKind::Identical)));
+        assert_eq!(of(&[3.0; 9]), Some(([3.0, 3.0], IntervalKind::Identical)));
+        assert_eq!(of(&[5.0, 3.0]), Some(([3.0, 5.0], IntervalKind::Range)));
+        assert_eq!(of(&[5.0, 3.0, 4.0]), Some(([3.0, 5.0], IntervalKind::Range)));
+        assert_eq!(of(&[5.0, 3.0, 4.0, 4.5]), Some(([3.0, 5.0], IntervalKind::Range)));
+        assert_eq!(of(&[-1.0, 5.0, 5.0, 5.0, 5.0]), Some(([-1.0, 5.0], IntervalKind::Range)));
         assert!(excludes_zero([1.0, 2.0]) && excludes_zero([-2.0, -1.0]));
         assert!(!excludes_zero([-1.0, 1.0]) && !excludes_zero([0.0, 0.0]) && !excludes_zero([0.0, 2.0]));
     }
@@ -210,8 +279,9 @@ mod tests {
     fn large_samples_are_normal_and_the_same_values_give_the_same_bytes() {
         let mut stream = Stream::new(2, "test/large");
         let values: Vec<f64> = (0..1_001).map(|_| gaussian(&mut stream)).collect();
-        let [low, high] = Resampler::new().interval(&values).unwrap();
-        let [b_low, b_high] = Resampler::new().interval(&values[..1_000]).unwrap();
+        let of = |values: &[f64]| Resampler::new().interval(values).unwrap();
+        let ([low, high], [b_low, b_high]) = (of(&values).ends, of(&values[..1_000]).ends);
+        assert_eq!((of(&values).kind, of(&values[..1_000]).kind), (IntervalKind::Normal95, IntervalKind::Bootstrap95));
         assert!((low - b_low).abs() < 0.012 && (high - b_high).abs() < 0.012);
         let mut used = Resampler::new();
         let _ = used.interval(&values[..7]);

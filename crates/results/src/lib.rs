@@ -8,8 +8,10 @@
 //! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
 
 mod capture;
+mod censoring;
 mod columns;
 mod compare;
+mod completions;
 mod csv;
 mod error;
 mod folder;
@@ -25,6 +27,7 @@ mod reproduction;
 mod reproduction_table;
 mod statistics;
 mod summary;
+mod survival;
 mod sweep;
 mod sweep_results;
 mod table;
@@ -36,13 +39,15 @@ use std::io::Write;
 use std::path::Path;
 
 pub use capture::Captures;
-pub use compare::{Difference, Estimate, Tree, VariantResult, compare, finish_compare, read_compare, run_folder};
+pub use compare::{
+    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare, run_folder,
+};
 pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
 pub use folder::{Folder, Progress, folder_name};
 pub use goodput::GoodputOverTime;
 pub use html::write_report;
-pub use interval::{FEW, Resampler, excludes_zero};
+pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
@@ -52,8 +57,8 @@ pub use reproduction::{
 pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
-    Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Ordered, Packets, Qct, Rtt, RunInfo, SCHEMA, Slowdown,
-    Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
+    Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Ordered, Packets, Percentiles, Qct, Rtt, RunInfo, SCHEMA,
+    Slowdown, Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
 };
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};

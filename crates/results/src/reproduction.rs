@@ -170,16 +170,10 @@ pub struct Calls {
     pub p999_us: Estimate,
 }
 
-/// The mean of what the runs have of a number.
-fn over(resampler: &mut Resampler, values: &[f64]) -> Estimate {
-    let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    Estimate { mean, interval: resampler.interval(values), n: values.len() as u32 }
-}
-
 impl LoadPoint {
     /// Adds a number of what the runs have of it.
     pub fn add(&mut self, name: &str, unit: &str, values: &[f64]) {
-        let estimate = over(&mut Resampler::new(), values);
+        let estimate = Estimate::of(values, &mut Resampler::new());
         self.numbers.push(Number { name: name.to_string(), unit: unit.to_string(), estimate });
     }
 
@@ -188,7 +182,7 @@ impl LoadPoint {
         let mut resampler = Resampler::new();
         let mut over = |number: &dyn Fn(&Summary) -> Option<f64>| {
             let values: Vec<f64> = runs.iter().filter_map(|(summary, _)| number(summary)).collect();
-            self::over(&mut resampler, &values)
+            Estimate::of(&values, &mut resampler)
         };
         let mut point = LoadPoint {
             load,

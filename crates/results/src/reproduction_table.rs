@@ -4,6 +4,7 @@
 
 use crate::compare::Estimate;
 use crate::format::{NONE, count, digits, percent, time};
+use crate::interval::FEW;
 use crate::reproduction::{Claim, Experiment, Number, Reproduction, Verdict};
 use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
@@ -135,7 +136,8 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
     };
     lines.extend(fitted(rows));
     let text = format!(
-        "load: {}; each run simulates {}; ± is half of the interval over seeds{about}",
+        "load: {}; each run simulates {}; ± is half of the 95 % interval over seeds, below {FEW} of \
+         their range{about}",
         clean(&of.load_axis),
         simulated(of)
     );
@@ -322,7 +324,8 @@ mod tests {
         held.judge(-61.23);
         let open = Claim { id: "canary-S2".into(), accept: [Some(-55.0), Some(-15.0)], ..held.clone() };
         let open = Claim { measured: None, status: Verdict::NotEvaluated, paper: None, ..open };
-        let big = Estimate { mean: Some(123_456_789.0), interval: Some([1e6, 9e8]), n: 3 };
+        let (mean, interval) = (Some(123_456_789.0), Some([1e6, 9e8]));
+        let big = Estimate { mean, interval, n: 3, ..Estimate::default() };
         let point = LoadPoint { load: 95.0, runs: 3, planned: 5, mean_us: big, p99_us: big, ..LoadPoint::default() };
         let point = LoadPoint { mean_restricted_us: big, dropped: big, deflected: big, ..point };
         let scheme = Scheme { variant: "x".into(), label: "a scheme of a long name".into(), points: vec![point] };

@@ -111,13 +111,7 @@ impl Samples {
     /// The values at `quantiles`: rank `q × (n − 1)`, between two values where it is not whole. `None` of nothing.
     pub fn quantiles(&mut self, quantiles: &[Quantile]) -> Result<Option<Vec<Between>>> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(None) };
-        let places: Vec<(u64, u64)> = quantiles
-            .iter()
-            .map(|&q| {
-                let rank = u128::from(q).min(WHOLE.into()) * u128::from(last);
-                ((rank / u128::from(WHOLE)) as u64, (rank % u128::from(WHOLE)) as u64)
-            })
-            .collect();
+        let places: Vec<(u64, u64)> = quantiles.iter().map(|&q| place(q, last)).collect();
         let mut ranks: Vec<u64> = places.iter().flat_map(|&(r, _)| [r, (r + 1).min(last)]).collect();
         ranks.sort_unstable();
         ranks.dedup();
@@ -158,31 +152,48 @@ impl Samples {
         Ok(targets.iter().map(|&(value, _)| value).collect())
     }
 
+    /// How many values are at most each of the sorted `limits`.
+    pub(crate) fn counts_to(&mut self, limits: &[u64]) -> Result<Vec<u64>> {
+        let mut counts = vec![0u64; limits.len() + 1];
+        self.each(|value| counts[limits.partition_point(|&limit| limit < value)] += 1)?;
+        counts.pop();
+        let mut sum = 0;
+        counts.iter_mut().for_each(|count| {
+            sum += *count;
+            *count = sum;
+        });
+        Ok(counts)
+    }
+
     /// For each of the sorted prefixes, how often each digit at `shift` follows it.
     fn count_digits(&mut self, prefixes: &[u64], shift: u32) -> Result<Vec<u64>> {
         let mut counts = vec![0u64; prefixes.len() * DIGITS];
-        let mut count = |value: u64| {
+        self.each(|value| {
             let prefix = value.checked_shr(shift + DIGIT_BITS).unwrap_or(0);
             if let Ok(at) = prefixes.binary_search(&prefix) {
                 counts[at * DIGITS + (value >> shift) as usize % DIGITS] += 1;
             }
-        };
-        self.values.iter().for_each(|&value| count(value));
-        if let Some(file) = &mut self.spill {
-            file.seek(SeekFrom::Start(0)).at("read", &self.path)?;
-            let mut buffer = vec![0u8; 1 << 16];
-            let mut left = (self.count - self.values.len() as u64) * 8;
-            while left > 0 {
-                let size = left.min(buffer.len() as u64) as usize;
-                let chunk = &mut buffer[..size];
-                file.read_exact(chunk).at("read", &self.path)?;
-                for &bytes in chunk.as_chunks::<8>().0 {
-                    count(u64::from_le_bytes(bytes));
-                }
-                left -= size as u64;
-            }
-        }
+        })?;
         Ok(counts)
+    }
+
+    /// Every value once, in no order.
+    fn each(&mut self, mut visit: impl FnMut(u64)) -> Result<()> {
+        self.values.iter().for_each(|&value| visit(value));
+        let Some(file) = &mut self.spill else { return Ok(()) };
+        file.seek(SeekFrom::Start(0)).at("read", &self.path)?;
+        let mut buffer = vec![0u8; 1 << 16];
+        let mut left = (self.count - self.values.len() as u64) * 8;
+        while left > 0 {
+            let size = left.min(buffer.len() as u64) as usize;
+            let chunk = &mut buffer[..size];
+            file.read_exact(chunk).at("read", &self.path)?;
+            for &bytes in chunk.as_chunks::<8>().0 {
+                visit(u64::from_le_bytes(bytes));
+            }
+            left -= size as u64;
+        }
+        Ok(())
     }
 
     fn spill(&mut self) -> Result<()> {
@@ -196,6 +207,12 @@ impl Samples {
         self.values.clear();
         Ok(())
     }
+}
+
+/// Where a quantile lies among values of ranks 0 to `last`: a whole rank, and the part of the way to the next one.
+pub(crate) fn place(quantile: Quantile, last: u64) -> (u64, u64) {
+    let rank = u128::from(quantile).min(WHOLE.into()) * u128::from(last);
+    ((rank / u128::from(WHOLE)) as u64, (rank % u128::from(WHOLE)) as u64)
 }
 
 /// A file to write and read again that is gone when it is closed.
@@ -241,6 +258,9 @@ mod tests {
             let (got, expected) = (between.interpolate(1.0), sorted_answer(values, q));
             assert!((got - expected).abs() <= expected * 1e-9, "{q}: {got} is not {expected}");
         }
+        let limits = [0, 7, 25, 1 << 40, u64::MAX];
+        let counts = limits.map(|limit| values.iter().filter(|&&v| v <= limit).count() as u64);
+        assert_eq!(samples.counts_to(&limits).unwrap(), counts);
         assert_eq!(samples.max(), values.iter().copied().max());
         assert_eq!(samples.sum(), values.iter().map(|&v| u128::from(v)).sum::<u128>());
         assert_eq!(fs::read_dir(&*dir).unwrap().count(), 0, "a spill file is left");

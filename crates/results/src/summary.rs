@@ -177,22 +177,15 @@ pub struct Flows {
     pub goodput_gbps: Option<f64>,
 }
 
-/// Flow completion times of one class, in microseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Fct {
-    /// Completed flows.
-    pub count: u64,
-    /// Flows that did not complete.
-    #[serde(default)]
-    pub unfinished: u64,
-    /// Mean of the completed ones.
-    pub mean: Option<f64>,
-    /// Mean where an unfinished flow counts as if it ended at the horizon.
-    pub mean_restricted: Option<f64>,
+/// The percentiles of a statistic and its largest value; `null` of nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
     pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
@@ -201,15 +194,83 @@ pub struct Fct {
     pub max: Option<f64>,
 }
 
+impl Percentiles {
+    /// Of the number at each place, from the median to the largest.
+    pub(crate) fn of(at: impl FnMut(usize) -> Option<f64>) -> Percentiles {
+        let [p50, p90, p95, p99, p999, max] = std::array::from_fn(at);
+        Percentiles { p50, p90, p95, p99, p999, max }
+    }
+
+    /// From the median to the largest.
+    #[cfg(test)]
+    pub(crate) fn each(&self) -> [Option<f64>; 6] {
+        [self.p50, self.p90, self.p95, self.p99, self.p999, self.max]
+    }
+}
+
+/// Flow completion times of one class, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fct {
+    /// Completed flows.
+    pub count: u64,
+    /// Flows that did not complete.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// The share that completed; `null` if none started.
+    #[serde(default)]
+    pub completed_fraction: Option<f64>,
+    /// Mean of the completed ones.
+    pub mean: Option<f64>,
+    /// Mean where an unfinished flow counts as if it ended at the horizon.
+    pub mean_restricted: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    #[serde(default)]
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// Percentiles where an open one counts with its age: those of all that started are not below.
+    #[serde(default)]
+    pub at_least: Percentiles,
+    /// Percentiles where an open one never ends: those of all that started are not above; `null` where nothing bounds them.
+    #[serde(default)]
+    pub at_most: Percentiles,
+    /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not come so far.
+    #[serde(default)]
+    pub kaplan_meier: Percentiles,
+}
+
 /// Slowdown of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slowdown {
     /// Median.
     pub p50: Option<f64>,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    #[serde(default)]
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
     pub p999: Option<f64>,
+    /// Largest.
+    #[serde(default)]
+    pub max: Option<f64>,
+    /// Percentiles where an open one counts with its age: those of all that started are not below.
+    #[serde(default)]
+    pub at_least: Percentiles,
+    /// Percentiles where an open one never ends: those of all that started are not above; `null` where nothing bounds them.
+    #[serde(default)]
+    pub at_most: Percentiles,
 }
 
 /// Query completion times, in microseconds.
@@ -227,12 +288,27 @@ pub struct Qct {
     pub mean_restricted: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    #[serde(default)]
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
     pub p999: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
+    /// Percentiles where an open one counts with its age: those of all that started are not below.
+    #[serde(default)]
+    pub at_least: Percentiles,
+    /// Percentiles where an open one never ends: those of all that started are not above; `null` where nothing bounds them.
+    #[serde(default)]
+    pub at_most: Percentiles,
+    /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not come so far.
+    #[serde(default)]
+    pub kaplan_meier: Percentiles,
 }
 
 /// Round-trip times of probes, in microseconds.
@@ -242,6 +318,12 @@ pub struct Rtt {
     pub count: u64,
     /// Median.
     pub p50: Option<f64>,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    #[serde(default)]
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
@@ -258,6 +340,12 @@ pub struct Latency {
     pub mean: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    #[serde(default)]
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
@@ -506,6 +594,8 @@ impl Latency {
             count: fct.count,
             mean: fct.mean,
             p50: known(fct.p50, 2),
+            p90: known(fct.p90, 10),
+            p95: known(fct.p95, 20),
             p99: known(fct.p99, 100),
             p999: known(fct.p999, 1000),
             max: fct.max,
@@ -615,14 +705,15 @@ mod tests {
 
     #[test]
     fn a_percentile_of_calls_needs_ten_that_exceed_it() {
-        let fct = |count| Fct { count, p50: Some(1.0), p99: Some(2.0), p999: Some(3.0), ..Fct::default() };
+        let some = Some(1.0);
+        let fct = |count| Fct { count, p50: some, p90: some, p95: some, p99: some, p999: some, ..Fct::default() };
         let known = |count| {
             let latency = Latency::of(&fct(count));
-            [latency.p50, latency.p99, latency.p999].map(|p| p.is_some())
+            [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999].iter().flatten().count()
         };
-        assert_eq!([known(19), known(20)], [[false; 3], [true, false, false]]);
-        assert_eq!([known(999), known(1000)], [[true, false, false], [true, true, false]]);
-        assert_eq!([known(9_999), known(10_000)], [[true, true, false], [true; 3]]);
+        assert_eq!([known(19), known(20), known(99), known(100)], [0, 1, 1, 2]);
+        assert_eq!([known(199), known(200), known(999), known(1000)], [2, 3, 3, 4]);
+        assert_eq!([known(9_999), known(10_000)], [4, 5]);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
+use crate::censoring::shown;
 use crate::columns::{Column, Of, ROW_GROUP, Table};
-use crate::compare::{Estimate, Json, Tree, each_once, estimates, numbers, worst};
+use crate::compare::{Estimate, Json, Tree, each_once, estimates, numbers, warnings_over, worst};
 use crate::error::Result;
 use crate::format::{NONE, count, percent, time};
 use crate::html;
@@ -17,7 +18,7 @@ use crate::interval::{FEW, Resampler};
 use crate::manifest::{Kind, Manifest};
 use crate::summary::{SCHEMA, Status, Summary};
 use crate::sweep::{Axis, RESULTS, Sweep, SweepFolder, summary_of};
-use crate::table::{clean, fitted, wrapped};
+use crate::table::{AT_LEAST, clean, fitted, wrapped};
 
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
@@ -34,8 +35,7 @@ pub fn finish_sweep(
     let mut resampler = Resampler::new();
     let mut rows: Vec<Row> = Vec::new();
     for point in &mut sweep.points {
-        let mut complete: Vec<Summary> = Vec::new();
-        let mut warnings: Vec<String> = Vec::new();
+        let mut summaries: Vec<Summary> = Vec::new();
         for run in &mut point.runs {
             let summary = summary_of(folder.path(), run);
             run.status = Some(summary.as_ref().map_or(Status::Failed, |summary| summary.status));
@@ -44,27 +44,24 @@ pub fn finish_sweep(
             let values = point.values.iter().map(|(_, value)| value.to_string()).collect();
             rows.push(Row { run: run.run, point: point.point, seed: run.seed, status: run.status, values, of: None });
             if let Some(summary) = summary {
-                warnings.extend(summary.warnings.iter().cloned());
                 if summary.status == Status::Complete {
                     let of = numbers(std::slice::from_ref(&summary))?.pop();
                     if let Some(row) = rows.last_mut() {
                         row.of = of.map(|(_, json)| json);
                     }
-                    complete.push(summary);
                 }
+                summaries.push(summary);
             }
         }
-        point.warnings = each_once(warnings.iter());
+        point.warnings = warnings_over(&summaries);
         let of: Vec<&Json> = rows[rows.len() - point.runs.len()..].iter().filter_map(|row| row.of.as_ref()).collect();
         let of: Vec<Option<&Json>> = of.into_iter().map(Some).collect();
-        point.statistics = (!complete.is_empty()).then(|| estimates(&of, &mut resampler));
+        point.statistics = (!of.is_empty()).then(|| estimates(&of, &mut resampler));
     }
     sweep.status = worst(sweep.runs().filter_map(|(_, run)| run.status));
     write_rows(&folder.path().join(RESULTS), &sweep.grid, &rows)?;
     folder.write(&sweep)?;
-    let warnings = sweep.points.iter().flat_map(|point| &point.warnings);
-    let warnings = each_once(warnings);
-    let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings, ..manifest };
+    let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings: warnings(&sweep), ..manifest };
     html::sweep::write(folder.path(), &sweep, &manifest)?;
     manifest.write(folder.path())?;
     folder.tidy();
@@ -152,21 +149,22 @@ const FIGURES: [Shown; 6] = [
 
 /// The points beside each other: means over seeds, with half of the 95 % interval.
 pub fn sweep_table(sweep: &Sweep) -> String {
-    let mut rows = vec![heads(0), heads(1)];
+    let (mut rows, mut has_bounds) = (vec![heads(0), heads(1)], false);
     for point in sweep.points.iter().filter(|point| point.skipped.is_none()).take(SHOWN) {
         let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
         let mut row = vec![label(sweep, point.values.iter()), format!("{done}/{}", point.runs.len())];
-        let leaf = |path: &[&str]| point.statistics.as_ref().and_then(|tree| tree.leaf(path)).copied();
+        let leaf = |path: &[&str]| point.statistics.as_ref()?.leaf(path).copied();
         let flows = match (leaf(&["flows", "completed"]), leaf(&["flows", "started"])) {
             (Some(a), Some(b)) => a.mean.zip(b.mean).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b),
             _ => None,
         };
         row.push(percent(flows));
         for (_, path, form, spread) in FIGURES {
-            let estimate = leaf(path).unwrap_or_default();
-            row.push(form(estimate.mean));
+            let shown = point.statistics.as_ref().map(|tree| shown(tree, path)).unwrap_or_default();
+            has_bounds |= shown.at_least;
+            row.push(shown.text(form));
             if spread {
-                row.push(half(&estimate, form));
+                row.push(half(&shown.estimate, form));
             }
         }
         rows.push(row);
@@ -178,6 +176,9 @@ pub fn sweep_table(sweep: &Sweep) -> String {
         lines.push(format!("… and {hidden} more points in sweep.json"));
     }
     lines.push(String::new());
+    if has_bounds {
+        lines.extend(wrapped("\u{2265}", AT_LEAST));
+    }
     lines.extend(notes(sweep));
     lines.join("\n") + "\n"
 }
@@ -233,9 +234,37 @@ fn notes(sweep: &Sweep) -> Vec<String> {
             format!("run {}, {}, seed {}: {}", run.run, label(sweep, point.values.iter()), run.seed, clean(reason));
         lines.extend(wrapped("FAILED", &text));
     }
-    let warnings: Vec<String> = each_once(sweep.points.iter().flat_map(|point| &point.warnings));
-    for warning in warnings.iter().take(10) {
+    let warnings = warnings(sweep);
+    for warning in warnings.iter().take(WARNINGS) {
         lines.extend(wrapped("warning", &clean(warning)));
     }
+    if warnings.len() > WARNINGS {
+        lines.extend(wrapped("warning", &format!("and {} more in sweep.json", warnings.len() - WARNINGS)));
+    }
     lines
+}
+
+/// Warnings that the table shows at most.
+const WARNINGS: usize = 10;
+/// Points that a warning names at most.
+const NAMED: usize = 3;
+
+/// The warnings of all points, each once; one that is not of all says of which.
+pub(crate) fn warnings(sweep: &Sweep) -> Vec<String> {
+    let points: Vec<_> = sweep.points.iter().filter(|point| point.skipped.is_none()).collect();
+    let of = |warning: &String| {
+        let mut names: Vec<String> = Vec::new();
+        for point in points.iter().filter(|point| point.warnings.contains(warning)) {
+            names.push(label(sweep, point.values.iter()));
+        }
+        if names.len() == points.len() {
+            return warning.clone();
+        }
+        let more = match names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        format!("{}{more}: {warning}", names[..names.len().min(NAMED)].join(", "))
+    };
+    each_once(points.iter().flat_map(|point| &point.warnings)).iter().map(of).collect()
 }

@@ -2,10 +2,11 @@
 //!
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
-use crate::compare::{Difference, Tree, VariantResult, grouped_warnings};
+use crate::censoring::{difference, shown};
+use crate::compare::{Difference, Estimate, Noise, Tree, VariantResult, grouped_warnings, statistics};
 use crate::format::{NONE, bytes, change, count, digits, percent, ratio, time, whole};
 use crate::interval::FEW;
-use crate::summary::{Fct, Summary};
+use crate::summary::{Ordered, Summary};
 
 /// Longest name in a table; a longer one loses its middle.
 const NAME: usize = 20;
@@ -27,6 +28,9 @@ pub(crate) struct Figure {
 const fn figure(head: [&'static str; 2], path: &'static [&'static str], form: fn(Option<f64>) -> String) -> Figure {
     Figure { head, path, form }
 }
+
+/// What `≥` says in tables.
+pub(crate) const AT_LEAST: &str = "at least: what was open at the end counts with its age, and takes longer";
 
 /// What variants are compared by. The share of flows completed comes first and is made of two
 /// numbers; a mean stands behind the share that it is the mean of.
@@ -53,20 +57,7 @@ pub(crate) fn completed(result: &VariantResult) -> Option<f64> {
 /// One run, as text.
 pub fn run_table(summary: &Summary) -> String {
     let mut lines = vec![title(summary), String::new()];
-    let head = ["class", "flows", "open", "mean", "p50", "p90", "p99", "p99.9", "max", "slow p50", "p99"];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for (class, fct) in summary.fct_us.iter() {
-        rows.push(fct_row(class, fct, summary));
-    }
-    let qct = &summary.qct_us;
-    if qct.started > 0 {
-        let open = qct.started - qct.completed.min(qct.started);
-        let mut row = vec!["queries".to_string(), whole(qct.completed), whole(open)];
-        row.extend([time(qct.mean), time(qct.p50), String::new(), time(qct.p99), time(qct.p999), time(qct.max)]);
-        row.extend([String::new(), String::new()]);
-        rows.push(row);
-    }
-    lines.extend(aligned(&rows));
+    lines.extend(classes(summary));
     lines.push(String::new());
     let packets = &summary.packets;
     lines.push(format!(
@@ -101,14 +92,32 @@ fn title(summary: &Summary) -> String {
     format!("{}{variant} · seed {} · {world} · {}", clean(&summary.name), summary.seed, summary.status.name())
 }
 
-fn fct_row(class: &str, fct: &Fct, summary: &Summary) -> Vec<String> {
-    let slowdown = summary.slowdown.get(class);
-    let times = [fct.mean, fct.p50, fct.p90, fct.p99, fct.p999, fct.max];
-    let mut row = vec![short(class), whole(fct.count), whole(fct.unfinished)];
-    row.extend(times.map(time));
-    row.push(ratio(slowdown.and_then(|s| s.p50)));
-    row.push(ratio(slowdown.and_then(|s| s.p99)));
-    row
+/// Completion times by class, with the queries'.
+fn classes(summary: &Summary) -> Vec<String> {
+    const TIMES: [&str; 7] = ["mean", "p50", "p90", "p95", "p99", "p999", "max"];
+    const SLOWDOWNS: [&str; 3] = ["p50", "p95", "p99"];
+    let heads = |text: &str| text.split(' ').map(|cell| cell.replace('_', "")).collect::<Vec<_>>();
+    let mut rows = vec![
+        heads("_ _ _ _ _ _ _ _ _ _ slow slow slow"),
+        heads("class flows open mean p50 p90 p95 p99 p99.9 max p50 p95 p99"),
+    ];
+    let of = |class: Option<&Tree<Estimate>>, keys: &[&str], form: fn(Option<f64>) -> String| -> Vec<String> {
+        let text = |key: &&str| class.map_or(NONE.into(), |class| shown(class, &[key]).text(form));
+        keys.iter().map(text).collect()
+    };
+    let numbers = statistics(summary);
+    let branch = |object: &str| numbers.branch(&[object]).map(Ordered::iter).into_iter().flatten();
+    let slowdowns = branch("slowdown").map(|(_, slowdown)| Some(slowdown)).chain(std::iter::repeat(None));
+    for (((class, times), slowdown), (_, fct)) in branch("fct_us").zip(slowdowns).zip(summary.fct_us.iter()) {
+        let row = vec![short(class), whole(fct.count), whole(fct.unfinished)];
+        rows.push([row, of(Some(times), &TIMES, time), of(slowdown, &SLOWDOWNS, ratio)].concat());
+    }
+    let qct = &summary.qct_us;
+    if qct.started > 0 {
+        let row = vec!["queries".to_string(), whole(qct.completed), whole(qct.started.saturating_sub(qct.completed))];
+        rows.push([row, of(numbers.at(&["qct_us"]), &TIMES, time), vec![String::new(); SLOWDOWNS.len()]].concat());
+    }
+    fitted(rows)
 }
 
 /// Timeouts, pauses, probes, mechanisms, cost, audit, warnings.
@@ -124,7 +133,8 @@ fn other_lines(summary: &Summary) -> Vec<String> {
     );
     let rtt = &summary.rtt_us;
     if rtt.count > 0 {
-        let parts = [("p50", rtt.p50), ("p99", rtt.p99), ("p99.9", rtt.p999)].map(|(n, v)| format!("{n} {}", time(v)));
+        let parts = [("p50", rtt.p50), ("p90", rtt.p90), ("p95", rtt.p95), ("p99", rtt.p99), ("p99.9", rtt.p999)];
+        let parts = parts.map(|(name, value)| format!("{name} {}", time(value)));
         lines.extend(listed("probes", &[vec![format!("{} round trips", whole(rtt.count))], parts.to_vec()].concat()));
     }
     for (name, counters) in &summary.mechanisms {
@@ -161,21 +171,17 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     let mut rows = vec![heads(0), heads(1)];
     for result in results {
         let mut row = vec![clean(&result.variant), percent(completed(result))];
-        row.extend(FIGURES.iter().map(|f| (f.form)(result.statistics.leaf(f.path).and_then(|e| e.mean))));
+        row.extend(FIGURES.iter().map(|f| shown(&result.statistics, f.path).text(f.form)));
         rows.push(row);
     }
     let values = rows.len();
-    let several = first.seeds.len() > 1;
-    let mut marks = Marks { several, ..Marks::default() };
+    let mut marks = Marks::default();
     for result in &results[1..] {
         if let Some(differences) = &result.differences {
             rows.push(difference_row(first, result, differences, &mut marks));
         }
     }
-    if several && rows.len() > values {
-        // Digits stay above those of differences, which have a mark or a blank behind them.
-        rows[..values].iter_mut().for_each(|row| row.iter_mut().skip(1).for_each(|cell| cell.push(' ')));
-    }
+    line_up(&mut rows, values, &marks);
     let mut lines = fitted(rows);
     if lines.len() > values {
         lines.insert(values, format!("\nDifference to {}, seed by seed:", clean(&first.variant)));
@@ -184,6 +190,10 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     let more = if first.seeds.len() > 12 { ", …" } else { "" };
     let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
     lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
+    let has_bounds = |result: &VariantResult| FIGURES.iter().any(|f| shown(&result.statistics, f.path).at_least);
+    if results.iter().any(has_bounds) {
+        lines.extend(wrapped("\u{2265}", AT_LEAST));
+    }
     if results.len() > 1 {
         lines.extend(marks.legend(first.seeds.len()));
     }
@@ -198,62 +208,86 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What marks a difference that is beyond the noise, and one whose seeds agree but are too few to say so.
-const BEYOND: char = '*';
-const PERHAPS: char = '~';
-
-/// Which marks a table of one or several seeds has.
+/// Which marks a table has.
 #[derive(Default)]
-struct Marks {
-    several: bool,
-    beyond: bool,
-    perhaps: bool,
-}
+struct Marks(Vec<char>);
 
 impl Marks {
-    /// The mark of a difference: a blank without one, so that digits stay below each other; nothing for one seed.
-    fn of(&mut self, difference: Option<&Difference>) -> String {
-        let mark = match difference {
-            Some(d) if d.is_beyond_noise() && d.n as usize >= FEW => {
-                self.beyond = true;
-                BEYOND
-            }
-            Some(d) if d.is_beyond_noise() => {
-                self.perhaps = true;
-                PERHAPS
-            }
-            _ if self.several => ' ',
-            _ => return String::new(),
+    /// The mark of a difference; a blank without one.
+    fn of(&mut self, difference: Option<&Difference>) -> char {
+        let mark = match difference.map(|difference| difference.noise) {
+            Some(Noise::Beyond) => '*',
+            Some(Noise::Agreed) => '~',
+            Some(Noise::Identical) => '=',
+            Some(Noise::Open) => '?',
+            Some(Noise::Within | Noise::Unknown) | None => return ' ',
         };
-        mark.to_string()
+        self.0.push(mark);
+        mark
     }
 
     fn legend(&self, seeds: usize) -> Vec<String> {
-        if seeds < 2 {
-            return wrapped("note", "one seed: nothing tells a difference from noise; run more with --seeds 1..10");
-        }
         let mut lines = Vec::new();
-        if self.beyond {
-            let text = "beyond the noise: the 95 % interval of the paired difference excludes zero (without any \
-                        difference, one figure in 20 is marked)";
-            lines.extend(wrapped(&BEYOND.to_string(), text));
+        let meanings = [
+            (
+                '*',
+                "beyond the noise: the 95 % interval of the paired difference excludes zero (without any difference, one \
+                 figure in 20 is marked)",
+            ),
+            ('~', "all seeds agree on the sign, but they are too few for a 95 % interval"),
+            ('=', "identical in every seed: the seeds do not vary it, so nothing tells it from noise"),
+            ('?', "what was open at the end could undo it"),
+        ];
+        for (mark, meaning) in meanings {
+            if self.0.contains(&mark) {
+                lines.extend(wrapped(&mark.to_string(), meaning));
+            }
         }
-        if self.perhaps {
-            let text = "all seeds agree on the sign, but they are too few for a 95 % interval";
-            lines.extend(wrapped(&PERHAPS.to_string(), text));
-        }
-        if seeds < FEW {
+        if seeds < 2 {
+            let text = "one seed: nothing tells a difference from noise; run more with --seeds 1..10";
+            lines.extend(wrapped("note", text));
+        } else if seeds < FEW {
             let odds = 1u32 << (seeds - 1);
             let text = format!(
                 "{seeds} seeds are few: they all agree by chance one time in {odds}; from {FEW} on, say --seeds 1..10, \
                  differences get 95 % intervals (bootstrap over seeds)"
             );
             lines.extend(wrapped("note", &text));
-        } else if !self.beyond && !self.perhaps {
+        } else if !self.0.contains(&'*') {
             lines.extend(wrapped("note", "no difference is beyond the noise (95 % intervals, bootstrap over seeds)"));
         }
         lines
     }
+}
+
+/// Puts digits above those of differences, which have a mark or a blank behind them, where there is room. The first
+/// `values` rows are no differences.
+fn line_up(rows: &mut [Vec<String>], values: usize, marks: &Marks) {
+    let (above, below) = rows.split_at_mut(values);
+    if marks.0.is_empty() || below.is_empty() {
+        below.iter_mut().flatten().for_each(|cell| cell.truncate(cell.trim_end().len()));
+        return;
+    }
+    let blank = |rows: &mut [Vec<String>]| {
+        rows.iter_mut().for_each(|row| row.iter_mut().skip(1).for_each(|cell| cell.push(' ')));
+    };
+    blank(above);
+    if narrowest(rows) > WIDTH {
+        let (above, _) = rows.split_at_mut(values);
+        above.iter_mut().flatten().for_each(|cell| cell.truncate(cell.trim_end().len()));
+    }
+}
+
+/// The least width of a table, but for a name of some length.
+fn narrowest(rows: &[Vec<String>]) -> usize {
+    const NAME_WANTED: usize = 14;
+    let columns = rows.first().map_or(0, Vec::len);
+    let name = widest(rows, 0).min(NAME_WANTED);
+    (1..columns).map(|at| widest(rows, at) + 1).sum::<usize>() + name
+}
+
+fn widest(rows: &[Vec<String>], column: usize) -> usize {
+    rows.iter().map(|row| row.get(column).map_or(0, |cell| cell.chars().count())).max().unwrap_or(0)
 }
 
 fn difference_row(
@@ -271,20 +305,19 @@ fn difference_row(
     let flows = differences.leaf(&["flows", "completed"]).filter(|_| as_many);
     let mut row = vec![clean(&result.variant), format!("{}{}", change(share), marks.of(flows))];
     row.extend(FIGURES.iter().map(|f| {
-        let difference = differences.leaf(f.path);
+        let difference = difference(first, result, f.path);
         // From nothing to something has no percentage; nothing to nothing is no change.
         let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
         let text = if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) };
-        format!("{text}{}", marks.of(difference))
+        format!("{text}{}", marks.of(difference.filter(|d| d.mean.is_some()).as_ref()))
     }));
     row
 }
 
 /// Rows of at most 100 columns: names lose of their middle what is too much.
 pub(crate) fn fitted(rows: Vec<Vec<String>>) -> Vec<String> {
-    let widest = |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |c| c.chars().count())).max().unwrap_or(0);
     let columns = rows.first().map_or(0, Vec::len);
-    let others: usize = (1..columns).map(|at| widest(at) + 1).sum();
+    let others: usize = (1..columns).map(|at| widest(&rows, at) + 1).sum();
     let limit = NAME.min(WIDTH.saturating_sub(others).max(NAME_LEAST));
     let shortened = rows.iter().map(|row| {
         let name = row.first().map(|name| shortened(name, limit));
@@ -296,8 +329,7 @@ pub(crate) fn fitted(rows: Vec<Vec<String>>) -> Vec<String> {
 /// Columns of equal width: the first to the left, the others to the right, one or two spaces apart.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.first().map_or(0, Vec::len);
-    let width = |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |c| c.chars().count())).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(|at| widest(rows, at)).collect();
     let wide = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
     let gap = if wide <= WIDTH { "  " } else { " " };
     let line = |row: &Vec<String>| {
@@ -400,6 +432,7 @@ mod tests {
         assert!(!noise.contains('*') && noise.contains("no difference is beyond the noise"), "{noise}");
         let few = table(3, |_| 1.25);
         assert!(few.contains("+25%~") && few.contains("one time in 4"), "{few}");
+        assert!(few.contains("0%=") && few.contains("\n=         identical in every seed"), "{few}");
         let one = table(1, |_| 1.25);
         assert!(!one.contains('~') && one.contains("one seed"), "{one}");
         for text in [clear, noise, few, one, table(6, |_| 98.765), table(6, |_| 12_345.0)] {

@@ -1,7 +1,7 @@
 //! Writes one run: rows as flows and queries end, statistics while they pass, the summary and the page at the end.
 //!
-//! Invariant: memory does not grow with the number of records; the bytes depend on the records, their order and the totals
-//! alone (manifest aside); without [`RunWriter::finish`] no file of the run remains.
+//! Invariant: memory grows with the records of what is open at the end, and with no others; the bytes depend on the
+//! records, their order and the totals alone (manifest aside); without [`RunWriter::finish`] no file of the run remains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,29 +10,26 @@ use millpond_core::{Bytes, Time};
 use parquet::data_type::ByteArray;
 
 use crate::capture::{Captures, Recording};
+use crate::censoring;
 use crate::columns::{Column, Of, ROW_GROUP, Table};
+use crate::completions::{Completions, PS_PER_US, Slowdowns};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
 use crate::record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
-use crate::statistics::{Between, Samples};
+use crate::statistics::Samples;
 use crate::summary::{
-    Fct, Flows, Latency, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
+    Fct, Flows, Latency, Ordered, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
 };
+use crate::survival::percentiles;
 
 /// Rows of `flows.parquet`.
 pub(crate) const FLOWS: &str = "flows.parquet";
 /// Rows of `queries.parquet`.
 pub(crate) const QUERIES: &str = "queries.parquet";
 
-const PS_PER_US: f64 = 1e6;
 /// The classes that every run has, before the header's own.
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
-const P50: u32 = 5_000;
-const P90: u32 = 9_000;
-const P99: u32 = 9_900;
-const P95: u32 = 9_500;
-const P999: u32 = 9_990;
 
 /// What is known of a run before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,77 +89,6 @@ pub enum Keep {
     All,
 }
 
-/// Completion times as they pass: of what completed, and the starts of what did not.
-struct Completions {
-    times: Samples,
-    unfinished: u64,
-    unfinished_starts: u128,
-}
-
-impl Completions {
-    fn new(times: Samples) -> Completions {
-        Completions { times, unfinished: 0, unfinished_starts: 0 }
-    }
-
-    fn push(&mut self, start: Time, time: Option<Time>) -> Result<()> {
-        match time {
-            Some(time) => self.times.push(time.as_ps()),
-            None => {
-                self.unfinished += 1;
-                self.unfinished_starts += u128::from(start.as_ps());
-                Ok(())
-            }
-        }
-    }
-
-    fn mean(&self) -> Option<f64> {
-        mean_us(self.times.sum(), self.times.count())
-    }
-
-    /// The mean where what is unfinished ends at the horizon.
-    fn mean_restricted(&self, horizon: Time) -> Option<f64> {
-        let ends = u128::from(horizon.as_ps()) * u128::from(self.unfinished);
-        let waited = ends.saturating_sub(self.unfinished_starts);
-        mean_us(self.times.sum() + waited, self.times.count() + self.unfinished)
-    }
-
-    fn max(&self) -> Option<f64> {
-        self.times.max().map(|ps| ps as f64 / PS_PER_US)
-    }
-
-    fn fct(mut self, horizon: Time) -> Result<Fct> {
-        let [p50, p90, p99, p999] = quantiles_us(&mut self.times, [P50, P90, P99, P999])?;
-        Ok(Fct {
-            count: self.times.count(),
-            unfinished: self.unfinished,
-            mean: self.mean(),
-            mean_restricted: self.mean_restricted(horizon),
-            p50,
-            p90,
-            p99,
-            p999,
-            max: self.max(),
-        })
-    }
-
-    fn qct(mut self, horizon: Time) -> Result<Qct> {
-        let [p50, p99, p999] = quantiles_us(&mut self.times, [P50, P99, P999])?;
-        let completed = self.times.count();
-        let started = completed + self.unfinished;
-        Ok(Qct {
-            started,
-            completed,
-            completed_fraction: (started > 0).then(|| completed as f64 / started as f64),
-            mean: self.mean(),
-            mean_restricted: self.mean_restricted(horizon),
-            p50,
-            p99,
-            p999,
-            max: self.max(),
-        })
-    }
-}
-
 /// One run being written.
 pub struct RunWriter {
     dir: PathBuf,
@@ -174,7 +100,7 @@ pub struct RunWriter {
     queries: Option<Table>,
     /// Of the built-in classes and the header's, in this order.
     fct: Vec<Completions>,
-    slowdown: Vec<Samples>,
+    slowdown: Vec<Slowdowns>,
     qct: Completions,
     rtt: Samples,
     /// Round-trip times and timeouts by class, if they are told.
@@ -212,7 +138,7 @@ impl RunWriter {
             flows: None,
             queries: None,
             fct: (0..classes).map(|n| Completions::new(samples("fct", n))).collect(),
-            slowdown: (0..classes).map(|n| samples("slowdown", n)).collect(),
+            slowdown: (0..classes).map(|n| Slowdowns::new(samples("slowdown", n))).collect(),
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
             timers: None,
@@ -272,9 +198,7 @@ impl RunWriter {
         let elephant = flow.is_elephant(self.header.elephants).then_some(2);
         for class in [Some(0), mouse, elephant, Some(own)].into_iter().flatten() {
             self.fct[class].push(flow.start, fct)?;
-            if let Some(slowdown) = slowdown {
-                self.slowdown[class].push_float(slowdown)?;
-            }
+            self.slowdown[class].push(flow, slowdown)?;
             if let Some(timers) = &mut self.timers
                 && flow.srtt > Time::ZERO
             {
@@ -355,11 +279,11 @@ impl RunWriter {
         let classes = || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
         let mut fct_us = Vec::new();
         for (name, completions) in classes().zip(self.fct.drain(..)) {
-            fct_us.push((name, completions.fct(totals.horizon)?));
+            fct_us.push((name, completions.end(totals.horizon)?.fct()));
         }
         let mut slowdown = Vec::new();
-        for (name, mut samples) in classes().zip(self.slowdown.drain(..)) {
-            slowdown.push((name, slowdown_of(&mut samples)?));
+        for (name, slowdowns) in classes().zip(self.slowdown.drain(..)) {
+            slowdown.push((name, slowdowns.end(totals.horizon)?));
         }
         let mut timers = Vec::new();
         for (name, [mut srtt, mut rto]) in classes().zip(self.timers.take().into_iter().flatten()) {
@@ -367,12 +291,13 @@ impl RunWriter {
             timers.push((name, timer));
         }
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
-        let [p50, p99, p999] = quantiles_us(&mut self.rtt, [P50, P99, P999])?;
+        let Percentiles { p50, p90, p95, p99, p999, .. } =
+            percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
         let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
         let measured_ps = totals.measured.as_ps() as f64;
         let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
         let latency = fct_us.iter().filter(is_call).map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
-        Ok(Summary {
+        let summary = Summary {
             schema: SCHEMA,
             name: header.name.clone(),
             world: header.world,
@@ -386,11 +311,11 @@ impl RunWriter {
                 // Bits a picosecond are Tb/s.
                 goodput_gbps: (measured_ps > 0.0).then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
             },
-            latency_us: latency,
+            latency_us: Ordered::from(latency),
             fct_us: Ordered::from(fct_us),
             slowdown: Ordered::from(slowdown),
-            qct_us: qct.qct(totals.horizon)?,
-            rtt_us: Rtt { count: self.rtt.count(), p50, p99, p999 },
+            qct_us: qct.end(totals.horizon)?.qct(),
+            rtt_us: Rtt { count: self.rtt.count(), p50, p90, p95, p99, p999 },
             timers_us: Ordered::from(timers),
             goodput_over_time: totals.goodput_over_time.clone(),
             packets: Packets::of(&totals),
@@ -403,7 +328,9 @@ impl RunWriter {
             mechanisms: totals.mechanisms,
             limits: totals.limits,
             audit: totals.audit,
-        })
+        };
+        let warnings = censoring::warnings(std::slice::from_ref(&summary));
+        Ok(Summary { warnings: summary.warnings.iter().cloned().chain(warnings).collect(), ..summary })
     }
 }
 
@@ -432,22 +359,7 @@ fn check_classes(classes: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn mean_us(sum_ps: u128, count: u64) -> Option<f64> {
-    (count > 0).then(|| sum_ps as f64 / (count as f64 * PS_PER_US))
-}
-
-fn quantiles_us<const N: usize>(samples: &mut Samples, quantiles: [u32; N]) -> Result<[Option<f64>; N]> {
-    let found = samples.quantiles(&quantiles)?;
-    Ok(std::array::from_fn(|at| found.as_ref().map(|values| values[at].interpolate(PS_PER_US))))
-}
-
 fn spread(samples: &mut Samples) -> Result<Spread> {
-    let [p50, p95, p99] = quantiles_us(samples, [P50, P95, P99])?;
+    let Percentiles { p50, p95, p99, .. } = percentiles(samples, |between| between.interpolate(PS_PER_US))?;
     Ok(Spread { p50, p95, p99 })
-}
-
-fn slowdown_of(samples: &mut Samples) -> Result<Slowdown> {
-    let found = samples.quantiles(&[P50, P99, P999])?;
-    let at = |n: usize| found.as_ref().map(|values| Between::interpolate_bits(values[n]));
-    Ok(Slowdown { p50: at(0), p99: at(1), p999: at(2) })
 }

@@ -220,13 +220,30 @@ fn the_summary_is_that_of_sorting_everything() {
         close(fct.mean, Some(sum / times.len() as f64));
         close(fct.mean_restricted, Some((sum + open) / of_class.len() as f64));
         close(fct.max, times.last().copied());
-        for (got, p) in [(fct.p50, 0.5), (fct.p90, 0.9), (fct.p99, 0.99), (fct.p999, 0.999)] {
+        for (got, p) in [(fct.p50, 0.5), (fct.p90, 0.9), (fct.p95, 0.95), (fct.p99, 0.99), (fct.p999, 0.999)] {
             close(got, quantile(&times, p));
         }
+        close(fct.completed_fraction, Some(times.len() as f64 / of_class.len() as f64));
+        let age = |f: &&&FlowRecord| 10_000.0 - f.start.as_us_f64();
+        let ages: Vec<f64> = of_class.iter().filter(|f| f.finish.is_none()).map(|f| age(&f)).collect();
+        assert!(!ages.is_empty());
+        let with = |open: &dyn Fn(f64) -> f64| {
+            let mut all: Vec<f64> = times.iter().copied().chain(ages.iter().map(|&age| open(age))).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let (low, high) = (with(&|age| age), with(&|_| f64::INFINITY));
+        for (got, p) in [(fct.at_least.p50, 0.5), (fct.at_least.p95, 0.95), (fct.at_least.max, 1.0)] {
+            close(got, quantile(&low, p));
+        }
+        for (got, p) in [(fct.at_most.p50, 0.5), (fct.at_most.p95, 0.95), (fct.at_most.max, 1.0)] {
+            close(got, quantile(&high, p).filter(|bound| bound.is_finite()));
+        }
+        assert!(fct.kaplan_meier.p50 >= fct.p50 && fct.kaplan_meier.p50 <= fct.at_most.p50);
         let mut slowdowns: Vec<f64> = of_class.iter().filter_map(|f| f.slowdown()).collect();
         slowdowns.sort_by(f64::total_cmp);
         let slowdown = summary.slowdown.get(class).unwrap();
-        for (got, p) in [(slowdown.p50, 0.5), (slowdown.p99, 0.99), (slowdown.p999, 0.999)] {
+        for (got, p) in [(slowdown.p50, 0.5), (slowdown.p95, 0.95), (slowdown.p99, 0.99), (slowdown.p999, 0.999)] {
             close(got, quantile(&slowdowns, p));
         }
     }
@@ -235,7 +252,9 @@ fn the_summary_is_that_of_sorting_everything() {
     assert_eq!((summary.qct_us.started, summary.qct_us.completed), (123, 111));
     assert_eq!(summary.packets.dropped, 35);
     assert_eq!(summary.packets.dropped_by.0.len(), DROP_REASONS.len());
-    assert_eq!((summary.rtt_us.count, summary.rtt_us.p99), (1, Some(9.0)));
+    assert_eq!((summary.rtt_us.count, summary.rtt_us.p95, summary.rtt_us.p99), (1, Some(9.0), Some(9.0)));
+    assert!(summary.warnings[1].contains("of queries (QCT) completed by the end"), "{:?}", summary.warnings);
+    assert_eq!(summary.warnings.len(), 3);
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert_eq!(report.matches("<script").count(), 1, "the page's own");
     assert!(!report.contains("://") && !report.contains('\u{1b}') && !report.contains("<i>"));

@@ -337,7 +337,7 @@ fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
     }
     for number in of.numbers() {
         let unit = if number.unit == "Gb/s" { ", Gb/s" } else { "" };
-        head.extend([format!("{}{unit}", escape(&number.name)), "interval".into()]);
+        head.extend([format!("{}{unit}", escape(&number.name)), INTERVAL.into()]);
     }
     let text = |x: f64, unit: &str| match unit {
         "us" => time(Some(x)),
@@ -360,13 +360,16 @@ fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
     table(page, "", &head, &rows);
 }
 
+/// The head of a column of intervals; points may have different numbers of runs.
+const INTERVAL: &str = "95 % interval; below 6 runs, their range";
+
 fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {
     let head = [
         "scheme, load",
         "runs",
         "completed",
         "mean QCT",
-        "interval",
+        INTERVAL,
         "mean, open at horizon",
         "published mean",
         "QCT p99",
@@ -403,7 +406,10 @@ mod tests {
 
     #[test]
     fn published_curves_are_dashed_and_claims_say_their_status() {
-        let estimate = |mean: f64| Estimate { mean: Some(mean), interval: Some([mean * 0.9, mean * 1.1]), n: 3 };
+        let estimate = |mean: f64| {
+            let interval = Some([mean * 0.9, mean * 1.1]);
+            Estimate { mean: Some(mean), interval, n: 3, ..Estimate::default() }
+        };
         let point = |load: f64| LoadPoint {
             load,
             runs: 3,

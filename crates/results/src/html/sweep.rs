@@ -9,12 +9,14 @@ use super::chart::{Chart, Line, Read};
 use super::number::{count, gbps, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use super::seeds_text;
+use crate::censoring::shown;
 use crate::compare::Estimate;
 use crate::error::Result;
+use crate::interval::FEW;
 use crate::manifest::Manifest;
 use crate::summary::{Status, World};
 use crate::sweep::{Axis as Key, Point, Sweep};
-use crate::sweep_results::{is_numeric, label};
+use crate::sweep_results::{is_numeric, label, warnings};
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;
@@ -104,8 +106,7 @@ fn told(sweep: &Sweep) -> Vec<String> {
         let why = run.reason.as_deref().unwrap_or("its audit failed");
         format!("failed: {}, seed {}: {why}", label(sweep, point.values.iter()), run.seed)
     });
-    let warnings = crate::compare::each_once(sweep.points.iter().flat_map(|point| &point.warnings));
-    skipped.chain(failed).chain(warnings).collect()
+    skipped.chain(failed).chain(warnings(sweep)).collect()
 }
 
 /// The key with the most values, which is the charts' axis; variants are lines, whatever their number.
@@ -178,7 +179,12 @@ fn charts(page: &mut String, sweep: &Sweep, key: usize, groups: &[Group<'_>]) {
         0 => String::new(),
         n => format!(" {n} further combinations are in the table alone."),
     };
-    note(page, &format!("Means over seeds of what completed, with their intervals.{more}"));
+    let intervals = match sweep.seeds.len() {
+        0 | 1 => "One seed, what completed.",
+        n if n < FEW => "Means over seeds of what completed, with the range of the seeds.",
+        _ => "Means over seeds of what completed, with their 95 % intervals.",
+    };
+    note(page, &format!("{intervals}{more}"));
 }
 
 fn chart(figure: &Figure, places: &Places<'_>, key: usize, groups: &[Group<'_>]) -> Option<(String, String, Chart)> {
@@ -220,21 +226,23 @@ fn chart(figure: &Figure, places: &Places<'_>, key: usize, groups: &[Group<'_>])
 }
 
 fn points(page: &mut String, sweep: &Sweep) {
-    let shown: Vec<&Figure> =
+    let told: Vec<&Figure> =
         FIGURES.iter().filter(|figure| sweep.points.iter().any(|point| figure.of(point).is_some())).collect();
-    if shown.is_empty() {
+    if told.is_empty() {
         return empty(page, "No point has a complete run.");
     }
     let mut head: Vec<String> = sweep.grid.iter().map(|key| escape(&key.key)).collect();
     head.push("runs".into());
-    head.extend(shown.iter().flat_map(|figure| [figure.name.to_string(), "interval".into()]));
+    let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
+    head.extend(told.iter().flat_map(|figure| [figure.name.to_string(), kind.into()]));
     let row = |point: &Point| {
         let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
         let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
         row.push(format!("{done} of {}", point.runs.len()));
-        for figure in &shown {
-            let estimate = figure.of(point).unwrap_or_default();
-            row.push((figure.text)(estimate.mean));
+        for figure in &told {
+            let shown = point.statistics.as_ref().map(|tree| shown(tree, figure.path)).unwrap_or_default();
+            row.push(shown.text(figure.text));
+            let estimate = shown.estimate;
             let ends = estimate.interval.map(|ends| ends.map(|end| (figure.text)(Some(end))));
             row.push(ends.map_or("–".into(), |[low, high]| format!("{low} to {high}")));
         }
@@ -271,7 +279,8 @@ mod tests {
         let mut sweep = Sweep::new("a <sweep>", "0", grid, vec![1, 2], points);
         for (place, point) in sweep.points.iter_mut().enumerate() {
             let Some(p99) = p99(place) else { continue };
-            let estimate = Estimate { mean: Some(p99), interval: Some([p99 * 0.9, p99 * 1.1]), n: 2 };
+            let interval = Some([p99 * 0.9, p99 * 1.1]);
+            let estimate = Estimate { mean: Some(p99), interval, n: 2, ..Estimate::default() };
             let branch = |name: &str, inside| Tree::Branch(Ordered::from(vec![(name.to_string(), inside)]));
             point.statistics = Some(branch("fct_us", branch("mice", branch("p99", Tree::Leaf(estimate)))));
             point.runs.iter_mut().for_each(|run: &mut SweepRun| run.status = Some(Status::Complete));

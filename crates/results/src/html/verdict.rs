@@ -1,10 +1,11 @@
 //! Who wins on what: the figures of all variants, their change against the first one, and whether it is more than noise.
 //!
-//! A change is beyond the noise if the 95 % interval of the paired difference over the seeds excludes zero. A best value is
-//! clear if it differs from every other one: by that interval where one of the two is the first variant, else by intervals
-//! of the means that do not overlap.
+//! A variant is best in a figure if its value is the best and apart from every other: by the [`Noise`] of the paired
+//! difference where one of the two is the first variant, else by 95 % intervals of the means that do not overlap. A value
+//! that is only a lower bound, since flows or queries are open, is best in nothing.
 //!
-//! Invariant: nothing is called a difference that the intervals do not bear out, and where there are none the page says so.
+//! Invariant: nothing is called a difference or best that the intervals do not bear out, and where there are none the page
+//! says so.
 
 use std::fmt::Write;
 
@@ -13,10 +14,10 @@ use super::axis::{Axis, Scale, Unit};
 use super::chart::{Row, colour, forest, swatch};
 use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
-use crate::compare::{Difference, Estimate};
+use crate::censoring::{self, ENOUGH, Shown, shown};
+use crate::compare::{Difference, Estimate, Noise};
+use crate::interval::{FEW, IntervalKind};
 
-/// Below so many seeds no interval by resampling holds 95 %.
-const FEW: u32 = crate::FEW as u32;
 /// Variants as columns, as long as they fit.
 const COLUMNS: usize = 6;
 
@@ -40,17 +41,27 @@ macro_rules! figure {
 const LESS: Option<bool> = Some(true);
 const MORE: Option<bool> = Some(false);
 
-const FIGURES: [Figure; 22] = [
+const FIGURES: [Figure; 25] = [
     figure!("Queries", "completed", ["qct_us", "completed_fraction"], percent, MORE, "open"),
     figure!("Queries", "QCT mean", ["qct_us", "mean"], time, LESS, "QCT"),
     figure!("Queries", "QCT mean, open at horizon", ["qct_us", "mean_restricted"], time, LESS, "mean, open at horizon"),
     figure!("Queries", "QCT p50", ["qct_us", "p50"], time, LESS, "QCT"),
+    figure!("Queries", "QCT p95", ["qct_us", "p95"], time, LESS, "QCT"),
     figure!("Queries", "QCT p99", ["qct_us", "p99"], time, LESS, "QCT"),
     figure!("Probes", "RTT p50", ["rtt_us", "p50"], time, LESS, ""),
     figure!("Probes", "RTT p99", ["rtt_us", "p99"], time, LESS, ""),
     figure!("Flows", "completed", ["flows", "completed"], percent, MORE, "open"),
     figure!("Flows", "FCT mean", ["fct_us", "all", "mean"], time, LESS, "FCT"),
+    figure!(
+        "Flows",
+        "FCT mean, open at horizon",
+        ["fct_us", "all", "mean_restricted"],
+        time,
+        LESS,
+        "mean, open at horizon"
+    ),
     figure!("Flows", "mice p50", ["fct_us", "mice", "p50"], time, LESS, "mice"),
+    figure!("Flows", "mice p95", ["fct_us", "mice", "p95"], time, LESS, "mice"),
     figure!("Flows", "mice p99", ["fct_us", "mice", "p99"], time, LESS, "mice"),
     figure!("Flows", "elephants p50", ["fct_us", "elephants", "p50"], time, LESS, "elephants"),
     figure!("Flows", "elephants p99", ["fct_us", "elephants", "p99"], time, LESS, "elephants"),
@@ -65,73 +76,58 @@ const FIGURES: [Figure; 22] = [
     figure!("Network", "PAUSE frames", ["pause_frames"], count, None, ""),
 ];
 
-/// What can be said of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Noise {
-    /// The interval excludes zero.
-    Beyond,
-    /// All seeds agree on the sign, but they are too few for an interval that holds 95 %.
-    Agreed,
-    /// The interval holds zero.
-    Within,
-    /// There is none.
-    Unknown,
-}
-
-impl Noise {
-    fn of(difference: &Difference) -> Noise {
-        match difference.interval {
-            Some([low, high]) if low > 0.0 || high < 0.0 => {
-                if difference.n < FEW {
-                    Noise::Agreed
-                } else {
-                    Noise::Beyond
-                }
-            }
-            Some(_) => Noise::Within,
-            None => Noise::Unknown,
-        }
-    }
-}
-
 impl Figure {
-    fn estimate(&self, variant: &Variant) -> Option<Estimate> {
-        let estimate = *variant.result.statistics.leaf(self.path)?;
-        if self.path != ["flows", "completed"] {
-            return Some(estimate);
+    /// As it is shown of a variant; `None` if its runs do not have it.
+    fn shown(&self, variant: &Variant) -> Option<Shown<'static>> {
+        let statistics = &variant.result.statistics;
+        statistics.leaf(self.path)?;
+        let mut shown = shown(statistics, self.path);
+        if self.path == ["flows", "completed"] {
+            let started = statistics.leaf(&["flows", "started"])?.mean.filter(|n| *n > 0.0)?;
+            let estimate = shown.estimate;
+            let interval = estimate.interval.map(|ends| ends.map(|end| end / started));
+            shown.estimate = Estimate { mean: estimate.mean.map(|n| n / started), interval, ..estimate };
         }
-        let started = variant.result.statistics.leaf(&["flows", "started"])?.mean.filter(|n| *n > 0.0)?;
-        let interval = estimate.interval.map(|ends| ends.map(|end| end / started));
-        Some(Estimate { mean: estimate.mean.map(|n| n / started), interval, ..estimate })
+        Some(shown)
     }
 
     fn value(&self, variant: &Variant) -> Option<f64> {
-        self.estimate(variant)?.mean
+        self.shown(variant)?.estimate.mean
     }
 
-    fn difference<'a>(&self, variant: &'a Variant) -> Option<&'a Difference> {
-        variant.result.differences.as_ref()?.leaf(self.path)
+    fn text(&self, variant: &Variant) -> String {
+        self.shown(variant).unwrap_or_default().text(self.form)
+    }
+
+    /// The difference of a variant to the first one.
+    fn difference(&self, variants: &[Variant], at: usize) -> Option<Difference> {
+        censoring::difference(&variants[0].result, &variants[at].result, self.path)
     }
 
     /// Whether there is anything to show of it.
     fn is_told(&self, variants: &[Variant]) -> bool {
         let values = || variants.iter().filter_map(|variant| self.value(variant));
-        let restricted = self.path.last() == Some(&"mean_restricted");
         let some = if self.less_is_better == MORE { values().next().is_some() } else { values().any(|v| v != 0.0) };
-        some && (!restricted || variants.iter().any(|v| v.share_of_queries().is_some_and(|share| share < 1.0)))
+        let share = match self.path {
+            ["qct_us", "mean_restricted"] => Variant::share_of_queries,
+            [.., "mean_restricted"] => Variant::share_of_flows,
+            _ => return some,
+        };
+        some && variants.iter().any(|variant| share(variant).is_some_and(|share| share < 1.0))
     }
 
-    /// The variants with the best value, where values differ.
-    fn best(&self, variants: &[Variant]) -> Vec<usize> {
-        let Some(less) = self.less_is_better else { return Vec::new() };
-        let values: Vec<Option<f64>> = variants.iter().map(|variant| self.value(variant)).collect();
-        let there = || values.iter().copied().flatten();
-        let (Some(least), Some(most)) = (there().min_by(f64::total_cmp), there().max_by(f64::total_cmp)) else {
-            return Vec::new();
+    /// The variant that is best beyond the noise.
+    fn best(&self, variants: &[Variant]) -> Option<usize> {
+        let less = self.less_is_better?;
+        let values = variants.iter().map(|variant| self.shown(variant));
+        let there =
+            values.enumerate().filter_map(|(at, shown)| Some((at, shown.as_ref()?.estimate.mean?, shown?.at_least)));
+        let by = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
+            let order = a.1.total_cmp(&b.1);
+            if less { order } else { order.reverse() }
         };
-        let best = if less { least } else { most };
-        let is_best = |at: &usize| least != most && values[*at] == Some(best);
-        (0..variants.len()).filter(is_best).collect()
+        let (best, _, at_least) = there.min_by(by)?;
+        (!at_least && self.is_clear(variants, best)).then_some(best)
     }
 
     /// Whether the best one differs from every other by more than noise.
@@ -139,11 +135,16 @@ impl Figure {
         let apart = |other: usize| {
             let (first, second) = (best.min(other), best.max(other));
             if first == 0 {
-                return self.difference(&variants[second]).is_some_and(|d| Noise::of(d) == Noise::Beyond);
+                return self.difference(variants, second).is_some_and(|d| d.noise == Noise::Beyond);
             }
-            let interval = |at: usize| self.estimate(&variants[at]).filter(|e| e.n >= FEW)?.interval;
-            let (Some(a), Some(b)) = (interval(best), interval(other)) else { return false };
-            a[1] < b[0] || b[1] < a[0]
+            let interval = |at: usize| {
+                let estimate = self.shown(&variants[at])?.estimate;
+                let kind = estimate.interval_kind.filter(|kind| *kind != IntervalKind::Range)?;
+                Some((estimate.interval?, kind))
+            };
+            let (Some((a, of_a)), Some((b, of_b))) = (interval(best), interval(other)) else { return false };
+            let varies = of_a != IntervalKind::Identical || of_b != IntervalKind::Identical;
+            varies && (a[1] < b[0] || b[1] < a[0])
         };
         (0..variants.len()).filter(|&other| other != best).all(apart)
     }
@@ -155,9 +156,10 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     section(page, "verdict", if variants.len() < 2 { "Key figures" } else { "Verdict" });
     if variants.len() < 2 {
         tiles(page, &figures, variants);
+        open_at_the_end(page, variants);
         return end(page);
     }
-    let best: Vec<Vec<usize>> = figures.iter().map(|figure| figure.best(variants)).collect();
+    let best: Vec<Option<usize>> = figures.iter().map(|figure| figure.best(variants)).collect();
     lead(page, &figures, &best, variants);
     page.push_str("<div class=\"split\">\n");
     matrix(page, &figures, &best, variants);
@@ -176,75 +178,116 @@ fn tiles(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
             let _ = write!(page, "<h3>{}</h3>\n<dl class=\"tiles\">", figure.group);
             group = figure.group;
         }
-        let value = variants.first().and_then(|variant| figure.value(variant));
-        let _ = write!(page, "<div><dt>{}</dt><dd>{}</dd></div>", term(figure.name, figure.term), (figure.form)(value));
+        let value = variants.first().map_or(String::new(), |variant| figure.text(variant));
+        let _ = write!(page, "<div><dt>{}</dt><dd>{value}</dd></div>", term(figure.name, figure.term));
     }
     page.push_str(if group.is_empty() { "<p class=\"empty\">Nothing was measured.</p>\n" } else { "</dl>\n" });
 }
 
-/// One sentence on who wins, and one on what it is worth.
-fn lead(page: &mut String, figures: &[&Figure], best: &[Vec<usize>], variants: &[Variant]) {
-    let contested = best.iter().filter(|winners| !winners.is_empty()).count();
+/// One sentence on who wins, and by how much.
+fn lead(page: &mut String, figures: &[&Figure], best: &[Option<usize>], variants: &[Variant]) {
     let wins: Vec<usize> =
-        (0..variants.len()).map(|at| best.iter().filter(|winners| winners.contains(&at)).count()).collect();
+        (0..variants.len()).map(|at| best.iter().filter(|best| **best == Some(at)).count()).collect();
     let most = wins.iter().copied().max().unwrap_or(0);
     if most == 0 {
-        return page.push_str("<p class=\"lead\">The variants do not differ in any figure.</p>\n");
+        let _ = writeln!(page, "<p class=\"lead\">{}</p>", no_winner(figures, variants));
+        return open_at_the_end(page, variants);
     }
+    let judged = figures.iter().filter(|figure| figure.less_is_better.is_some()).count();
     let leaders: Vec<usize> = (0..variants.len()).filter(|&at| wins[at] == most).collect();
     let names: Vec<String> =
         leaders.iter().map(|&at| format!("<b>{}</b>", escape(&variants[at].result.variant))).collect();
-    let verb = if leaders.len() == 1 { "is best in" } else { "are each best in" };
-    let _ = write!(page, "<p class=\"lead\">{} {verb} {most} of {contested} figures", names.join(" and "));
+    let verb = if leaders.len() == 1 { "is best" } else { "are each best" };
+    let _ = write!(
+        page,
+        "<p class=\"lead\">{} {verb}, beyond the noise, in {most} of {judged} figures",
+        names.join(" and ")
+    );
     if let [leader] = leaders.as_slice()
         && *leader > 0
     {
-        let told = ["QCT p99", "mice p99", "elephants p50"];
-        let of = |name: &&str| {
-            let figure = figures.iter().find(|figure| figure.name == *name)?;
-            let difference = figure.difference(&variants[*leader])?;
-            let sign = if Noise::of(difference) == Noise::Within { " (within the noise)" } else { "" };
-            Some(format!("{name} {}{sign}", change(Some(difference.relative?))))
+        let of = |name: &str| {
+            let figure = figures.iter().find(|figure| figure.name == name)?;
+            let difference = figure.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
+            Some(format!("{name} {}", change(Some(difference.relative?))))
         };
-        let told: Vec<String> = told.iter().filter_map(of).collect();
+        let told: Vec<String> = ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect();
         if !told.is_empty() {
             let _ = write!(page, "; against {}: {}", escape(&variants[0].result.variant), told.join(", "));
         }
     }
     page.push_str(".</p>\n");
-    uneven(page, variants);
+    open_at_the_end(page, variants);
 }
 
-/// Statistics of the completed flatter who completes less: that is said.
-fn uneven(page: &mut String, variants: &[Variant]) {
-    type Share = fn(&Variant) -> Option<f64>;
-    let kinds: [(&str, Share); 2] = [("queries", Variant::share_of_queries), ("flows", Variant::share_of_flows)];
-    let of = |(what, share): (&str, Share)| {
-        let shares: Vec<f64> = variants.iter().filter_map(share).collect();
-        let (least, most) =
-            (shares.iter().copied().min_by(f64::total_cmp)?, shares.iter().copied().max_by(f64::total_cmp)?);
-        let range = format!("{} to {} of the {what}", percent(Some(least)), percent(Some(most)));
-        (most - least > 0.01).then_some(range)
+/// Why nobody is called best.
+fn no_winner(figures: &[&Figure], variants: &[Variant]) -> String {
+    let differences = || {
+        let of = |at: usize| figures.iter().filter_map(move |figure| figure.difference(variants, at));
+        (1..variants.len()).flat_map(of)
     };
-    let told: Vec<String> = kinds.into_iter().filter_map(of).collect();
-    if !told.is_empty() {
-        let _ = writeln!(
-            page,
-            "<p class=\"caution\"><b>Unequal completion.</b> Variants completed {}. Means and percentiles are of the completed \
-             ones: they flatter whoever leaves slow ones open.</p>",
-            told.join(" and ")
-        );
+    let seeds = variants.iter().map(|variant| variant.result.seeds.len()).min().unwrap_or(0);
+    let is_none = |d: Difference| d.mean == Some(0.0) && matches!(d.noise, Noise::Identical | Noise::Unknown);
+    if differences().all(is_none) {
+        return "The variants do not differ in any figure.".into();
+    }
+    match seeds {
+        0 | 1 => {
+            "One seed cannot tell a difference from noise, so no variant is called best: compare with --seeds 1..10."
+                .into()
+        }
+        n if n < FEW => format!(
+            "{n} seeds are too few to tell a difference from noise, so no variant is called best: compare with --seeds 1..10."
+        ),
+        n if differences().all(|difference| difference.noise == Noise::Identical) => format!(
+            "All {n} seeds gave identical numbers: they vary nothing that could tell a difference from noise, so no variant is \
+             called best."
+        ),
+        _ => "No variant is best in any figure by more than noise.".into(),
     }
 }
 
+/// Means and percentiles of the completed flatter who completes less: where classes did not complete, that is said.
+fn open_at_the_end(page: &mut String, variants: &[Variant]) {
+    let kinds = [
+        ("queries", ["qct_us", "completed_fraction"].as_slice()),
+        ("flows", &["fct_us", "all", "completed_fraction"]),
+        ("mice", &["fct_us", "mice", "completed_fraction"]),
+        ("elephants", &["fct_us", "elephants", "completed_fraction"]),
+    ];
+    let mut uneven = false;
+    let mut of = |(what, path): (&str, &[&str])| {
+        let shares: Vec<f64> = variants.iter().filter_map(|variant| variant.number(path)).collect();
+        let (least, most) =
+            (shares.iter().copied().min_by(f64::total_cmp)?, shares.iter().copied().max_by(f64::total_cmp)?);
+        uneven |= most - least > 0.01;
+        let [low, high] = [least, most].map(|share| percent(Some(share)));
+        let range = if low == high { low } else { format!("{low} to {high}") };
+        (least < ENOUGH).then(|| format!("{range} of the {what}"))
+    };
+    let told: Vec<String> = kinds.into_iter().filter_map(&mut of).collect();
+    if told.is_empty() {
+        return;
+    }
+    let title = if uneven { "Unequal completion" } else { "Not all completed" };
+    let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
+    let _ = writeln!(
+        page,
+        "<p class=\"caution\"><b>{title}.</b> {who} {} by the end. Means and percentiles of the completed leave out what was \
+         still open, often the slowest: they flatter whoever leaves most open. ≥ is a bound, in which what was open counts \
+         with its age. To let all complete, give each [[traffic]] a stop and write until = \"flows-complete\".</p>",
+        told.join(", ")
+    );
+}
+
 /// The table: a row a figure, or a row a variant where there are many.
-fn matrix(page: &mut String, figures: &[&Figure], best: &[Vec<usize>], variants: &[Variant]) {
+fn matrix(page: &mut String, figures: &[&Figure], best: &[Option<usize>], variants: &[Variant]) {
     let wins = |at: usize| {
-        let n = best.iter().filter(|winners| winners.contains(&at)).count();
+        let n = best.iter().filter(|best| **best == Some(at)).count();
         if n == 0 { String::new() } else { format!("<small>best in {n}</small>") }
     };
     let name = |at: usize| format!("{}{}{}", swatch(at), escape(&variants[at].result.variant), wins(at));
-    let cell = |row: usize, at: usize| matrix_cell(figures[row], variants, &best[row], at);
+    let cell = |row: usize, at: usize| matrix_cell(figures[row], variants, best[row] == Some(at), at);
     if variants.len() <= COLUMNS {
         let head: Vec<String> = std::iter::once(String::new()).chain((0..variants.len()).map(name)).collect();
         let (mut rows, mut group) = (Vec::new(), "");
@@ -267,35 +310,37 @@ fn matrix(page: &mut String, figures: &[&Figure], best: &[Vec<usize>], variants:
     table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
 }
 
-fn matrix_cell(figure: &Figure, variants: &[Variant], best: &[usize], at: usize) -> String {
-    let value = (figure.form)(figure.value(&variants[at]));
-    let star = match best.contains(&at) {
-        true if figure.is_clear(variants, at) => "<span class=\"star\" title=\"best, beyond the noise\">★</span>",
-        true => "<span class=\"star\" title=\"best\">☆</span>",
-        false => "",
-    };
-    let class = if best.contains(&at) { " best" } else { "" };
-    let Some(difference) = figure.difference(&variants[at]) else {
+fn matrix_cell(figure: &Figure, variants: &[Variant], is_best: bool, at: usize) -> String {
+    let value = figure.text(&variants[at]);
+    let star = if is_best { "<span class=\"star\" title=\"best, beyond the noise\">★</span>" } else { "" };
+    let class = if is_best { " best" } else { "" };
+    let Some(difference) = figure.difference(variants, at) else {
         return format!("<td class=\"{}\">{star}{value}</td>", class.trim());
     };
-    let noise = Noise::of(difference);
     let better = figure.less_is_better.zip(difference.mean).map(|(less, mean)| (mean < 0.0) == less);
-    let tone = match (noise, better) {
-        (_, _) if difference.mean == Some(0.0) => "same",
-        (Noise::Within, _) => "within",
+    let unchanged = difference.mean == Some(0.0);
+    let tone = match (difference.noise, better) {
+        _ if unchanged => "same",
+        (Noise::Within | Noise::Open, _) => "within",
+        (Noise::Identical, _) => "same",
         (Noise::Beyond, Some(true)) => "better",
         (Noise::Beyond, Some(false)) => "worse",
         (Noise::Agreed | Noise::Unknown, Some(true)) => "maybe-better",
         (Noise::Agreed | Noise::Unknown, Some(false)) => "maybe-worse",
         (_, None) => "same",
     };
-    let text = if difference.mean == Some(0.0) { "=".to_string() } else { change(difference.relative) };
-    let sign = if noise == Noise::Within && difference.mean != Some(0.0) { "≈ " } else { "" };
-    let title = difference.interval.map_or(String::new(), |[low, high]| {
-        let [low, high] = [low, high].map(|end| signed(figure.form, end));
-        let what = if difference.n < FEW { "of mean differences of resampled seeds" } else { "95 % interval" };
-        format!(" title=\"difference {low} to {high}, {what}\"")
+    let text = if unchanged { "=".to_string() } else { change(difference.relative) };
+    let sign = match difference.noise {
+        _ if unchanged => "",
+        Noise::Within => "≈ ",
+        Noise::Open => "? ",
+        _ => "",
+    };
+    let ends = difference.interval.zip(difference.interval_kind).map(|([low, high], kind)| match kind {
+        IntervalKind::Identical => format!("difference {}, {}", signed(figure.form, low), kind.words()),
+        _ => format!("difference {} to {}, {}", signed(figure.form, low), signed(figure.form, high), kind.words()),
     });
+    let title = ends.map_or(String::new(), |ends| format!(" title=\"{ends}\""));
     format!("<td class=\"{tone}{class}\"{title}>{star}{value}<small>{sign}{text}</small></td>")
 }
 
@@ -312,14 +357,15 @@ fn changes(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
     }
     let (mut rows, mut group) = (Vec::new(), "");
     for figure in figures.iter().filter(|figure| figure.less_is_better == LESS) {
-        let base = figure.value(&variants[0]).filter(|base| *base > 0.0);
-        let dot = |(at, variant): (usize, &Variant)| {
-            let difference = figure.difference(variant)?;
-            let ratio = 1.0 + difference.relative?;
+        let dot = |at: usize| {
+            let difference = figure.difference(variants, at)?;
+            let relative = difference.relative?;
+            let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
             let interval = base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
-            Some((at, ratio, interval, Noise::of(difference) == Noise::Within))
+            let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
+            Some((at, 1.0 + relative, interval, doubtful))
         };
-        let dots: Vec<_> = variants.iter().enumerate().filter_map(dot).collect();
+        let dots: Vec<_> = (0..variants.len()).filter_map(dot).collect();
         if !dots.is_empty() {
             let name = figure.name.replace(", open at horizon", " at horizon");
             group = figure.group;
@@ -374,61 +420,71 @@ fn ratio_axis(rows: &[Row]) -> Axis {
 fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
     let first = format!("<span class=\"{}\">{}</span>", colour(0), escape(&variants[0].result.variant));
-    let differences = || variants.iter().flat_map(|variant| FIGURES.iter().filter_map(|f| f.difference(variant)));
+    let noises: Vec<Noise> = (1..variants.len())
+        .flat_map(|at| FIGURES.iter().filter_map(move |figure| Some(figure.difference(variants, at)?.noise)))
+        .collect();
+    let has = |noise: Noise| noises.contains(&noise);
     let means = format!("Means over {seeds} seeds; below each, its change against {first}, paired by seed.");
     let (better, worse) = ("<span class=\"key better\">better</span>", "<span class=\"key worse\">worse</span>");
     let (perhaps_better, perhaps_worse) = (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
-    let text = if seeds < 2 {
+    let mut text = if seeds < 2 {
         format!(
             "Below each number is its change against {first}. One seed cannot tell {perhaps_better} and {perhaps_worse} from \
-             noise: compare with --seeds 1..10. ☆ is the best of a row."
+             noise: compare with --seeds 1..10."
         )
-    } else if differences().any(|d| d.interval.is_some() && d.n >= FEW) {
+    } else if seeds >= FEW {
         format!(
             "{means} {better} and {worse} are beyond the noise: the 95 % interval of the paired difference excludes zero \
              (without any difference, one in 20 would be marked). ≈ and hollow marks are within it. ★ is the best of a row \
-             and apart from every other; ☆ is the best, but perhaps by chance. Lines in the chart are the intervals."
-        )
-    } else if differences().any(|d| d.interval.is_some()) {
-        format!(
-            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which happens by chance one time in \
-             {}; fewer than {FEW} seeds are too few for 95 % intervals, so compare with --seeds 1..10. ≈ and hollow marks: the \
-             seeds disagree. ☆ is the best of a row. Lines in the chart are the range of the seeds' differences.",
-            1u64 << (seeds - 1).min(60)
+             and apart from every other, beyond the noise. Lines in the chart are the intervals."
         )
     } else {
         format!(
-            "{means} This result has no intervals: {perhaps_better} and {perhaps_worse} may be noise. ☆ is the best of a row."
+            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which happens by chance one time in \
+             {}; fewer than {FEW} seeds are too few for 95 % intervals, so compare with --seeds 1..10. ≈ and hollow marks: the \
+             seeds disagree. Lines in the chart are the range of the seeds' differences.",
+            1u64 << (seeds - 1).min(60)
         )
     };
+    if has(Noise::Identical) {
+        text.push_str(
+            " A change without a tint is identical in every seed: the seeds do not vary it, and nothing tells it from noise.",
+        );
+    }
+    if has(Noise::Open) {
+        text.push_str(" ? says that what was open at the end could undo a difference.");
+    }
     note(page, &text);
 }
 
 /// All percentiles of all classes, on demand.
 pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
-    const FIELDS: [(&str, &str); 7] = [
+    const FIELDS: [(&str, &str); 8] = [
         ("mean", "mean"),
         ("mean, open at horizon", "mean_restricted"),
         ("p50", "p50"),
         ("p90", "p90"),
+        ("p95", "p95"),
         ("p99", "p99"),
         ("p99.9", "p999"),
         ("max", "max"),
     ];
-    let mut head: Vec<String> = ["", "flows", "open"].map(String::from).to_vec();
+    const SLOWDOWNS: [&str; 5] = ["p50", "p90", "p95", "p99", "p999"];
+    let mut head: Vec<String> = ["", "flows", "open", "completed"].map(String::from).to_vec();
     head.extend(FIELDS.map(|(name, _)| format!("FCT {name}")));
-    head.extend(["p50", "p99", "p99.9"].map(|name| format!("slowdown {name}")));
+    head.extend(SLOWDOWNS.map(|name| format!("slowdown {}", name.replace("999", "99.9"))));
     let mut rows = Vec::new();
     for class in super::keys(variants, &["fct_us"]) {
         if variants.len() > 1 {
             rows.push(vec![escape(&class)]);
         }
         for (at, variant) in variants.iter().enumerate() {
-            let of = |object: &str, field: &str| variant.result.statistics.leaf(&[object, &class, field])?.mean;
+            let statistics = &variant.result.statistics;
+            let of = |field: &str| variant.number(&["fct_us", &class, field]);
             let name = if variants.len() > 1 { swatch(at) + &escape(&variant.result.variant) } else { escape(&class) };
-            let mut row = vec![name, count(of("fct_us", "count")), count(of("fct_us", "unfinished"))];
-            row.extend(FIELDS.map(|(_, field)| time(of("fct_us", field))));
-            row.extend(["p50", "p99", "p999"].map(|field| ratio(of("slowdown", field))));
+            let mut row = vec![name, count(of("count")), count(of("unfinished")), percent(of("completed_fraction"))];
+            row.extend(FIELDS.map(|(_, field)| shown(statistics, &["fct_us", &class, field]).text(time)));
+            row.extend(SLOWDOWNS.map(|field| shown(statistics, &["slowdown", &class, field]).text(ratio)));
             rows.push(row);
         }
     }
@@ -441,15 +497,71 @@ pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{Fct, Flows, Ordered, Percentiles, Summary};
+
+    /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could be any longer.
+    fn variants(p99s: &[(&[f64], bool)]) -> Vec<Variant> {
+        let summary = |seed: u64, p99: f64, open: bool| {
+            let bound = |p99| Percentiles { p99, ..Percentiles::default() };
+            let (p99, share) = (Some(p99), if open { 0.9 } else { 1.0 });
+            let (at_least, at_most) = (bound(p99), bound(p99.filter(|_| !open)));
+            let fct = Fct { count: 9, completed_fraction: Some(share), p99, at_least, at_most, ..Fct::default() };
+            let flows = Flows { started: 9, completed: 9, ..Flows::default() };
+            Summary { seed, flows, fct_us: Ordered(vec![("mice".into(), fct)]), ..Summary::default() }
+        };
+        let runs = p99s.iter().enumerate().map(|(at, (values, open))| {
+            let runs = (1u64..).zip(*values).map(|(seed, p99)| summary(seed, *p99, *open)).collect();
+            (["first", "second", "third"][at].to_string(), runs)
+        });
+        let results = crate::compare(&runs.collect::<Vec<(String, Vec<Summary>)>>()).unwrap();
+        let of = |result| Variant { result, runs: vec![], times: super::super::Times::default(), places: vec![] };
+        results.into_iter().map(of).collect()
+    }
+
+    fn page(p99s: &[(&[f64], bool)]) -> String {
+        let mut page = String::new();
+        verdict(&mut page, &variants(p99s));
+        page
+    }
+
+    const LOW: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 2.5, 1.5, 3.5, 2.0];
+    const HIGH: [f64; 8] = [11.0, 13.0, 12.0, 14.0, 11.5, 12.5, 13.5, 12.0];
 
     #[test]
-    fn noise_is_what_the_interval_says() {
-        let of = |n, interval| Noise::of(&Difference { mean: Some(1.0), relative: Some(0.1), interval, n });
-        assert_eq!(
-            [of(9, None), of(6, Some([0.5, 2.0])), of(6, Some([-2.0, -0.1]))],
-            [Noise::Unknown, Noise::Beyond, Noise::Beyond]
-        );
-        assert_eq!([of(5, Some([0.5, 2.0])), of(6, Some([-0.1, 2.0]))], [Noise::Agreed, Noise::Within]);
+    fn only_what_is_told_from_noise_wins() {
+        let won = page(&[(&HIGH, false), (&LOW, false)]);
+        assert_eq!(won.matches('★').count(), 2, "the cell and the legend: {won}");
+        assert!(won.contains("<b>second</b> is best, beyond the noise, in 1 of"), "{won}");
+        let nobody = |p99s: &[(&[f64], bool)], why: &str| {
+            let page = page(p99s);
+            assert!(page.contains(why) && !page.contains("best, beyond") && !page.contains("best in"), "{why}: {page}");
+            assert!(!page.contains('☆') && !page.contains("class=\"star\""), "{page}");
+        };
+        nobody(&[(&[5.0], false), (&[4.0], false)], "One seed cannot tell a difference from noise");
+        nobody(&[(&HIGH[..5], false), (&LOW[..5], false)], "5 seeds are too few to tell a difference from noise");
+        nobody(&[(&[543.2; 8], false), (&[543.1; 8], false)], "All 8 seeds gave identical numbers");
+        nobody(&[(&[543.0; 8], false), (&[543.0; 8], false)], "do not differ in any figure");
+        let mixed = [4.0, 1.0, 3.5, 1.0, 2.5, 2.0, 3.0, 2.6];
+        nobody(&[(&LOW, false), (&mixed, false)], "No variant is best in any figure by more than noise.");
+        // What is open in the better one could undo it; in the worse one it could not.
+        nobody(&[(&HIGH, false), (&LOW, true)], "No variant is best");
+        assert!(page(&[(&HIGH, true), (&LOW, false)]).contains("<b>second</b> is best, beyond the noise"));
+    }
+
+    #[test]
+    fn variants_that_are_not_the_first_are_told_apart_by_their_intervals() {
+        let star = |p99s: &[(&[f64], bool)]| page(p99s).contains("<b>third</b> is best");
+        let far: Vec<f64> = HIGH.iter().map(|p99| p99 * 9.0).collect();
+        assert!(star(&[(&far, false), (&HIGH, false), (&LOW, false)]));
+        assert!(!star(&[(&far, false), (&[5.0; 8], false), (&[4.0; 8], false)]), "neither of two varies");
+    }
+
+    #[test]
+    fn what_did_not_complete_is_told_beside_the_figures() {
+        let page = page(&[(&HIGH, true), (&LOW, true)]);
+        assert!(page.contains("<b>Not all completed.</b> Variants completed 90.0\u{202f}% of the mice"), "{page}");
+        assert!(page.contains("until = \"flows-complete\"") && page.contains("≥12.4"), "{page}");
+        assert!(page.contains("? says that what was open"), "{page}");
     }
 
     #[test]
