@@ -80,7 +80,7 @@ pub(crate) struct Shown<'p> {
 
 impl Shown<'_> {
     /// As text: a bound has its sign.
-    pub fn text(&self, form: fn(Option<f64>) -> String) -> String {
+    pub fn text(&self, form: impl Fn(Option<f64>) -> String) -> String {
         let sign = if self.at_least { "\u{2265}" } else { "" };
         format!("{sign}{}", form(self.estimate.mean))
     }
@@ -163,7 +163,7 @@ mod tests {
     fn run(classes: &[(&str, u64, u64)], queries: (u64, u64)) -> Summary {
         let fct_us = classes.iter().map(|&(name, count, open)| (name.to_string(), class(count, open))).collect();
         let qct_us = Qct { started: queries.0, completed: queries.1, ..Qct::default() };
-        Summary { fct_us: Ordered(fct_us), qct_us, ..Summary::default() }
+        Summary { fct_us: Ordered::from(fct_us), qct_us, ..Summary::default() }
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         let bound = |p99| Percentiles { p99, ..Percentiles::default() };
         let (at_least, at_most) = (bound(Some(low)), bound(high));
         let fct = Fct { p99: Some(p99), at_least, at_most, ..class(9, 1) };
-        let summary = Summary { fct_us: Ordered(vec![("all".into(), fct)]), ..Summary::default() };
+        let summary = Summary { fct_us: Ordered::from(vec![("all".into(), fct)]), ..Summary::default() };
         shown(&statistics(&summary), &["fct_us", "all", "p99"]).text(crate::format::time)
     }
 
@@ -205,7 +205,7 @@ mod tests {
     fn a_mean_is_the_restricted_one_below_99_percent() {
         let of = |count, open| {
             let fct = Fct { mean: Some(5.0), mean_restricted: Some(7.0), ..class(count, open) };
-            let summary = Summary { fct_us: Ordered(vec![("all".into(), fct)]), ..Summary::default() };
+            let summary = Summary { fct_us: Ordered::from(vec![("all".into(), fct)]), ..Summary::default() };
             shown(&statistics(&summary), &["fct_us", "all", "mean"]).text(crate::format::time)
         };
         assert_eq!([of(99, 1), of(98, 2)], ["5.00us", "\u{2265}7.00us"]);

@@ -541,7 +541,7 @@ mod tests {
                 let bound = |p99| Percentiles { p99, ..Percentiles::default() };
                 let at_most = bound(p99.filter(|_| !open));
                 let fct = Fct { count: 90, p99, at_least: bound(p99), at_most, ..Fct::default() };
-                Summary { seed, fct_us: Ordered(vec![("all".into(), fct)]), ..Summary::default() }
+                Summary { seed, fct_us: Ordered::from(vec![("all".into(), fct)]), ..Summary::default() }
             };
             (1..=8).map(of).collect()
         };

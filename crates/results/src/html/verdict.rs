@@ -410,8 +410,10 @@ fn ratio_axis(rows: &[Row]) -> Axis {
         scale: Scale::Log,
         unit: Unit::Ratio,
         title: "ratio, logarithmic; ‹ and › lie beyond".into(),
+        shared: "",
         from: -far,
         to: far,
+        pad: 0.0,
         ticks,
     }
 }
@@ -507,7 +509,7 @@ mod tests {
             let (at_least, at_most) = (bound(p99), bound(p99.filter(|_| !open)));
             let fct = Fct { count: 9, completed_fraction: Some(share), p99, at_least, at_most, ..Fct::default() };
             let flows = Flows { started: 9, completed: 9, ..Flows::default() };
-            Summary { seed, flows, fct_us: Ordered(vec![("mice".into(), fct)]), ..Summary::default() }
+            Summary { seed, flows, fct_us: Ordered::from(vec![("mice".into(), fct)]), ..Summary::default() }
         };
         let runs = p99s.iter().enumerate().map(|(at, (values, open))| {
             let runs = (1u64..).zip(*values).map(|(seed, p99)| summary(seed, *p99, *open)).collect();
