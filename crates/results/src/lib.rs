@@ -19,6 +19,7 @@ mod html;
 mod interval;
 mod manifest;
 mod pcap;
+mod pool;
 mod record;
 mod reproduction;
 mod reproduction_table;
@@ -27,6 +28,7 @@ mod summary;
 mod sweep;
 mod sweep_results;
 mod table;
+mod target;
 mod trace;
 mod writer;
 
@@ -57,6 +59,7 @@ pub use summary::{
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};
 pub use table::{compare_table, run_table};
+pub use target::{Owner, not_a_result};
 pub use writer::{Header, Keep, RunWriter};
 
 use error::At;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::compare::{VariantResult, compare, grouped_warnings, read_compare, run_folder};
+use crate::compare::{VariantResult, compare, read_compare, run_folder};
 use crate::error::{At, Result};
 use crate::manifest::{Kind, Manifest};
 use crate::reproduction::Reproduction;
@@ -101,7 +101,7 @@ pub(crate) fn write_compare(dir: &Path, results: &[VariantResult], manifest: &Ma
     }
     let ended = results.iter().filter(|result| result.status != Status::Complete);
     let ended = ended.map(|result| format!("{}: {}", result.variant, result.status.name()));
-    let warnings: Vec<String> = ended.chain(grouped_warnings(results)).collect();
+    let warnings: Vec<String> = ended.chain(manifest.warnings.iter().cloned()).collect();
     let mut facts = vec![format!("{} variants", results.len())];
     facts.extend(results.first().map(|first| seeds_text(&first.seeds)));
     facts.extend(run_facts(&summaries));
