@@ -16,6 +16,7 @@ use millpond_results::{
 };
 use millpond_scenario::plan::Plan;
 use millpond_scenario::{Errors, Scenario};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +57,11 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = Comparison::new(args)?;
     let out = default_out(&args.output.out, &comparison.name, Some("compare"));
     let owner = Owner::new(Kind::Compare, &comparison.name);
-    let folder = Folder::resume(&out, &owner, args.output.force, &|place, manifest| comparison.has(place, manifest))?;
+    let jobs = comparison.jobs().map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
+    let jobs: BTreeMap<PathBuf, (&Arm, u64)> = jobs.collect();
+    let is_ours =
+        |place: &Path, manifest: &Manifest| jobs.get(place).is_some_and(|job| comparison.made(*job, manifest));
+    let folder = Folder::resume(&out, &owner, args.output.force, &is_ours)?;
     catch_interrupts();
     let runs = comparison.run_all(&folder);
     if let Some(error) = runs.error {
@@ -126,14 +131,10 @@ impl<'a> Comparison<'a> {
         run_folder(root, &arm.name, seed, self.several)
     }
 
-    /// Whether a finished run is one of these.
-    fn has(&self, place: &Path, manifest: &Manifest) -> bool {
-        let job = self.jobs().find(|(arm, seed)| self.place(Path::new(""), arm, *seed) == place);
+    /// Whether a finished run is what this program would make again.
+    fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest) -> bool {
         let same_program = manifest.version == VERSION && manifest.revision == REVISION;
-        same_program
-            && job.is_some_and(|(arm, seed)| {
-                arm.plan(&self.scenario, Some(seed)).is_ok_and(|plan| plan.resolved == manifest.scenario)
-            })
+        same_program && arm.plan(&self.scenario, Some(seed)).is_ok_and(|plan| plan.resolved == manifest.scenario)
     }
 
     /// The arms with those of their seeds that are asked for, without arms that have none of them.

@@ -10,7 +10,7 @@ use crate::run::{default_out, load};
 use crate::runs::{Running, run_all, values_text};
 use crate::say;
 use crate::watch::catch_interrupts;
-use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, finish_sweep, sweep_table};
+use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, SweepRun, finish_sweep, sweep_table};
 use millpond_scenario::Scenario;
 use std::path::Path;
 
@@ -52,7 +52,9 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         Running { label: "sweep", threads: args.threads.count(), quiet: args.output.quiet, keep: args.keep.into() };
     let failures = run_all(&running, &scenario, &design, &folder)?;
     let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
-    if args.keep == Keep::All && !args.output.quiet && !out.join("flows.parquet").exists() {
+    let has_none =
+        |run: &SweepRun| run.status == Some(Status::Complete) && !out.join(&run.folder).join("flows.parquet").exists();
+    if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
         eprintln!("note: no pooled flows.parquet: runs that were finished before have kept less than --keep all");
     }
     if args.output.json {

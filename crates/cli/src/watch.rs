@@ -214,6 +214,6 @@ mod tests {
             bar.abandon();
         }
         let usual = Progress { flows_started: 5_678, flows_completed: 1_234, simulated_s: 0.0123, ..standing };
-        assert!(message(&usual).chars().count() <= 80 - 45, "nothing is cut as a rule: {}", message(&usual));
+        assert!(message(&usual).chars().count() <= 80 - 43, "nothing is cut as a rule: {}", message(&usual));
     }
 }
