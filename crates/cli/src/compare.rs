@@ -1,15 +1,24 @@
 //! `millpond compare`: the variants of a scenario (and of `--vary`), one run each a seed, spread over the cores.
+//!
+//! Invariant: a compare that is stopped, in whatever way, keeps its finished runs beside its place,
+//! and the same command goes on with the others. A run is known by its scenario as resolved, and by
+//! the program's version and revision.
 
 use crate::args::CompareArgs;
 use crate::execute::execute;
 use crate::failure::Failure;
 use crate::grid::check_runs;
+use crate::revision::{self, REVISION, VERSION};
 use crate::run::{default_out, load};
 use crate::say;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
-use millpond_results::{Folder, Manifest, Status, Summary, compare_table, finish_compare, run_folder};
-use millpond_scenario::Scenario;
+use millpond_results::{
+    Folder, Kind, Manifest, Owner, Status, Summary, VariantResult, compare_table, finish_compare, run_folder,
+};
 use millpond_scenario::plan::Plan;
+use millpond_scenario::{Errors, Scenario};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,58 +27,55 @@ struct Arm {
     name: String,
     variant: Option<String>,
     overrides: Vec<(String, String)>,
+    seeds: Vec<u64>,
 }
 
 impl Arm {
-    /// The plan of one of its runs; without a seed, the scenario's own.
-    fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Plan, Failure> {
+    fn new(name: String, variant: Option<String>, overrides: Vec<(String, String)>) -> Arm {
+        Arm { name, variant, overrides, seeds: Vec::new() }
+    }
+
+    fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Plan, Errors> {
         let plan = scenario.plan(self.variant.as_deref(), &self.overrides, seed)?;
         Ok(Plan { variant: Some(self.name.clone()), ..plan })
     }
 }
 
-/// One run. Its plan is made when it begins, so that as many are held as run at a time.
-struct Job {
-    arm: usize,
-    seed: u64,
+/// What is to be compared. Plans are made when their runs begin: there may be many, and large ones.
+struct Comparison<'a> {
+    args: &'a CompareArgs,
+    scenario: Scenario,
+    /// As it was given.
+    text: String,
+    name: String,
+    arms: Vec<Arm>,
+    /// Whether an arm has several seeds, and so a folder for each.
+    several: bool,
 }
 
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let (scenario, text) = load(&args.scenario)?;
-    let arms = arms(&scenario, args)?;
-    check_runs(arms.len(), args.seeds.range)?;
-    let (mut jobs, mut name) = (Vec::new(), None);
-    for (index, arm) in arms.iter().enumerate() {
-        // Each arm is planned once before anything runs: what is wrong with it is told now.
-        let first = arm.plan(&scenario, args.seeds.range.map(|seeds| seeds.0))?;
-        if !args.output.quiet {
-            first.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", arm.name));
-        }
-        let seeds = args.seeds.range.unwrap_or((first.seed, first.seed));
-        jobs.extend((seeds.0..=seeds.1).map(|seed| Job { arm: index, seed }));
-        name.get_or_insert(first.name);
-    }
-    let several = jobs.len() > arms.len();
-    let name = name.unwrap_or_default();
-    let folder = Folder::create(&default_out(&args.output.out, &name), args.output.force)?;
+    let comparison = Comparison::new(args)?;
+    let out = default_out(&args.output.out, &comparison.name, Some("compare"));
+    let owner = Owner::new(Kind::Compare, &comparison.name);
+    let jobs = comparison.jobs().map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
+    let jobs: BTreeMap<PathBuf, (&Arm, u64)> = jobs.collect();
+    let is_ours =
+        |place: &Path, manifest: &Manifest| jobs.get(place).is_some_and(|job| comparison.made(*job, manifest));
+    let folder = Folder::resume(&out, &owner, args.output.force, &is_ours)?;
     catch_interrupts();
-    let summaries = run_all(args, &scenario, &arms, &jobs, &folder, several)?;
-
-    let seeds_of = |arm: usize| jobs.iter().filter(|job| job.arm == arm).map(|job| job.seed).collect::<Vec<u64>>();
-    let variants: Vec<(String, Vec<u64>)> =
-        arms.iter().enumerate().map(|(i, arm)| (arm.name.clone(), seeds_of(i))).collect();
-    if interrupted() {
-        let text = "a compare is written only when all its runs are; `millpond sweep --variants` can be gone on with";
-        return Err(Failure::Stopped(text.to_string()));
+    let runs = comparison.run_all(&folder);
+    if let Some(error) = runs.error {
+        if runs.finished > 0 {
+            let (partial, all) = (folder.path().display(), comparison.jobs().count());
+            eprintln!("{} of {all} runs are finished and kept in {partial}; the same command goes on", runs.finished);
+        }
+        return Err(error);
     }
-    let manifest = Manifest {
-        name,
-        seed: jobs[0].seed,
-        overrides: args.overrides.set.iter().chain(&args.vary).map(|(key, value)| format!("{key}={value}")).collect(),
-        ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
-    };
-    let results = finish_compare(&folder, &variants, several, manifest)?;
+    if runs.finished < comparison.jobs().count() {
+        return Err(comparison.stopped(folder, runs.finished)?);
+    }
+    let results = comparison.finish(&folder, &comparison.seeds(|_, _| true), Status::Complete, Vec::new())?;
     let written = folder.commit()?;
     if args.output.json {
         let text = serde_json::to_string_pretty(&results).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -78,9 +84,162 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         say(&compare_table(&results));
         say(&format!("results: {}\nreport:  {}", written.display(), written.join("report.html").display()));
     }
-    match summaries.iter().find(|summary| summary.status == Status::Failed) {
+    match runs.failed {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
         None => Ok(()),
+    }
+}
+
+/// How the runs of this call ended.
+#[derive(Default)]
+struct Runs {
+    /// Those that are whole, with those that were before.
+    finished: usize,
+    /// One that failed its audit.
+    failed: Option<Summary>,
+    /// The first that could not be made at all.
+    error: Option<Failure>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Plans every arm once, so that a wrong value is told before anything runs.
+    fn new(args: &'a CompareArgs) -> Result<Comparison<'a>, Failure> {
+        let (scenario, text) = load(&args.scenario)?;
+        let mut arms = arms(&scenario, args)?;
+        check_runs(arms.len(), args.seeds.range)?;
+        let mut name = String::new();
+        for arm in &mut arms {
+            let first = arm.plan(&scenario, args.seeds.range.map(|seeds| seeds.0))?;
+            let (from, to) = args.seeds.range.unwrap_or((first.seed, first.seed));
+            arm.seeds = (from..=to).collect();
+            if !args.output.quiet {
+                first.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", arm.name));
+            }
+            if name.is_empty() {
+                name = first.name;
+            }
+        }
+        let several = arms.iter().any(|arm| arm.seeds.len() > 1);
+        Ok(Comparison { args, scenario, text, name, arms, several })
+    }
+
+    /// All runs, by arm and seed.
+    fn jobs(&self) -> impl Iterator<Item = (&Arm, u64)> {
+        self.arms.iter().flat_map(|arm| arm.seeds.iter().map(move |seed| (arm, *seed)))
+    }
+
+    /// Where a run is, within `root`.
+    fn place(&self, root: &Path, arm: &Arm, seed: u64) -> PathBuf {
+        run_folder(root, &arm.name, seed, self.several)
+    }
+
+    /// Whether a finished run is what this program would make again.
+    fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest) -> bool {
+        let same_program = manifest.version == VERSION && manifest.revision == REVISION;
+        same_program && arm.plan(&self.scenario, Some(seed)).is_ok_and(|plan| plan.resolved == manifest.scenario)
+    }
+
+    /// The arms with those of their seeds that are asked for, without arms that have none of them.
+    fn seeds(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<(String, Vec<u64>)> {
+        let seeds = |arm: &Arm| arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect::<Vec<u64>>();
+        let all = self.arms.iter().map(|arm| (arm.name.clone(), seeds(arm)));
+        all.filter(|(_, seeds)| !seeds.is_empty()).collect()
+    }
+
+    /// Runs what is not finished, several at a time, each on one thread (a single one gets all).
+    fn run_all(&self, folder: &Folder) -> Runs {
+        let all = self.jobs().count();
+        let left: Vec<(&Arm, u64)> = self.jobs().filter(|(arm, seed)| !self.is_finished(folder, arm, *seed)).collect();
+        let before = all - left.len();
+        if before > 0 && !self.args.output.quiet {
+            eprintln!("{before} of {all} runs are finished already");
+        }
+        let cores = self.args.threads.count();
+        let workers = cores.min(left.len()).max(1);
+        let bar = progress_bar(all as u64, self.args.output.quiet);
+        bar.set_prefix("compare");
+        bar.set_position(before as u64);
+        bar.reset_eta();
+        let next = AtomicUsize::new(0);
+        let runs = Mutex::new(Runs { finished: before, ..Runs::default() });
+        let work = || {
+            while !interrupted() {
+                let Some((arm, seed)) = left.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let result = self.run_one(folder, arm, *seed, cores / workers);
+                bar.inc(1);
+                bar.set_message(format!("{} (seed {seed})", arm.name));
+                let mut runs = runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                match result {
+                    Ok(summary) if summary.status == Status::Interrupted => {
+                        let _ = std::fs::remove_dir_all(self.place(folder.path(), arm, *seed));
+                        break;
+                    }
+                    Ok(summary) => {
+                        runs.finished += 1;
+                        if summary.status == Status::Failed {
+                            runs.failed.get_or_insert(summary);
+                        }
+                    }
+                    Err(error) => {
+                        runs.error.get_or_insert(error);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(work);
+            }
+        });
+        bar.finish_and_clear();
+        runs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn run_one(&self, folder: &Folder, arm: &Arm, seed: u64, threads: usize) -> Result<Summary, Failure> {
+        let plan = arm.plan(&self.scenario, Some(seed))?;
+        let dir = self.place(folder.path(), arm, seed);
+        Ok(execute(&plan, threads, &dir, None, None, &arm.overrides)?)
+    }
+
+    fn is_finished(&self, folder: &Folder, arm: &Arm, seed: u64) -> bool {
+        let manifest = Manifest::read(&self.place(folder.path(), arm, seed));
+        manifest.is_ok_and(|manifest| manifest.status == Status::Complete)
+    }
+
+    /// Writes what is made of these runs.
+    fn finish(
+        &self,
+        folder: &Folder,
+        variants: &[(String, Vec<u64>)],
+        status: Status,
+        warnings: Vec<String>,
+    ) -> Result<Vec<VariantResult>, Failure> {
+        let changed = self.args.overrides.set.iter().chain(&self.args.vary);
+        let manifest = Manifest {
+            name: self.name.clone(),
+            seed: self.arms[0].seeds[0],
+            overrides: changed.map(|(key, value)| format!("{key}={value}")).collect(),
+            status,
+            warnings,
+            ..revision::manifest(self.text.clone())
+        };
+        Ok(finish_compare(folder, variants, self.several, manifest)?)
+    }
+
+    /// Reports on the runs that are finished, and leaves them for the same command.
+    fn stopped(&self, folder: Folder, finished: usize) -> Result<Failure, Failure> {
+        let text = format!(
+            "{finished} of {} runs are finished; the same command goes on with the others",
+            self.jobs().count()
+        );
+        let variants = self.seeds(|arm, seed| self.is_finished(&folder, arm, seed));
+        if variants.is_empty() {
+            return Ok(Failure::Stopped(text));
+        }
+        let warning = format!("interrupted: {finished} of {} runs are finished", self.jobs().count());
+        self.finish(&folder, &variants, Status::Interrupted, vec![warning])?;
+        let page = folder.leave().join("report.html");
+        Ok(Failure::Stopped(format!("{text}; report of what there is: {}", page.display())))
     }
 }
 
@@ -89,14 +248,10 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
     let mut arms: Vec<Arm> = scenario
         .variants()
         .into_iter()
-        .map(|name| Arm {
-            name: name.to_string(),
-            variant: Some(name.to_string()),
-            overrides: args.overrides.set.clone(),
-        })
+        .map(|name| Arm::new(name.to_string(), Some(name.to_string()), args.overrides.set.clone()))
         .collect();
     if arms.is_empty() {
-        arms.push(Arm { name: "base".to_string(), variant: None, overrides: args.overrides.set.clone() });
+        arms.push(Arm::new("base".to_string(), None, args.overrides.set.clone()));
     }
     for (key, values) in &args.vary {
         let values: Vec<&str> = split_values(values);
@@ -114,7 +269,7 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
             } else {
                 format!("{} {label}", arm.name)
             };
-            Arm { name, variant: arm.variant.clone(), overrides }
+            Arm::new(name, arm.variant.clone(), overrides)
         };
         arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
     }
@@ -146,48 +301,6 @@ pub fn split_values(text: &str) -> Vec<&str> {
     }
     parts.push(text[from..].trim());
     parts
-}
-
-/// Runs all jobs, several at a time, each on one thread (a single job gets all).
-fn run_all(
-    args: &CompareArgs,
-    scenario: &Scenario,
-    arms: &[Arm],
-    jobs: &[Job],
-    folder: &Folder,
-    several: bool,
-) -> Result<Vec<Summary>, Failure> {
-    let cores = args.threads.count();
-    let workers = cores.min(jobs.len()).max(1);
-    let bar = progress_bar(jobs.len() as u64, args.output.quiet);
-    bar.set_prefix("compare");
-    bar.tick();
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Summary, Failure>)>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while !interrupted() {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
-                    let arm = &arms[job.arm];
-                    let dir = run_folder(folder.path(), &arm.name, job.seed, several);
-                    let result = arm
-                        .plan(scenario, Some(job.seed))
-                        .and_then(|plan| Ok(execute(&plan, cores / workers, &dir, None, None, &arm.overrides)?));
-                    bar.inc(1);
-                    bar.set_message(format!("{} (seed {})", arm.name, job.seed));
-                    if let Ok(mut done) = done.lock() {
-                        done.push((index, result));
-                    }
-                }
-            });
-        }
-    });
-    bar.finish_and_clear();
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

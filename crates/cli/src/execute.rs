@@ -1,5 +1,6 @@
 //! One plan, run into one folder: what `run` does once and `compare` many times.
 
+use crate::revision;
 use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::counters::DropReason;
@@ -55,7 +56,7 @@ pub fn execute_into(
         base: plan.base.clone(),
         overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         failures: link_failures(plan),
-        ..Manifest::new(env!("CARGO_PKG_VERSION"), plan.resolved.clone())
+        ..revision::manifest(plan.resolved.clone())
     };
     let mut writer = open(header)?;
     writer.capture(&Captures {

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::say;
 use clap::CommandFactory;
 use millpond_results::{Error, default_table, write_csv};
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -15,34 +16,71 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
         Some(table) => table.as_str(),
         None => default_table(&args.dir)?,
     };
-    let to_stdout = args.csv == Path::new("-");
-    if to_stdout {
-        let stdout = Path::new("stdout");
+    if args.csv == Path::new("-") {
         let mut out = BufWriter::new(io::stdout().lock());
-        let written = write_csv(&args.dir, table, &mut out, stdout);
-        let flushed = out.flush().map_err(|e| io_error("write", stdout, e));
-        return match written.and(flushed) {
-            // A reader that has gone away (`| head`) is no error.
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => Ok(other?),
-        };
+        return stream(&args.dir, table, &mut out, Path::new("stdout"));
     }
-    // Beside the file and renamed, so that a table that is not there leaves the older file alone.
-    let mut name = args.csv.file_name().unwrap_or_default().to_os_string();
-    name.push(".partial");
-    let partial = args.csv.with_file_name(name);
-    let file = File::create(&partial).map_err(|e| io_error("create", &partial, e))?;
+    // A new file and a plain one are replaced at once; anything else is somebody's way in, and is
+    // written to where it leads.
+    let is_plain = |meta: Metadata| meta.is_file();
+    match std::fs::symlink_metadata(&args.csv).map(is_plain) {
+        Ok(false) => {
+            let mut out = BufWriter::new(InPlace { path: &args.csv, file: None });
+            stream(&args.dir, table, &mut out, &args.csv)
+        }
+        _ => replace(&args.dir, table, &args.csv),
+    }
+}
+
+/// Writes to a stream. A reader that has gone away (`| head`) is no error.
+fn stream(dir: &Path, table: &str, out: &mut dyn Write, name: &Path) -> Result<(), Failure> {
+    let written = write_csv(dir, table, out, name);
+    let flushed = out.flush().map_err(|e| io_error("write", name, e));
+    match written.and_then(|rows| flushed.map(|()| rows)) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+/// Writes beside the file and renames, so that a table that is not there leaves the older file
+/// alone.
+fn replace(dir: &Path, table: &str, csv: &Path) -> Result<(), Failure> {
+    let mut name = OsString::from(".");
+    name.push(csv.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let partial = csv.with_file_name(name);
+    let file = File::create_new(&partial).map_err(|e| io_error("create", &partial, e))?;
     let mut out = BufWriter::new(file);
-    let rows = write_csv(&args.dir, table, &mut out, &partial).and_then(|rows| {
-        out.flush().map_err(|e| io_error("write", &partial, e))?;
-        std::fs::rename(&partial, &args.csv).map_err(|e| io_error("rename", &partial, e))?;
+    let rows = write_csv(dir, table, &mut out, csv).and_then(|rows| {
+        out.flush().map_err(|e| io_error("write", csv, e))?;
+        std::fs::rename(&partial, csv).map_err(|e| io_error("replace", csv, e))?;
         Ok(rows)
     });
     if rows.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
-    eprintln!("{}: {} rows of {table}", args.csv.display(), rows?);
+    eprintln!("{}: {} rows of {table}", csv.display(), rows?);
     Ok(())
+}
+
+/// A device, a pipe, or a link to whatever: opened with the first byte, so that a table that is not
+/// there empties nothing.
+struct InPlace<'a> {
+    path: &'a Path,
+    file: Option<File>,
+}
+
+impl Write for InPlace<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            self.file = Some(OpenOptions::new().write(true).create(true).truncate(true).open(self.path)?);
+        }
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Prints what a shell needs to complete commands.

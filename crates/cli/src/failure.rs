@@ -21,6 +21,9 @@ pub enum Failure {
     /// Reading or writing results.
     #[error("{0}")]
     Results(#[from] millpond_results::Error),
+    /// What was printed did not get to its reader.
+    #[error("cannot write to stdout: {0}")]
+    Stdout(std::io::Error),
     /// The run's own check: packets or bytes were created or lost.
     #[error("the audit failed: {0}; this is a bug in millpond, please report it with the manifest")]
     Audit(String),
@@ -42,7 +45,8 @@ impl Failure {
             Failure::Scenario(_) | Failure::Usage(_) => 2,
             Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
             Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
-            Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Audit(_) | Failure::Runs(_) => 1,
+            Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Stdout(_) => 1,
+            Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }

@@ -1,6 +1,7 @@
 //! The points of a sweep: the cartesian product of `--grid` (and of the scenario's variants), and what they may cost.
 
 use crate::failure::Failure;
+use crate::revision::VERSION;
 use millpond_core::Time;
 use millpond_results::{Axis, Sweep};
 use millpond_scenario::Scenario;
@@ -38,6 +39,15 @@ pub struct Recipe {
     pub overrides: Vec<(String, String)>,
 }
 
+/// Packet-hops of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hops {
+    pub count: f64,
+    /// The traffic asks for much more than hosts' links carry: what the network lets through is
+    /// less, and only a run tells.
+    pub is_bound: bool,
+}
+
 /// A sweep with what is needed to run it.
 #[derive(Clone)]
 pub struct Design {
@@ -45,7 +55,7 @@ pub struct Design {
     /// Of each point.
     pub recipes: Vec<Recipe>,
     /// Packet-hops that a run of each point makes, roughly; `None` where its traffic does not tell.
-    pub hops: Vec<Option<f64>>,
+    pub hops: Vec<Option<Hops>>,
     /// What the points warn of, each text once.
     pub warnings: Vec<String>,
 }
@@ -93,7 +103,7 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Failure>
         Some(seeds) => seeds,
         None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
     };
-    let mut sweep = Sweep::new(&plan.name, env!("CARGO_PKG_VERSION"), grid, (from..=to).collect(), points);
+    let mut sweep = Sweep::new(&plan.name, VERSION, grid, (from..=to).collect(), points);
     sweep.overrides = request.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Ok(Design { sweep, recipes, hops, warnings })
 }
@@ -142,7 +152,7 @@ fn recipe(grid: &[Axis], values: &[String], set: &[(String, String)]) -> Recipe 
 
 /// Packet-hops of a run: data and ACKs over the usual number of links, of what its traffic asks for and hosts' links can carry
 /// in its time. Closed loops of calls do not tell.
-fn roughly(plan: &Plan) -> Option<f64> {
+fn roughly(plan: &Plan) -> Option<Hops> {
     const LOOKED_AT: usize = 200_000;
     let links = if plan.topology.switches.len() == 1 { 2.0 } else { 4.0 };
     let payload = f64::from(plan.host.mtu.saturating_sub(40).max(1));
@@ -187,7 +197,9 @@ fn roughly(plan: &Plan) -> Option<f64> {
         asked.min(plan.topology.links[host].rate.bps() as f64 * horizon / bits)
     };
     let bound = |asked: &[f64]| asked.iter().enumerate().map(|(host, asked)| fits(host, *asked)).sum::<f64>();
-    Some(bound(&asked.sent).min(bound(&asked.received)) * links * 2.0)
+    let carried = bound(&asked.sent).min(bound(&asked.received));
+    let is_bound = asked.sent.iter().sum::<f64>() > 1.2 * carried;
+    Some(Hops { count: carried * links * 2.0, is_bound })
 }
 
 /// Packets that a run's traffic asks for, by host.

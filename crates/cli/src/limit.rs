@@ -3,6 +3,7 @@
 use crate::args::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
+use crate::stdout;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
@@ -141,7 +142,7 @@ fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
             false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table())),
             false => say(&now.table()),
         }
-        if !args.watch {
+        if !args.watch || stdout::is_lost() {
             return Ok(());
         }
         before = now;

@@ -2,6 +2,7 @@
 
 mod args;
 mod compare;
+mod estimate;
 mod execute;
 mod export;
 mod failure;
@@ -10,8 +11,10 @@ mod inform;
 mod limit;
 mod report;
 mod reproduce;
+mod revision;
 mod run;
 mod runs;
+mod stdout;
 mod sweep;
 mod switch;
 mod watch;
@@ -20,6 +23,8 @@ use args::{Cli, Command};
 use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
+
+pub(crate) use stdout::say;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -40,7 +45,8 @@ fn main() -> ExitCode {
         Command::Man(args) => export::man(args),
         Command::Reference => inform::reference(),
     };
-    match done {
+    let told = stdout::told().map_err(Failure::Stdout);
+    match done.and(told) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             explain(&failure);
@@ -64,15 +70,5 @@ fn explain(failure: &Failure) {
         }
         Failure::Interrupted | Failure::Stopped(_) => eprintln!("{failure}"),
         other => eprintln!("error: {other}"),
-    }
-}
-
-/// Prints to stdout; a reader that has gone away (`| head`) is no error.
-pub(crate) fn say(text: &str) {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
     }
 }

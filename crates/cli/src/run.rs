@@ -5,7 +5,7 @@ use crate::execute::execute;
 use crate::failure::Failure;
 use crate::say;
 use crate::watch::{STEPS, catch_interrupts, progress_bar};
-use millpond_results::{Folder, Kind, MANIFEST, Manifest, Status, folder_name, run_table};
+use millpond_results::{Folder, Kind, MANIFEST, Manifest, Owner, Status, folder_name, run_table};
 use millpond_scenario::Scenario;
 use std::path::{Path, PathBuf};
 
@@ -50,9 +50,11 @@ pub fn load(path: &Path) -> Result<(Scenario, String), Failure> {
     Ok((scenario, std::fs::read_to_string(path).unwrap_or_default()))
 }
 
-/// Where results go by default.
-pub fn default_out(out: &Option<PathBuf>, name: &str) -> PathBuf {
-    out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(name)))
+/// Where results go unless the user says: `out/<name>`, and after it what tells the command's
+/// results from others of the same scenario.
+pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> PathBuf {
+    let name = suffix.map_or(name.to_string(), |suffix| format!("{name}-{suffix}"));
+    out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(&name)))
 }
 
 /// All cores.
@@ -73,7 +75,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             eprintln!("warning: {warning}");
         }
     }
-    let folder = Folder::create(&default_out(&args.output.out, &plan.name), args.output.force)?;
+    let out = default_out(&args.output.out, &plan.name, plan.variant.as_deref());
+    let owner = Owner { variant: plan.variant.clone(), ..Owner::new(Kind::Run, &plan.name) };
+    let folder = Folder::create(&out, &owner, args.output.force)?;
     catch_interrupts();
     let bar = progress_bar(STEPS, quiet);
     bar.set_prefix(plan.name.clone());
@@ -81,7 +85,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let done = execute(&plan, threads, folder.path(), Some(&folder), Some(&bar), &overrides);
     bar.finish_and_clear();
     let summary = done?;
-    let written = folder.commit()?;
+    // A part of a run is no replacement for a whole one.
+    let keeps_older = summary.status == Status::Interrupted && folder.would_replace_complete();
+    let written = if keeps_older { folder.leave() } else { folder.commit()? };
     if args.output.json {
         say(&summary.to_json());
     } else if !quiet {
@@ -90,6 +96,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     match summary.status {
         Status::Complete => Ok(()),
+        Status::Interrupted if keeps_older => Err(Failure::Stopped(format!(
+            "what there was is in {}; {} still holds the complete result of before",
+            written.display(),
+            out.display()
+        ))),
         Status::Interrupted => Err(Failure::Interrupted),
         Status::Failed => Err(Failure::Audit(format!("{:?}", summary.audit))),
     }

@@ -10,12 +10,8 @@ use indicatif::ProgressBar;
 use millpond_results::{Keep, Point, RunWriter, Status, SweepFolder, SweepRun};
 use millpond_scenario::Scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Packet-hops a second and core that an estimate assumes where no run has been made yet.
-const HOPS_PER_S: f64 = 5e6;
 
 /// How runs are made.
 pub struct Running<'a> {
@@ -145,59 +141,6 @@ impl Sweeper<'_> {
                 Err(error.to_string())
             }
         }
-    }
-}
-
-/// What is left to do, and how long it may take.
-pub struct Estimate {
-    /// Numbers of the runs that are not finished.
-    pub left: Vec<u32>,
-    /// Runs at a time.
-    pub cores: usize,
-    /// `None` where only a run tells.
-    pub seconds: Option<f64>,
-    /// What the estimate rests on.
-    pub basis: String,
-}
-
-/// Estimates a design of which runs may be finished in `out`; its points must know their packet-hops.
-pub fn estimate(design: &Design, out: Option<&Path>, cores: usize) -> Estimate {
-    let (mut left, mut walls, mut hops) = (Vec::new(), Vec::new(), Some(0.0));
-    for (point, run) in design.sweep.runs() {
-        match out.and_then(|out| run.finished(out)) {
-            Some(summary) => walls.push(summary.run.wall_s),
-            None => {
-                left.push(run.run);
-                hops = hops.zip(design.hops[point.point as usize - 1]).map(|(a, b)| a + b);
-            }
-        }
-    }
-    let cores = cores.min(left.len()).max(1);
-    let (seconds, basis) = match hops {
-        _ if !walls.is_empty() => {
-            let mean = walls.iter().sum::<f64>() / walls.len() as f64;
-            (Some(mean * left.len() as f64 / cores as f64), "as long as the finished runs took".to_string())
-        }
-        Some(hops) => {
-            let basis = format!(
-                "{:.1} M packet-hops by what is asked for, at an assumed {} M/s a core",
-                hops / 1e6,
-                HOPS_PER_S / 1e6
-            );
-            (Some(hops / HOPS_PER_S / cores as f64), basis)
-        }
-        None => (None, "closed-loop traffic: only a run tells".to_string()),
-    };
-    Estimate { left, cores, seconds, basis }
-}
-
-/// A rough span.
-pub fn span(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => "about a second or less".to_string(),
-        s if s < 90.0 => format!("about {s:.0} s"),
-        s if s < 5_400.0 => format!("about {:.0} min", s / 60.0),
-        s => format!("about {:.1} h", s / 3_600.0),
     }
 }
 

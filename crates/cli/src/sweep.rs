@@ -1,14 +1,17 @@
 //! `millpond sweep`: many runs, several at a time, that can be stopped and gone on with.
 
-use crate::args::SweepArgs;
+use crate::args::{Keep, SweepArgs};
 use crate::compare::split_values;
+use crate::estimate::{Estimate, estimate, span};
 use crate::failure::Failure;
 use crate::grid::{Design, Request, VARIANT, design};
+use crate::revision;
 use crate::run::{default_out, load};
-use crate::runs::{Estimate, Running, estimate, run_all, span, values_text};
+use crate::runs::{Running, run_all, values_text};
 use crate::say;
 use crate::watch::catch_interrupts;
-use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, finish_sweep, sweep_table};
+use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, SweepRun, finish_sweep, sweep_table};
+use millpond_scenario::Scenario;
 use std::path::Path;
 
 /// Sweeps.
@@ -30,9 +33,9 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(hint.to_string()));
     }
     let design = design(&scenario, &request)?;
-    let out = default_out(&args.output.out, &format!("{}-sweep", design.sweep.name));
+    let out = default_out(&args.output.out, &design.sweep.name, Some("sweep"));
     if args.dry_run {
-        return dry_run(args, &design, &out);
+        return dry_run(args, &scenario, &design, &out);
     }
     if !args.output.quiet {
         design.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
@@ -42,13 +45,18 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         name: design.sweep.name.clone(),
         seed: design.sweep.seeds.first().copied().unwrap_or_default(),
         overrides: design.sweep.overrides.clone(),
-        ..Manifest::new(env!("CARGO_PKG_VERSION"), text)
+        ..revision::manifest(text)
     };
     catch_interrupts();
     let running =
         Running { label: "sweep", threads: args.threads.count(), quiet: args.output.quiet, keep: args.keep.into() };
     let failures = run_all(&running, &scenario, &design, &folder)?;
     let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
+    let has_none =
+        |run: &SweepRun| run.status == Some(Status::Complete) && !out.join(&run.folder).join("flows.parquet").exists();
+    if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
+        eprintln!("note: no pooled flows.parquet: runs that were finished before have kept less than --keep all");
+    }
     if args.output.json {
         let text = serde_json::to_string_pretty(&sweep).map_err(|e| Failure::Usage(e.to_string()))?;
         say(&text);
@@ -86,11 +94,13 @@ fn grid_of(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
 }
 
 /// Says what would be run, and how long it may take.
-fn dry_run(args: &SweepArgs, design: &Design, out: &Path) -> Result<(), Failure> {
+fn dry_run(args: &SweepArgs, scenario: &Scenario, design: &Design, out: &Path) -> Result<(), Failure> {
     let sweep = &design.sweep;
     let resumes = Sweep::read(out).is_ok_and(|old| sweep.change_from(&old).is_none());
     let cores = args.threads.count();
-    let Estimate { left, cores, seconds, basis } = estimate(design, resumes.then_some(out), cores);
+    catch_interrupts();
+    let Estimate { left, cores, seconds, basis } =
+        estimate(scenario, design, resumes.then_some(out), cores, args.output.quiet)?;
     if args.output.json {
         let value = serde_json::json!({
             "out": out, "sweep": sweep, "runs": sweep.runs().count(), "left": left,

@@ -3,6 +3,7 @@
 use crate::args::{DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
 use crate::failure::Failure;
 use crate::say;
+use crate::stdout;
 use crate::watch;
 use millpond_core::Rate;
 use millpond_linux::demo::{self, Arm, Plan, Run, bridge};
@@ -89,7 +90,7 @@ fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
             false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table(Some(&before)))),
             false => say(&now.table(Some(&before))),
         }
-        if !args.watch {
+        if !args.watch || stdout::is_lost() {
             return Ok(());
         }
         before = now;

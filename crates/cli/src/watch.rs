@@ -30,15 +30,28 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
+/// Fits 80 columns: what is too long is cut, and the message takes what is left of the terminal's
+/// width.
+const LINE: &str = "{prefix:14!} [{bar:10}] {percent:>3}%  eta {eta:>3}  {wide_msg}";
+
 /// A progress bar on stderr, or nothing where stderr is no terminal or the user wants quiet.
 pub fn progress_bar(steps: u64, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(steps);
-    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3}%  {msg}  eta {eta}");
+    styled(ProgressBar::new(steps))
+}
+
+fn styled(bar: ProgressBar) -> ProgressBar {
+    let style = ProgressStyle::with_template(LINE);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     bar
+}
+
+/// Where a run stands, briefly.
+fn message(p: &Progress) -> String {
+    let (at, rate) = (p.simulated_s * 1e3, p.packet_hops_per_s / 1e6);
+    format!("{at:.3} ms {rate:.1} Mhop/s {}/{} flows", p.flows_completed, p.flows_started)
 }
 
 /// Receives a run's records and shows how it goes.
@@ -122,9 +135,7 @@ impl Observer for Watch<'_> {
             self.shown = now;
             let p = self.progress(standing);
             bar.set_position((p.fraction.unwrap_or(0.0) * STEPS as f64) as u64);
-            let rate = p.packet_hops_per_s / 1e6;
-            let (started, completed) = (p.flows_started, p.flows_completed);
-            bar.set_message(format!("{:.3} ms  {rate:.1} Mhop/s  {completed}/{started} flows", p.simulated_s * 1e3));
+            bar.set_message(message(&p));
         }
         if let Some(folder) = self.folder
             && self.written.is_none_or(|at| now - at >= Duration::from_secs(1))
@@ -133,5 +144,76 @@ impl Observer for Watch<'_> {
             folder.progress(&self.progress(standing))?;
         }
         Ok(!interrupted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indicatif::{ProgressDrawTarget, TermLike};
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    /// A terminal of this width that remembers what is written.
+    #[derive(Clone, Debug)]
+    struct Screen(u16, Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            self.0
+        }
+        fn move_cursor_up(&self, _n: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _n: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _n: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _n: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)?;
+            self.write_str("\n")
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.1.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            self.write_str("\n")
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn progress_fits_eighty_columns() {
+        let standing = Progress {
+            simulated_s: 1.234_567,
+            packet_hops_per_s: 12.3e6,
+            flows_started: 123_456_789,
+            flows_completed: 98_765_432,
+            ..Progress::default()
+        };
+        for name in ["x", "a scenario whose name is longer than a line of any terminal that there is, by far"] {
+            let screen = Screen(80, Arc::default());
+            let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen.clone()), 255);
+            let bar = styled(ProgressBar::with_draw_target(Some(STEPS), target));
+            bar.set_prefix(name);
+            bar.set_message(message(&standing));
+            bar.set_position(333);
+            bar.force_draw();
+            let text = screen.1.lock().unwrap().clone();
+            let longest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
+            assert!(text.contains(" 33%  eta ") && text.contains("1234.567 ms 12.3 Mhop/s"), "{text:?}");
+            assert!(longest <= 80, "{longest}: {text:?}");
+            bar.abandon();
+        }
+        let usual = Progress { flows_started: 5_678, flows_completed: 1_234, simulated_s: 0.0123, ..standing };
+        assert!(message(&usual).chars().count() <= 80 - 43, "nothing is cut as a rule: {}", message(&usual));
     }
 }

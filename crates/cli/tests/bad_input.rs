@@ -288,8 +288,10 @@ fn an_older_result_is_replaced_whole_and_only_by_a_run_that_ends() {
     let before = files(&dir.at("result"));
     says(&run_to(&dir, "result", &["--variant", "nobody"]), 2, &["nobody"]);
     assert_eq!(files(&dir.at("result")), before);
-    assert!(run_to(&dir, "result", &["--variant", "cubic"]).status.success());
-    assert_eq!(summary(&dir.at("result"))["variant"], "cubic");
+    says(&run_to(&dir, "result", &["--variant", "cubic"]), 1, &["result holds a run of", "--force"]);
+    assert_eq!(files(&dir.at("result")), before);
+    assert!(run_to(&dir, "result", &["--seed", "77"]).status.success());
+    assert_eq!(summary(&dir.at("result"))["seed"], 77);
     assert_eq!(dir.names(), ["result", "s.toml"]);
 }
 
@@ -344,6 +346,11 @@ fn a_folder_that_must_not_be_written_to() {
     assert!(names(&dir.at("forbidden")).is_empty());
 }
 
+/// The manifest of an older result of `incast`.
+const OLDER: &str = r#"{"millpond":"0","schema":1,"kind":"run","name":"incast","world":"sim","seed":1,"version":"0",
+    "scenario":"","overrides":[],"machine":{"os":"","arch":"","cpus":1},"started_at":"","finished_at":"",
+    "status":"complete","warnings":[],"files":[]}"#;
+
 /// On disks of every size up to enough there is a whole result or none, and an older one stays as it was.
 #[test]
 fn a_disk_that_fills_up() {
@@ -358,7 +365,7 @@ fn a_disk_that_fills_up() {
         // A mount of one's own: nobody else sees it, and it goes with the process.
         let script = format!(
             "mount -t tmpfs -o size={kib}k tmpfs {disk} || exit 77
-             if {older}; then mkdir {disk}/result && echo '{{\"millpond\":\"0\",\"schema\":1}}' > {disk}/result/manifest.json; fi
+             if {older}; then mkdir {disk}/result && echo '{OLDER}' > {disk}/result/manifest.json; fi
              {MILLPOND} run {incast} --quiet --out {disk}/result; code=$?
              ls -A {disk}; ls -A {disk}/result; exit $code",
             disk = quoted(&dir.at("disk")),

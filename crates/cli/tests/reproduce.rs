@@ -72,7 +72,7 @@ fn a_folder_of_something_else_is_left_alone() {
 
 #[cfg(unix)]
 #[test]
-fn interrupted_it_says_how_to_go_on_and_leaves_no_claims() {
+fn interrupted_it_says_how_to_go_on_and_reports_on_what_there_is() {
     use std::time::{Duration, Instant};
     let dir = Dir::small("interrupted");
     let args = ["reproduce", "canary", "--only", "headline", "--threads", "1", "--json"];
@@ -86,5 +86,11 @@ fn interrupted_it_says_how_to_go_on_and_leaves_no_claims() {
     assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let stopped = common::Ran::from(child.wait_with_output().unwrap()).ends(130);
     assert!(stopped.err.contains("headline: 0 of 18 runs are finished; the same command goes on"), "{}", stopped.err);
-    assert!(stopped.out.is_empty() && !dir.at("out/reproduce-canary/claims.json").exists());
+    assert!(stopped.out.is_empty() && stopped.err.contains("report of what there is"), "{}", stopped.err);
+    let out = dir.at("out/reproduce-canary");
+    let claims: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("claims.json")).unwrap()).unwrap();
+    assert!(claims.as_array().unwrap().iter().all(|claim| claim["status"] == "not-evaluated"), "{claims}");
+    let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"status\": \"interrupted\""), "{manifest}");
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("interrupted"));
 }

@@ -224,7 +224,7 @@ fn rows_have_the_grid_and_the_statistics() {
 fn queries_alone_are_kept_where_they_are_asked_for() {
     let dir = Dir::small("queries");
     dir.run(&["sweep", "small.toml", "--out", "x", "--seeds", "1..2", "--keep=queries", "-q"]).ends(0);
-    assert_eq!(find(&dir.at("x"), "queries.parquet").len(), 2);
+    assert_eq!(find(&dir.at("x"), "queries.parquet").len(), 3, "of each run, and pooled");
     assert_eq!(find(&dir.at("x"), "flows.parquet").len() + find(&dir.at("x/runs"), "report.html").len(), 0);
     let page = std::fs::read(dir.at("x/report.html")).unwrap();
     dir.run(&["report", "x"]).ends(0);

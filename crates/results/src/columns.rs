@@ -1,4 +1,5 @@
-//! Parquet files by column: a table is given row by row and written in row groups of bounded size.
+//! Parquet files by column: a table is given row by row, or by another file's rows, and written in
+//! row groups of bounded size.
 //!
 //! Invariant: memory is that of one row group, however many rows there are, and the bytes depend on the rows alone.
 
@@ -7,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriter;
-use parquet::data_type::ByteArray;
+use parquet::data_type::{ByteArray, DataType};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 
 /// Rows of a row group: some 15 MB of flows.
 pub(crate) const ROW_GROUP: usize = 1 << 17;
@@ -48,10 +51,19 @@ enum Values {
     Name(Vec<ByteArray>),
 }
 
+/// A value that all rows of an appended file share.
+#[derive(Clone, Debug)]
+pub(crate) enum Lead {
+    Name(ByteArray),
+    F64(f64),
+    I64(u64),
+}
+
 /// A Parquet file being written. A value is appended to each column in turn, then [`Table::end_row`].
 pub(crate) struct Table {
     path: PathBuf,
     writer: SerializedFileWriter<File>,
+    names: Vec<String>,
     columns: Vec<Values>,
     /// The column that the next value goes to.
     at: usize,
@@ -67,8 +79,9 @@ impl Table {
         let file = File::create(path).at("create", path)?;
         let schema = schema(columns).at("write", path)?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(columns, notes))).at("write", path)?;
+        let names = columns.iter().map(|&(name, _, _)| name.to_string()).collect();
         let columns = columns.iter().map(|&(_, of, _)| Values::new(of)).collect();
-        Ok(Table { path: path.to_path_buf(), writer, columns, at: 0, in_group: 0, group, rows: 0 })
+        Ok(Table { path: path.to_path_buf(), writer, names, columns, at: 0, in_group: 0, group, rows: 0 })
     }
 
     /// The next column's value.
@@ -144,6 +157,41 @@ impl Table {
         if self.in_group == self.group { self.write_group() } else { Ok(()) }
     }
 
+    /// Appends the rows of a file that has this table's columns but the first ones, whose values
+    /// are given.
+    pub fn append(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
+        let file = SerializedFileReader::new(File::open(path).at("read", path)?).at("read", path)?;
+        let there = file.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name());
+        if !there.eq(self.names[lead.len()..].iter().map(String::as_str)) {
+            let reason = "its columns are those of another version".to_string();
+            return Err(Error::Malformed { path: path.to_path_buf(), reason });
+        }
+        for group in 0..file.num_row_groups() {
+            let group = file.get_row_group(group).at("read", path)?;
+            let columns = 0..group.num_columns();
+            let mut readers = columns
+                .map(|column| group.get_column_reader(column))
+                .collect::<parquet::errors::Result<Vec<_>>>()
+                .at("read", path)?;
+            let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            while left > 0 {
+                let rows = left.min(self.group - self.in_group);
+                let (first, own) = self.columns.split_at_mut(lead.len());
+                first.iter_mut().zip(lead).for_each(|(values, lead)| values.repeat(lead, rows));
+                for (values, reader) in own.iter_mut().zip(&mut readers) {
+                    values.read(reader, rows).at("read", path)?;
+                }
+                left -= rows;
+                self.rows += rows as u64;
+                self.in_group += rows;
+                if self.in_group == self.group {
+                    self.write_group()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the rest and the footer, down to the disk.
     pub fn close(mut self) -> Result<()> {
         if self.in_group > 0 {
@@ -194,6 +242,32 @@ impl Values {
         }
     }
 
+    /// The same value for these many rows.
+    fn repeat(&mut self, lead: &Lead, rows: usize) {
+        match (self, lead) {
+            (Values::Name(values), Lead::Name(name)) => values.extend(std::iter::repeat_n(name.clone(), rows)),
+            (Values::F64(values), Lead::F64(number)) => values.extend(std::iter::repeat_n(*number, rows)),
+            (Values::I64(values), Lead::I64(number)) => {
+                let number = i64::try_from(*number).unwrap_or(i64::MAX);
+                values.extend(std::iter::repeat_n(number, rows));
+            }
+            _ => debug_assert!(false, "a column is not of its value's type"),
+        }
+    }
+
+    /// The next rows of a column.
+    fn read(&mut self, reader: &mut ColumnReader, rows: usize) -> parquet::errors::Result<()> {
+        match (self, reader) {
+            (Values::U32(v), ColumnReader::Int32ColumnReader(r)) => read_rows(r, rows, None, v),
+            (Values::OptionalU32(v, d), ColumnReader::Int32ColumnReader(r)) => read_rows(r, rows, Some(d), v),
+            (Values::I64(v), ColumnReader::Int64ColumnReader(r)) => read_rows(r, rows, None, v),
+            (Values::F64(v), ColumnReader::DoubleColumnReader(r)) => read_rows(r, rows, None, v),
+            (Values::OptionalF64(v, d), ColumnReader::DoubleColumnReader(r)) => read_rows(r, rows, Some(d), v),
+            (Values::Name(v), ColumnReader::ByteArrayColumnReader(r)) => read_rows(r, rows, None, v),
+            _ => Err(parquet::errors::ParquetError::General("a column is not of its table's type".into())),
+        }
+    }
+
     fn clear(&mut self) {
         match self {
             Values::U32(v) => v.clear(),
@@ -210,6 +284,19 @@ impl Values {
             }
         }
     }
+}
+
+fn read_rows<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    present: Option<&mut Vec<i16>>,
+    values: &mut Vec<T::T>,
+) -> parquet::errors::Result<()> {
+    let (read, ..) = reader.read_records(rows, present, None, values)?;
+    if read == rows {
+        return Ok(());
+    }
+    Err(parquet::errors::ParquetError::General("a column is shorter than its row group".into()))
 }
 
 fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {

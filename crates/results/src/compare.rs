@@ -18,6 +18,7 @@ use crate::folder::{Folder, folder_name};
 use crate::html;
 use crate::interval::{IntervalKind, Resampler, excludes_zero};
 use crate::manifest::{Kind, Manifest};
+use crate::pool::pool_compare;
 use crate::summary::{Ordered, Status, Summary};
 
 /// Its name in the folder.
@@ -268,8 +269,10 @@ pub fn run_folder(root: &Path, variant: &str, seed: u64, several_seeds: bool) ->
     if several_seeds { folder.join(format!("seed-{seed}")) } else { folder }
 }
 
-/// Ends a compare whose runs are written: reads their summaries from their [`run_folder`]s, writes `compare.json`,
-/// `report.html` and, last, `manifest.json`, in which the caller has set name, world and seed.
+/// Ends a compare whose runs are written: reads their summaries from their [`run_folder`]s, writes
+/// `compare.json`, the pooled `flows.parquet` and `queries.parquet`, `report.html` and, last,
+/// `manifest.json`, in which the caller has set name, world and seed, and of what there is not the
+/// status and warnings.
 ///
 /// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it has.
 pub fn finish_compare(
@@ -287,10 +290,16 @@ pub fn finish_compare(
     }
     let results = compare(&with_summaries)?;
     crate::write_json(&root.join(COMPARE), &results)?;
+    let mut runs = Vec::new();
+    for (name, seeds) in variants {
+        let run = |&seed: &u64| (name.clone(), seed, run_folder(root, name, seed, several_seeds));
+        runs.extend(seeds.iter().map(run));
+    }
+    pool_compare(root, &runs)?;
     let manifest = Manifest {
         kind: if manifest.kind == Kind::Run { Kind::Compare } else { manifest.kind },
-        status: worst(results.iter().map(|result| result.status)),
-        warnings: grouped_warnings(&results),
+        status: worst(results.iter().map(|result| result.status).chain([manifest.status])),
+        warnings: manifest.warnings.iter().cloned().chain(grouped_warnings(&results)).collect(),
         ..manifest
     };
     html::write_compare(root, &results, &manifest)?;

@@ -23,8 +23,29 @@ pub enum Error {
     #[error("{} is a file, not a folder; choose another folder for the results", .0.display())]
     IsFile(PathBuf),
     /// The target is a folder with something else in it.
-    #[error("{} exists and is no millpond result; choose another folder, or replace it with --force", .0.display())]
-    NotAResult(PathBuf),
+    #[error("{} exists and is no millpond result (it has {}); choose another folder, or replace it with --force", .0.display(), .1)]
+    NotAResult(PathBuf, String),
+    /// The target is the result of another command or scenario.
+    #[error("{} holds {holds}, and this is {now}; choose another folder with --out, or replace it with --force", path.display())]
+    OtherResult {
+        /// The folder.
+        path: PathBuf,
+        /// Whose result it is.
+        holds: String,
+        /// Whose result would replace it.
+        now: String,
+    },
+    /// The target is a result of the same command, with files in it that no command wrote.
+    #[error("{} holds files that are not of its result ({}); move them, choose another folder with --out, or replace it with --force", .0.display(), .1)]
+    ForeignFiles(PathBuf, String),
+    /// An interrupted command left finished runs, which this one cannot go on with.
+    #[error("{} holds {runs} finished runs of a compare that was interrupted and does not match this command (scenario, values, seeds or version); go on with that compare, choose another --out, or drop them with --force", path.display())]
+    Unfinished {
+        /// The temporary folder.
+        path: PathBuf,
+        /// How many there are.
+        runs: usize,
+    },
     /// The temporary name is taken by something that no run has made.
     #[error("{} is in the way: it was not made by a run; move it elsewhere", .0.display())]
     InTheWay(PathBuf),

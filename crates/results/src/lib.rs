@@ -1,8 +1,9 @@
 //! The results folder of millpond, written by both worlds, and what is made from it: tables and one self-contained page.
 //!
-//! A run goes: [`Folder::create`], [`RunWriter::new`] in it, [`RunWriter::flow`] and [`RunWriter::query`] as they end,
-//! [`RunWriter::finish`], [`Folder::commit`]. A compare makes one [`Folder`], a [`RunWriter`] in the [`run_folder`] of each
-//! variant and seed, then [`finish_compare`] and [`Folder::commit`].
+//! A run goes: [`Folder::create`], [`RunWriter::new`] in it, [`RunWriter::flow`] and
+//! [`RunWriter::query`] as they end, [`RunWriter::finish`], [`Folder::commit`]. A compare opens one
+//! [`Folder`] by [`Folder::resume`], makes a [`RunWriter`] in the [`run_folder`] of each variant
+//! and seed, then [`finish_compare`] and [`Folder::commit`].
 //!
 //! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
 //! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
@@ -22,6 +23,7 @@ mod html;
 mod interval;
 mod manifest;
 mod pcap;
+mod pool;
 mod record;
 mod reproduction;
 mod reproduction_table;
@@ -31,6 +33,7 @@ mod survival;
 mod sweep;
 mod sweep_results;
 mod table;
+mod target;
 mod trace;
 mod writer;
 
@@ -63,6 +66,7 @@ pub use summary::{
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};
 pub use table::{compare_table, run_table};
+pub use target::{Owner, not_a_result};
 pub use writer::{Header, Keep, RunWriter};
 
 use error::At;

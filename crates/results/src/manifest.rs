@@ -90,8 +90,12 @@ pub struct Manifest {
     pub seed: u64,
     /// The variant, if any.
     pub variant: Option<String>,
-    /// The program's version, with its commit where it is known.
+    /// The program's version.
     pub version: String,
+    /// The revision that the program was built from, with `-dirty` where its sources differed;
+    /// `unknown` where nobody knows.
+    #[serde(default)]
+    pub revision: String,
     /// The scenario as resolved, in TOML: running it again gives the same results.
     pub scenario: String,
     /// The folder from which files that the scenario still names are looked up; absent if it names none.

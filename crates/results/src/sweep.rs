@@ -22,9 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::{Estimate, Tree};
 use crate::error::{At, Error, Result};
-use crate::folder::{LOCK, check_target, folder_name, plain};
-use crate::manifest::{MANIFEST, is_result};
+use crate::folder::{Folder, LOCK, folder_name, plain};
+use crate::manifest::{Kind, MANIFEST, is_result};
 use crate::summary::{Ordered, SCHEMA, Status, Summary};
+use crate::target::{Owner, check_target};
+use crate::writer::{FLOWS, QUERIES};
 
 /// The plan's name in the folder.
 pub const SWEEP: &str = "sweep.json";
@@ -225,25 +227,36 @@ impl SweepFolder {
     /// another result, are an error; with `force` they make way, except for runs that both plans share.
     pub fn open(out: &Path, sweep: &Sweep, force: bool) -> Result<SweepFolder> {
         let out = &plain(out);
-        let has_plan = out.join(SWEEP).is_file();
-        let is_ours = has_plan || is_empty(out);
-        if !is_ours {
-            check_target(out, force)?;
+        let old = match Sweep::read(out) {
+            Ok(old) => Some(old),
+            Err(error) if out.join(SWEEP).is_file() && !force => return Err(error),
+            Err(_) => None,
+        };
+        if old.is_none() && !is_empty(out) {
+            // A sweep goes on in its own folder; whatever else is there gives way by force alone.
+            check_target(out, &Owner::new(Kind::Sweep, &sweep.name), force)?;
+            if !force {
+                return Err(Error::NotAResult(out.to_path_buf(), format!("the result of a sweep, but no {SWEEP}")));
+            }
+            return SweepFolder::replace(out, sweep);
         }
         fs::create_dir_all(out).at("create", out)?;
         let folder = SweepFolder { out: out.to_path_buf(), _lock: lock(out)? };
-        if has_plan {
-            match Sweep::read(out) {
-                Ok(old) => folder.adopt(&old, sweep, force)?,
-                Err(_) if force => folder.clear()?,
-                Err(error) => return Err(error),
-            }
-        } else if !is_ours {
-            folder.clear()?;
+        if let Some(old) = old {
+            folder.adopt(&old, sweep, force)?;
         }
         remove(&out.join(RUNNING))?;
         folder.write(sweep)?;
         Ok(folder)
+    }
+
+    /// A new folder in place of something else, at once.
+    fn replace(out: &Path, sweep: &Sweep) -> Result<SweepFolder> {
+        let owner = Owner::new(Kind::Sweep, &sweep.name);
+        let next = Folder::create(out, &owner, true)?;
+        crate::write_json(&next.path().join(SWEEP), sweep)?;
+        let out = next.exchange()?;
+        Ok(SweepFolder { _lock: lock(&out)?, out })
     }
 
     /// Its path.
@@ -305,19 +318,8 @@ impl SweepFolder {
                 let _ = fs::remove_dir(folder);
             }
         }
-        for name in [MANIFEST, RESULTS] {
+        for name in [MANIFEST, RESULTS, FLOWS, QUERIES] {
             remove(&self.out.join(name))?;
-        }
-        Ok(())
-    }
-
-    /// Removes all but the lock.
-    fn clear(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.out).at("read", &self.out)? {
-            let entry = entry.at("read", &self.out)?;
-            if entry.file_name() != LOCK {
-                remove(&entry.path())?;
-            }
         }
         Ok(())
     }

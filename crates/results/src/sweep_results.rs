@@ -16,6 +16,7 @@ use crate::format::{NONE, count, percent, time};
 use crate::html;
 use crate::interval::{FEW, Resampler};
 use crate::manifest::{Kind, Manifest};
+use crate::pool::pool_sweep;
 use crate::summary::{SCHEMA, Status, Summary};
 use crate::sweep::{Axis, RESULTS, Sweep, SweepFolder, summary_of};
 use crate::table::{AT_LEAST, clean, fitted, wrapped};
@@ -23,8 +24,10 @@ use crate::table::{AT_LEAST, clean, fitted, wrapped};
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
 
-/// Ends a sweep whose runs are written: reads their summaries, writes `sweep.parquet`, `sweep.json`, `report.html` and, last,
-/// `manifest.json`. `failures` are runs without a summary: their numbers and why.
+/// Ends a sweep whose runs are written: reads their summaries, writes `sweep.parquet`, pooled
+/// `flows.parquet` and `queries.parquet` where all complete runs have kept theirs, `sweep.json`,
+/// `report.html` and, last, `manifest.json`. `failures` are runs without a summary: their numbers
+/// and why.
 pub fn finish_sweep(
     folder: &SweepFolder,
     sweep: &Sweep,
@@ -60,6 +63,7 @@ pub fn finish_sweep(
     }
     sweep.status = worst(sweep.runs().filter_map(|(_, run)| run.status));
     write_rows(&folder.path().join(RESULTS), &sweep.grid, &rows)?;
+    pool_sweep(folder.path(), &sweep)?;
     folder.write(&sweep)?;
     let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings: warnings(&sweep), ..manifest };
     html::sweep::write(folder.path(), &sweep, &manifest)?;

@@ -50,7 +50,7 @@ pub struct Header {
     pub elephants: Bytes,
 }
 
-const FLOW_COLUMNS: [Column<'static>; 14] = [
+pub(crate) const FLOW_COLUMNS: [Column<'static>; 14] = [
     ("flow", Of::U32, "number of the flow"),
     ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
     ("src", Of::U32, "sending host"),
@@ -67,7 +67,7 @@ const FLOW_COLUMNS: [Column<'static>; 14] = [
     ("query", Of::OptionalU32, "the query that it answers"),
 ];
 
-const QUERY_COLUMNS: [Column<'static>; 7] = [
+pub(crate) const QUERY_COLUMNS: [Column<'static>; 7] = [
     ("query", Of::U32, "number of the query"),
     ("class", Of::Name, "its traffic's name"),
     ("client", Of::U32, "the host that asks"),

@@ -107,6 +107,11 @@ fn manifest() -> Manifest {
     Manifest::new("0.1.0 (test)", "name = \"microburst\" # <i>\n")
 }
 
+/// Of what [`write`] writes.
+fn owner() -> Owner {
+    Owner { kind: Kind::Run, name: header().name, variant: header().variant }
+}
+
 fn write_run(dir: &Path, header: Header, flows: u32, totals: Totals) -> Result<Summary> {
     let seed = header.seed;
     let mut writer = RunWriter::new(dir, header)?;
@@ -133,7 +138,7 @@ fn write_run(dir: &Path, header: Header, flows: u32, totals: Totals) -> Result<S
 }
 
 fn write(out: &Path, force: bool) -> Result<(PathBuf, Summary)> {
-    let folder = Folder::create(out, force)?;
+    let folder = Folder::create(out, &owner(), force)?;
     folder.progress(&Progress { fraction: Some(0.5), status: "running".into(), ..Progress::default() })?;
     let summary = write_run(folder.path(), header(), 5_000, totals())?;
     Ok((folder.commit()?, summary))
@@ -284,7 +289,7 @@ fn equal_inputs_give_equal_bytes() {
     let (a, _) = write(&dir.at("a"), false).unwrap();
     let mut other = totals();
     other.run = RunInfo { wall_s: 99.0, threads: 8, ..RunInfo::default() };
-    let folder = Folder::create(&dir.at("b"), false).unwrap();
+    let folder = Folder::create(&dir.at("b"), &owner(), false).unwrap();
     write_run(folder.path(), header(), 5_000, other).unwrap();
     let b = folder.commit().unwrap();
     for name in ["flows.parquet", "queries.parquet", "report.html"] {
@@ -299,14 +304,20 @@ fn only_results_are_replaced_without_force() {
     let dir = Dir::new("replace");
     let out = dir.at("x");
     write(&out, false).unwrap();
-    fs::write(out.join("old"), "").unwrap();
     write(&out, false).unwrap();
-    assert!(!out.join("old").exists());
+    fs::write(out.join("notes.txt"), "").unwrap();
+    let error = write(&out, false).unwrap_err();
+    assert!(matches!(error, Error::ForeignFiles(..)) && error.to_string().contains("(notes.txt)"), "{error}");
+    assert!(out.join("notes.txt").exists());
+    write(&out, true).unwrap();
+    assert!(!out.join("notes.txt").exists());
+    let other = Folder::create(&out, &Owner::new(Kind::Sweep, "microburst"), false).unwrap_err();
+    assert!(matches!(other, Error::OtherResult { .. }), "{other}");
     let mine = dir.at("mine");
     fs::create_dir(&mine).unwrap();
     fs::write(mine.join("manifest.json"), r#"{"name":"a web app"}"#).unwrap();
     let error = write(&mine, false).unwrap_err();
-    assert!(matches!(error, Error::NotAResult(_)) && error.to_string().contains("--force"));
+    assert!(matches!(error, Error::NotAResult(..)) && error.to_string().contains("--force"));
     assert!(mine.join("manifest.json").exists());
     write(&mine, true).unwrap();
     assert_eq!(dir.names(), ["mine", "x"]);
@@ -340,7 +351,7 @@ fn a_full_disk_is_an_error_that_names_the_file_and_leaves_nothing() {
         let out = dir.at("x");
         write(&out, false).unwrap();
         let before = fs::read(out.join("flows.parquet")).unwrap();
-        let folder = Folder::create(&out, false).unwrap();
+        let folder = Folder::create(&out, &owner(), false).unwrap();
         std::os::unix::fs::symlink("/dev/full", folder.path().join(file)).unwrap();
         let result = write_run(folder.path(), header(), 5_000, totals())
             .and_then(|_| folder.progress(&Progress::default()))
@@ -357,7 +368,7 @@ fn a_compare_holds_all_variants() {
     let dir = Dir::new("compare");
     let out = dir.at("x");
     let variants = [("ecmp".to_string(), vec![1, 2]), (EVIL.to_string(), vec![1, 2])];
-    let folder = Folder::create(&out, false).unwrap();
+    let folder = Folder::create(&out, &Owner::new(Kind::Compare, "microburst"), false).unwrap();
     for (at, (name, seeds)) in variants.iter().enumerate() {
         for &seed in seeds {
             let place = run_folder(folder.path(), name, seed, true);
@@ -396,7 +407,7 @@ fn racing_runs_exclude_each_other() {
     let race = || {
         let mut won = 0;
         for _ in 0..50 {
-            match Folder::create(&out, false) {
+            match Folder::create(&out, &Owner::default(), false) {
                 Ok(folder) => {
                     let mark = folder.path().join("mark");
                     assert!(!mark.exists());
@@ -426,7 +437,7 @@ const CHILD: &str = "MILLPOND_TEST_CHILD_WRITES_TO";
 #[ignore = "the child of a_killed_run_leaves_only_a_partial_folder"]
 fn child_that_never_ends() {
     let Some(out) = std::env::var_os(CHILD) else { return };
-    let folder = Folder::create(Path::new(&out), false).unwrap();
+    let folder = Folder::create(Path::new(&out), &owner(), false).unwrap();
     let mut writer = RunWriter::new(folder.path(), header()).unwrap();
     for n in 0.. {
         writer.flow(&record(n, 1)).unwrap();
@@ -453,7 +464,7 @@ fn a_killed_run_leaves_only_a_partial_folder() {
         assert!(Instant::now() < deadline, "the child makes no progress");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let busy = Folder::create(&out, true).map(drop);
+    let busy = Folder::create(&out, &owner(), true).map(drop);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(matches!(busy, Err(Error::Busy { holder: Some(pid), .. }) if pid == child.id()));

@@ -8,6 +8,10 @@
 //! Where a window holds little work, one thread runs windows alone while the others sleep: handing over would cost more
 //! than it saves, most of all on a machine that is busy elsewhere.
 //!
+//! A window that could take long is served in parts. Between two parts nothing changes hands and no
+//! record leaves: the observer is asked whether to go on, and that is all. So a part's length
+//! changes no result.
+//!
 //! Windows lie on a fixed grid (the layout's window length) and empty ones are skipped. Threads claim partitions, their
 //! own first and then whatever another has not begun, so a thread that the kernel puts aside holds up one partition and
 //! not all of its share.
@@ -38,12 +42,18 @@ const LAY_OUT_AHEAD: u64 = 16;
 /// Windows with fewer events than this, in the mean of the last ones, are run by one thread (about 100 µs of work: some
 /// ten times what a barrier costs).
 const EVENTS_WORTH_SHARING: u64 = 1_500;
+/// In a part of a window hosts can send no more than so many full packets at line rate: some tenths
+/// of a second of work.
+const PACKETS_A_PART: u128 = 50_000;
+/// The observer is asked after at least so many events, and after so many edges.
+const EVENTS_A_LOOK: u64 = 1 << 18;
+const EDGES_A_LOOK: u64 = 256;
 /// Records are handed over when this many wait.
 const RECORDS_WAIT: usize = 4096;
 /// So many samples and captured packets may wait, some of which are not due yet.
 const CAPTURED_WAIT: usize = 1 << 16;
 
-/// Where a run stands at a window's edge.
+/// Where a run stands at the end of a window or of a part of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standing {
     /// Virtual time.
@@ -84,7 +94,7 @@ pub trait Observer: Send {
     fn poll(&mut self, _record: &PollRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// Called now and then at an edge; `false` ends the run there.
+    /// Called several times a second; `false` ends the run there.
     fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error>;
 }
 
@@ -123,6 +133,11 @@ pub struct Outcome {
 
 /// Runs a plan with this many threads (at least one).
 pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result<Outcome, O::Error> {
+    run_in_parts(plan, threads, observer, part(plan))
+}
+
+/// The same with windows in parts of this length.
+fn run_in_parts<O: Observer>(plan: &Plan, threads: usize, observer: &mut O, part: Time) -> Result<Outcome, O::Error> {
     let (shared, partitions) = build(plan);
     let count = partitions.len();
     let threads = threads.clamp(1, count);
@@ -142,8 +157,11 @@ pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result
         threads,
         edges: 0,
         events: 0,
+        looked: 0,
         recent: 0,
         edge: Time::ZERO,
+        window_end: Time::ZERO,
+        part,
         interrupted: false,
         error: None,
     };
@@ -244,10 +262,14 @@ impl Stage {
             return;
         }
         let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
-        let mail = self.exchange(&mut partitions);
-        let mut partitions: Vec<&mut Partition> = partitions.iter_mut().map(|p| &mut **p).collect();
         let mut director = lock(director);
-        match director.next_window(&mut partitions, mail) {
+        let mail = !director.is_amid_window() && self.exchange(&mut partitions);
+        let mut partitions: Vec<&mut Partition> = partitions.iter_mut().map(|p| &mut **p).collect();
+        let next = match director.is_amid_window() {
+            true => director.next_part(&partitions),
+            false => director.next_window(&mut partitions, mail),
+        };
+        match next {
             Some(end) => self.end.store(end.as_ps(), Ordering::Release),
             None => self.over.store(true, Ordering::Release),
         }
@@ -281,6 +303,16 @@ impl Stage {
         }
         any
     }
+}
+
+/// How long a part of a window may be: from the topology alone, so that parts, too, are the same in
+/// every run.
+fn part(plan: &Plan) -> Time {
+    let bps: u128 =
+        plan.topology.links[..plan.topology.hosts as usize].iter().map(|link| u128::from(link.rate.bps())).sum();
+    let bits = PACKETS_A_PART * u128::from(plan.host.mtu) * 8;
+    let ps = bits * 1_000_000_000_000 / bps.max(1);
+    Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX).max(1))
 }
 
 /// Adds a partition's samples, which are of the same times.
@@ -328,10 +360,16 @@ struct Director<'a, O: Observer> {
     /// Events served so far, and the moving mean of a window's, in sixteenths.
     events: u64,
     recent: u64,
+    /// Events served when the observer was last asked.
+    looked: u64,
     /// Edges seen.
     edges: u64,
-    /// The present edge: all events before it have been served.
+    /// Until when all events have been served: the present edge, or the end of a window's part.
     edge: Time,
+    /// The present window's end.
+    window_end: Time,
+    /// How long a part of a window may be.
+    part: Time,
     interrupted: bool,
     error: Option<O::Error>,
 }
@@ -346,20 +384,10 @@ impl<O: Observer> Director<'_, O> {
             .iter()
             .map(|p| p.sampler.records.len() + p.fabric.captured.len() + p.fabric.captured_pauses.len())
             .sum();
-        if waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(256) {
-            let standing = self.standing(partitions);
-            let outcome = self.hand_over(partitions).and_then(|()| self.observer.edge(&standing));
-            match outcome {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.interrupted = true;
-                    return None;
-                }
-                Err(error) => {
-                    self.error = Some(error);
-                    return None;
-                }
-            }
+        let due = waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(EDGES_A_LOOK);
+        let handed = if due { self.hand_over(partitions) } else { Ok(()) };
+        if !self.look(partitions, due, handed) {
+            return None;
         }
         if plan.until_complete && self.is_complete(partitions) {
             return None;
@@ -373,8 +401,49 @@ impl<O: Observer> Director<'_, O> {
         let window = self.shared.layout.window;
         let end = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps()) + window;
         self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
-        self.edge = end.min(plan.horizon);
-        Some(self.edge)
+        self.window_end = end.min(plan.horizon);
+        Some(self.part_from(next))
+    }
+
+    /// Whether a window is under way, of which a part has been served.
+    fn is_amid_window(&self) -> bool {
+        self.edge < self.window_end
+    }
+
+    /// Amid a window: chooses the end of its next part, or `None` if the observer has enough.
+    fn next_part(&mut self, partitions: &[&mut Partition]) -> Option<Time> {
+        if !self.look(partitions, false, Ok(())) {
+            self.window_end = self.edge;
+            return None;
+        }
+        let due = partitions.iter().filter_map(|p| p.next_time()).min();
+        Some(self.part_from(due.unwrap_or(self.window_end)))
+    }
+
+    /// The end of the part that begins at `from`.
+    fn part_from(&mut self, from: Time) -> Time {
+        self.edge = self.window_end.min(from.saturating_add(self.part));
+        self.edge
+    }
+
+    /// Asks the observer whether to go on, if it is `due` or enough has happened. An error ends the
+    /// run, too.
+    fn look(&mut self, partitions: &[&mut Partition], due: bool, so_far: Result<(), O::Error>) -> bool {
+        if !due && self.events - self.looked < EVENTS_A_LOOK {
+            return true;
+        }
+        self.looked = self.events;
+        let standing = self.standing(partitions);
+        match so_far.and_then(|()| self.observer.edge(&standing)) {
+            Ok(goes_on) => {
+                self.interrupted = !goes_on;
+                goes_on
+            }
+            Err(error) => {
+                self.error = Some(error);
+                false
+            }
+        }
     }
 
     /// Whether windows hold too little to share. Decides who computes, never what.
@@ -522,5 +591,91 @@ impl<O: Observer> Director<'_, O> {
         self.hand_over(&mut all)?;
         self.observer.edge(&standing)?;
         Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_scenario::Scenario;
+    use std::convert::Infallible;
+
+    const SLOW_LINKS: &str = r#"
+        name = "slow-links"
+        until = "flows-complete"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 2
+        spines = 2
+        hosts-per-leaf = 4
+        host-link = { rate = "10Gbps", delay = "1us" }
+        fabric-link = { rate = "10Gbps", delay = "2ms" }
+        [[traffic]]
+        kind = "permutation"
+        size = "20MB"
+        [[traffic]]
+        name = "web"
+        kind = "poisson"
+        sizes = "web-search"
+        load = 0.4
+        stop = "6ms"
+    "#;
+
+    /// Records as they come, and how often it was asked.
+    #[derive(Default)]
+    struct Seen {
+        flows: Vec<FlowRecord>,
+        looks: u64,
+        /// End at this look.
+        enough: Option<u64>,
+        last: Time,
+    }
+
+    impl Observer for Seen {
+        type Error = Infallible;
+        fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
+            self.flows.push(*record);
+            Ok(())
+        }
+        fn query(&mut self, _record: &QueryRecord) -> Result<(), Infallible> {
+            Ok(())
+        }
+        fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
+            assert!(standing.simulated >= self.last, "time goes on");
+            self.last = standing.simulated;
+            self.looks += 1;
+            Ok(self.enough != Some(self.looks))
+        }
+    }
+
+    fn plan() -> Plan {
+        Scenario::parse("slow-links.toml", SLOW_LINKS).unwrap().plan(None, &[], None).unwrap()
+    }
+
+    #[test]
+    fn parts_of_windows_change_no_result() {
+        let plan = plan();
+        let run = |threads, part| {
+            let mut seen = Seen::default();
+            let outcome = run_in_parts(&plan, threads, &mut seen, part).unwrap();
+            (seen.flows, outcome.simulated, outcome.audit.events, outcome.audit.hops, outcome.queue_bytes_max)
+        };
+        let whole = run(1, Time::MAX);
+        assert!(whole.0.len() > 10 && whole.0.iter().all(|flow| flow.finish.is_some()));
+        for (threads, part) in [(1, Time::from_us(130)), (2, Time::from_us(130)), (1, Time::from_ns(7_001))] {
+            assert!(run(threads, part) == whole, "{threads} threads, parts of {part}");
+        }
+    }
+
+    #[test]
+    fn amid_a_long_window_the_observer_is_asked_and_may_end_the_run() {
+        let plan = plan();
+        let (mut seen, mut stopped) = (Seen::default(), Seen { enough: Some(2), ..Seen::default() });
+        let whole = run(&plan, 1, &mut seen).unwrap();
+        assert!(seen.looks >= whole.audit.events / (2 * EVENTS_A_LOOK), "{} of {}", seen.looks, whole.audit.events);
+        let outcome = run_in_parts(&plan, 2, &mut stopped, Time::from_us(130)).unwrap();
+        assert!(outcome.interrupted && outcome.audit.is_conserved());
+        let window = Time::from_ms(2).as_ps();
+        assert!(!outcome.simulated.as_ps().is_multiple_of(window), "{} is amid a window", outcome.simulated);
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Parser, Debug)]
 #[command(
     name = "millpond",
-    version,
+    version = crate::revision::LONG_VERSION,
     max_term_width = 100,
     after_help = "\
 Try:
@@ -41,10 +41,13 @@ pub enum Command {
     )]
     Run(RunArgs),
     /// Run all variants of a scenario and lay them side by side
-    #[command(after_help = "Example: millpond compare scenarios/microburst.toml --seeds 1..5")]
+    #[command(after_help = "\
+Example: millpond compare scenarios/microburst.toml --seeds 1..5
+
+Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.")]
     Compare(CompareArgs),
     /// Make a results folder's report.html again
-    #[command(after_help = "Example: millpond report out/microburst")]
+    #[command(after_help = "Example: millpond report out/microburst-compare")]
     Report(ReportArgs),
     /// Run a grid of values and seeds over all cores; stopped, the same command goes on
     #[command(after_help = "\
@@ -67,9 +70,10 @@ finished are not made again, and more --seeds are added to them.
 Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 130 interrupted.")]
     Reproduce(ReproduceArgs),
     /// Write a table of a results folder as CSV
-    #[command(
-        after_help = "Examples: millpond export out/incast --csv flows.csv · millpond export out/incast --table queries | head"
-    )]
+    #[command(after_help = "\
+Examples: millpond export out/incast --csv flows.csv
+          millpond export out/incast --table queries | head
+          millpond export out/incast-compare --table flows --csv pooled.csv")]
     Export(ExportArgs),
     /// Hold cgroups to their bandwidth without queueing (Linux, eBPF)
     #[command(after_help = "\
@@ -236,9 +240,9 @@ pub struct SweepArgs {
 pub enum Keep {
     /// Its summary and manifest
     Summary,
-    /// Its queries as well
+    /// Its queries as well; those of all runs are pooled beside them
     Queries,
-    /// Its flows, queries and report as well
+    /// Its flows, queries and report as well; flows and queries of all runs are pooled beside them
     All,
 }
 
@@ -345,10 +349,12 @@ pub struct ManArgs {
 /// Where results go and what is printed.
 #[derive(Args, Debug)]
 pub struct OutputArgs {
-    /// The results folder [default: out/<name>]
+    /// The results folder [default: out/<name>; of a variant out/<name>-<variant>, of a compare
+    /// out/<name>-compare]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the folder even if it is not a millpond result
+    /// Replace the folder even if it holds something else than an older result of this command and
+    /// scenario
     #[arg(long)]
     pub force: bool,
     /// Print the result as JSON, and nothing else, on stdout

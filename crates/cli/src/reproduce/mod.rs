@@ -17,16 +17,18 @@ mod tests;
 mod tlt;
 
 use crate::args::ReproduceArgs;
+use crate::estimate::{estimate, span};
 use crate::failure::Failure;
-use crate::runs::{Running, estimate, run_all, span};
+use crate::revision::{self, VERSION};
+use crate::runs::{Running, run_all};
 use crate::say;
 use crate::watch::catch_interrupts;
 use counts::Counts;
 use emulated::Emulated;
 use experiment::{Effort, Experiment, Found, Paper, Prepared};
 use millpond_results::{
-    Claim as Judged, Error, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep,
-    SweepFolder, SweepRun, Verdict, claims_json, finish_sweep, reproduction_table,
+    Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder,
+    SweepRun, Verdict, claims_json, finish_sweep, not_a_result, reproduction_table,
 };
 use millpond_scenario::nearest;
 use std::path::{Path, PathBuf};
@@ -258,14 +260,15 @@ impl Job<'_> {
         self.chosen.experiments.contains(&experiment.name)
     }
 
-    /// Runs what is chosen and not finished; then decides all claims by all that is there.
+    /// Runs what is chosen and not finished; then decides all claims by all that is there, of an
+    /// interrupted reproduction, too.
     fn run(&self) -> Result<Ended, Failure> {
         self.take_folder()?;
         let emulated = Emulated::open(&self.args.vm, &self.out)?;
-        let version = env!("CARGO_PKG_VERSION");
-        let manifest = Manifest::new(version, String::new());
-        let mut of = Reproduction::new(self.paper.name, self.paper.title, version, self.effort().name());
+        let manifest = revision::manifest(String::new());
+        let mut of = Reproduction::new(self.paper.name, self.paper.title, VERSION, self.effort().name());
         let (mut ended, mut all_found) = (Ended::default(), Vec::new());
+        let mut stopped: Option<String> = None;
         let prepared = self.prepare(false)?;
         if !self.args.quiet {
             eprintln!("{}: {}", self.paper.name, self.counts(&prepared));
@@ -273,13 +276,22 @@ impl Job<'_> {
         for (experiment, prepared) in prepared {
             let (found, failures, note) = match prepared {
                 Ok(prepared) => {
-                    if self.is_chosen(experiment) {
-                        let (failed, all) = self.run_one(&prepared)?;
-                        ended.failed += failed;
-                        ended.runs += all;
+                    let mut note = prepared.runs.note.to_string();
+                    if self.is_chosen(experiment) && stopped.is_none() {
+                        match self.run_one(&prepared) {
+                            Ok((failed, all)) => {
+                                ended.failed += failed;
+                                ended.runs += all;
+                            }
+                            Err(Failure::Stopped(text)) => {
+                                note = [note.as_str(), "interrupted"].join(if note.is_empty() { "" } else { "; " });
+                                stopped = Some(text);
+                            }
+                            Err(other) => return Err(other),
+                        }
                     }
                     let folder = self.folder_of(experiment);
-                    (prepared.found(&folder)?, prepared.failures(&folder), prepared.runs.note.to_string())
+                    (prepared.found(&folder)?, prepared.failures(&folder), note)
                 }
                 Err(why) => {
                     let found = Found { name: experiment.name, left_out: Some(why), arms: Vec::new() };
@@ -300,8 +312,16 @@ impl Job<'_> {
                 of.claims.push(claim.judge_emulated(self.paper, experiment, &emulated));
             }
         }
-        let status = if ended.failed > 0 { Status::Failed } else { Status::Complete };
+        let status = match stopped {
+            Some(_) => Status::Interrupted,
+            None if ended.failed > 0 => Status::Failed,
+            None => Status::Complete,
+        };
         of.write(&self.out, Manifest { status, ..manifest })?;
+        if let Some(text) = stopped {
+            let page = self.out.join("report.html");
+            return Err(Failure::Stopped(format!("{text}; report of what there is: {}", page.display())));
+        }
         let shown = |claim: &Judged| {
             let id = claim.id.strip_prefix(self.paper.name).and_then(|id| id.strip_prefix('-'));
             id.is_some_and(|id| self.is_shown(id))
@@ -358,7 +378,7 @@ impl Job<'_> {
         let is_ours = out.join(MARK).is_file();
         let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
         if !is_ours && !is_empty && !self.args.force {
-            return Err(Error::NotAResult(out.clone()).into());
+            return Err(not_a_result(out).into());
         }
         if out.join(REPRODUCTION).is_file() {
             let old = Reproduction::read(out)?;
@@ -396,7 +416,7 @@ impl Job<'_> {
             name: design.sweep.name.clone(),
             seed: design.sweep.seeds.first().copied().unwrap_or_default(),
             overrides: design.sweep.overrides.clone(),
-            ..Manifest::new(env!("CARGO_PKG_VERSION"), experiment.text)
+            ..revision::manifest(experiment.text)
         };
         catch_interrupts();
         let running = Running {
@@ -447,6 +467,7 @@ fn is_of(sweep: &Sweep, out: &Path) -> bool {
 fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
     let cores = args.threads.count();
     let (mut total, mut rows, mut papers) = (Some(0.0), Vec::new(), Vec::new());
+    catch_interrupts();
     for job in jobs {
         let prepared = job.prepare(true)?;
         let counts = job.counts(&prepared);
@@ -470,7 +491,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
             let out = job.folder_of(experiment);
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
-            let estimate = estimate(&design, is_of(&design.sweep, &out).then_some(out.as_path()), cores);
+            let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
+            let estimate = estimate(&prepared.scenario, &design, resumes, cores, args.quiet || args.json)?;
             total = total.zip(estimate.seconds).map(|(a, b)| a + b);
             if !args.json {
                 let time = estimate.seconds.map_or("unknown".to_string(), span);

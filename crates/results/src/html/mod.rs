@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::compare::{Json, VariantResult, compare, grouped_warnings, numbers, read_compare, run_folder};
+use crate::compare::{VariantResult, compare, grouped_warnings, numbers, read_compare, run_folder};
 use crate::error::{At, Result};
 use crate::manifest::{Kind, LinkFailure, Manifest};
 use crate::reproduction::Reproduction;
@@ -119,7 +119,7 @@ pub(crate) fn write_compare(dir: &Path, results: &[VariantResult], manifest: &Ma
     }
     let ended = results.iter().filter(|result| result.status != Status::Complete);
     let ended = ended.map(|result| format!("{}: {}", result.variant, result.status.name()));
-    let warnings: Vec<String> = ended.chain(grouped_warnings(results)).collect();
+    let warnings: Vec<String> = ended.chain(manifest.warnings.iter().cloned()).collect();
     let mut facts = vec![format!("{} variants", results.len())];
     facts.extend(results.first().map(|first| seeds_text(&first.seeds)));
     facts.extend(run_facts(&summaries));

@@ -1,0 +1,76 @@
+//! Finds out which revision of the sources is built: `MILLPOND_REVISION`.
+//!
+//! It runs again when a source of the command changes, which builds the command anew anyway. What
+//! was built from a clean revision stays true when HEAD moves and the sources do not. Only a
+//! release of sources that no commit had yet is built anew when HEAD moves, since it may be a
+//! commit's then.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the command is built from, relative to the repository.
+const SOURCES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "scenarios/papers"];
+/// Where the sources differ from the commit.
+const DIRTY: &str = "-dirty";
+/// A crate that it is not built from.
+const APART: &str = "rpc";
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let revision = revision(&root).unwrap_or_else(|| "unknown".to_string());
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let mut watched = sources(&root);
+    if is_release && revision.ends_with(DIRTY) {
+        watched.extend(head(&root));
+    }
+    // A path that is not there would make this run at every build.
+    for path in watched.iter().filter(|path| path.exists()) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    println!("cargo::rustc-env=MILLPOND_REVISION={revision}");
+}
+
+/// The commit, and whether sources differ from it; nothing where this is no repository of its own.
+fn revision(root: &Path) -> Option<String> {
+    let top = PathBuf::from(git(root, &["rev-parse", "--show-toplevel"])?);
+    if top.canonicalize().ok()? != root.canonicalize().ok()? {
+        return None;
+    }
+    let commit = git(root, &["rev-parse", "--short=12", "HEAD"])?;
+    let paths = sources(root).into_iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let mut status = vec!["--no-optional-locks", "status", "--porcelain", "--"];
+    status.extend(paths.iter().map(String::as_str));
+    let dirty = if git(root, &status)?.is_empty() { "" } else { DIRTY };
+    Some(format!("{commit}{dirty}"))
+}
+
+/// Where git writes when HEAD moves.
+fn head(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = ["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(root, &["rev-parse", "--git-path", name]));
+    paths.map(|path| root.join(path))
+}
+
+/// Of each crate its `src`, its build script and its manifest: tests and benchmarks are not in the
+/// command.
+fn sources(root: &Path) -> Vec<PathBuf> {
+    let mut sources = Vec::new();
+    for name in SOURCES {
+        let path = root.join(name);
+        match std::fs::read_dir(&path) {
+            Ok(entries) if name == "crates" => {
+                let crates = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|dir| !dir.ends_with(APART));
+                let parts = |dir: PathBuf| ["src", "bpf", "build.rs", "Cargo.toml"].map(|part| dir.join(part));
+                sources.extend(crates.flat_map(parts));
+            }
+            _ => sources.push(path),
+        }
+    }
+    sources.sort();
+    sources.retain(|path| path.exists());
+    sources
+}
+
+fn git(root: &Path, words: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(root).args(words).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+}

@@ -1,0 +1,299 @@
+//! How long runs may take, before they are made: by finished runs of the same point, else by a
+//! short trial of the point itself on this machine, as many at a time as will run.
+//!
+//! A trial gives the packet-hops a second and the virtual time a second. Where the traffic tells
+//! how many packet-hops a run makes, the first is used, since a run's beginning is quieter than the
+//! rest; where it does not (closed loops) or tells an upper bound only (more than the links can
+//! carry), the second.
+
+use crate::failure::Failure;
+use crate::grid::{Design, Hops};
+use crate::watch::{interrupted, progress_bar};
+use millpond_results::{FlowRecord, QueryRecord};
+use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
+use millpond_sim::{Observer, Standing};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// All trials of a design together take about so long on one core; points beyond the most are told
+/// by the others.
+const ALL_TRIALS: Duration = Duration::from_secs(12);
+const TRIAL: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(500)];
+const MOST_TRIALS: usize = 64;
+/// A trial makes no fewer packet-hops, so that one on a busy machine tells as much, unless it takes
+/// many times its budget.
+const LEAST_HOPS: f64 = 1e6;
+const LONGEST: u32 = 10;
+
+/// What is left to do, and how long it may take.
+pub struct Estimate {
+    /// Numbers of the runs that are not finished.
+    pub left: Vec<u32>,
+    /// Runs at a time.
+    pub cores: usize,
+    /// By the wall clock, as far as anything is left that can be told.
+    pub seconds: Option<f64>,
+    /// What the estimate rests on.
+    pub basis: String,
+}
+
+/// Estimates a design of which runs may be finished in `out`; its points must know their
+/// packet-hops.
+pub fn estimate(
+    scenario: &Scenario,
+    design: &Design,
+    out: Option<&Path>,
+    cores: usize,
+    quiet: bool,
+) -> Result<Estimate, Failure> {
+    let (mut left, mut walls, mut to_do) = (Vec::new(), BTreeMap::<u32, Vec<f64>>::new(), BTreeMap::new());
+    for (point, run) in design.sweep.runs() {
+        match out.and_then(|out| run.finished(out)) {
+            Some(summary) => walls.entry(point.point).or_default().push(summary.run.wall_s),
+            None => {
+                left.push(run.run);
+                to_do.entry(point.point).or_insert((run.seed, 0)).1 += 1;
+            }
+        }
+    }
+    let mut of_point: BTreeMap<u32, f64> =
+        walls.iter().map(|(point, walls)| (*point, walls.iter().sum::<f64>() / walls.len() as f64)).collect();
+    let unknown: Vec<(u32, u64)> = to_do.iter().map(|(point, (seed, _))| (*point, *seed)).collect();
+    let unknown: Vec<(u32, u64)> = unknown.into_iter().filter(|(point, _)| !of_point.contains_key(point)).collect();
+    let tried = tried(scenario, design, &unknown, cores, quiet)?;
+    if interrupted() {
+        return Err(Failure::Stopped("nothing was run".to_string()));
+    }
+    let by_runs = to_do.keys().any(|point| of_point.contains_key(point));
+    let basis = match (by_runs, tried.is_empty()) {
+        (true, true) => "by finished runs",
+        (true, false) => "by finished runs and trials",
+        _ => "by trials",
+    };
+    of_point.extend(tried);
+    let cores = cores.min(left.len()).max(1);
+    let seconds = total(design, &to_do, &of_point, cores);
+    Ok(Estimate { left, cores, seconds, basis: basis.to_string() })
+}
+
+/// The runs shared out among the cores, and no less than the longest takes alone. Points that were
+/// not tried cost what the others do, by packet-hops where these are known.
+fn total(
+    design: &Design,
+    to_do: &BTreeMap<u32, (u64, usize)>,
+    of_point: &BTreeMap<u32, f64>,
+    cores: usize,
+) -> Option<f64> {
+    if to_do.is_empty() {
+        return Some(0.0);
+    }
+    let hops = |point: u32| design.hops[point as usize - 1].map(|hops| hops.count);
+    let known: Vec<(f64, Option<f64>)> = of_point.iter().map(|(point, seconds)| (*seconds, hops(*point))).collect();
+    let mean = (!known.is_empty()).then(|| known.iter().map(|(s, _)| s).sum::<f64>() / known.len() as f64)?;
+    let with_hops = known.iter().filter_map(|(seconds, hops)| Some((*seconds, (*hops)?)));
+    let (seconds, all_hops) = with_hops.fold((0.0, 0.0), |(a, b), (seconds, hops)| (a + seconds, b + hops));
+    let of = |point: u32| match (of_point.get(&point), hops(point)) {
+        (Some(seconds), _) => *seconds,
+        (None, Some(hops)) if all_hops > 0.0 => hops * seconds / all_hops,
+        (None, _) => mean,
+    };
+    let sum: f64 = to_do.iter().map(|(point, (_, runs))| of(*point) * *runs as f64).sum();
+    let longest = to_do.keys().map(|point| of(*point)).fold(0.0, f64::max);
+    Some((sum / cores as f64).max(longest))
+}
+
+/// Seconds that a run of each of these points (each with a seed) may take, by a trial of it; of
+/// many points, of some.
+fn tried(
+    scenario: &Scenario,
+    design: &Design,
+    points: &[(u32, u64)],
+    cores: usize,
+    quiet: bool,
+) -> Result<Vec<(u32, f64)>, Failure> {
+    let step = points.len().div_ceil(MOST_TRIALS).max(1);
+    let points: Vec<(u32, u64)> = points.iter().copied().step_by(step).collect();
+    let budget = (ALL_TRIALS / points.len().max(1) as u32).clamp(TRIAL[0], TRIAL[1]);
+    let bar = progress_bar(points.len() as u64, quiet || points.is_empty());
+    bar.set_prefix("trials");
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((point, seed)) = points.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
+            let recipe = &design.recipes[*point as usize - 1];
+            let plan = scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(*seed));
+            let hops = design.hops[*point as usize - 1];
+            let seconds = plan.map(|plan| (*point, Trial::of(&plan, budget).seconds(&plan, hops)));
+            found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(seconds);
+            bar.inc(1);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(points.len()) {
+            scope.spawn(work);
+        }
+    });
+    bar.finish_and_clear();
+    let found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    Ok(found.into_iter().collect::<Result<Vec<_>, _>>()?)
+}
+
+/// How far a run was at some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    wall_s: f64,
+    simulated_s: f64,
+    hops: f64,
+}
+
+/// The beginning of a run.
+#[derive(Debug)]
+struct Trial {
+    began: Instant,
+    budget: Duration,
+    /// The first mark in the second half, and the last mark.
+    half: Option<Mark>,
+    last: Mark,
+    /// The run came to its end.
+    whole: bool,
+}
+
+impl Trial {
+    fn of(plan: &Plan, budget: Duration) -> Trial {
+        let (half, last) = (None, Mark::default());
+        let mut trial = Trial { began: Instant::now(), budget, half, last, whole: false };
+        let Ok(outcome) = millpond_sim::run(plan, 1, &mut trial);
+        trial.whole = !outcome.interrupted;
+        trial.last.wall_s = trial.began.elapsed().as_secs_f64();
+        trial
+    }
+
+    /// Seconds of the whole run.
+    fn seconds(&self, plan: &Plan, hops: Option<Hops>) -> f64 {
+        if self.whole {
+            return self.last.wall_s;
+        }
+        // The first half warms up; where looks are rare there is no other.
+        let from = self.half.filter(|half| half.hops < self.last.hops).unwrap_or_default();
+        let wall = self.last.wall_s - from.wall_s;
+        let left = match hops.filter(|hops| !hops.is_bound) {
+            Some(hops) => (hops.count - self.last.hops) / (self.last.hops - from.hops).max(1.0),
+            None => {
+                let simulated = self.last.simulated_s - from.simulated_s;
+                (plan.horizon.as_s_f64() - self.last.simulated_s) / simulated.max(1e-12)
+            }
+        };
+        self.last.wall_s + wall * left.max(0.0)
+    }
+}
+
+impl Observer for Trial {
+    type Error = Infallible;
+
+    fn flow(&mut self, _record: &FlowRecord) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn query(&mut self, _record: &QueryRecord) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
+        let wall = self.began.elapsed();
+        let (simulated_s, hops) = (standing.simulated.as_s_f64(), standing.hops as f64);
+        self.last = Mark { wall_s: wall.as_secs_f64(), simulated_s, hops };
+        let spent = (wall.as_secs_f64() / self.budget.as_secs_f64()).min(hops / LEAST_HOPS);
+        if spent >= 0.5 {
+            self.half.get_or_insert(self.last);
+        }
+        Ok(spent < 1.0 && wall < self.budget * LONGEST && !interrupted())
+    }
+}
+
+/// A rough span.
+pub fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "about a second or less".to_string(),
+        s if s < 90.0 => format!("about {s:.0} s"),
+        s if s < 5_400.0 => format!("about {:.0} min", s / 60.0),
+        s => format!("about {:.1} h", s / 3_600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::{Request, design};
+    use millpond_results::Axis;
+
+    const OPEN: &str = r#"
+        name = "trial"
+        duration = "100ms"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 2
+        spines = 2
+        hosts-per-leaf = 8
+        host-link = { rate = "10Gbps", delay = "1us" }
+        fabric-link = { rate = "40Gbps", delay = "5us" }
+        [[traffic]]
+        name = "background"
+        kind = "poisson"
+        sizes = "cache-follower"
+        load = 0.5
+    "#;
+    const CALLS: &str = r#"
+        [[traffic]]
+        name = "calls"
+        kind = "rpc"
+        clients = 4
+        servers = 4
+        request = "1KB"
+        response = "30KB"
+        connections = 2
+    "#;
+
+    /// The whole run's wall time against what a trial says that is a small part of it. Other work
+    /// on the machine shows in both; a factor of three leaves room for what shows in one of them
+    /// only.
+    #[test]
+    fn a_trial_tells_how_long_a_run_takes() {
+        let open = Scenario::parse("trial.toml", OPEN).unwrap();
+        let closed = Scenario::parse("trial.toml", &[OPEN, CALLS].concat()).unwrap();
+        for scenario in [&open, &closed] {
+            let request = Request { estimate: true, seeds: Some((1, 1)), ..Request::default() };
+            let design = design(scenario, &request).unwrap();
+            assert_eq!(design.hops[0].is_some(), std::ptr::eq(scenario, &open), "closed loops do not tell");
+            let plan = scenario.plan(None, &[], Some(1)).unwrap();
+            let ratio = || {
+                let told = Trial::of(&plan, Duration::from_millis(60)).seconds(&plan, design.hops[0]);
+                told / Trial::of(&plan, Duration::from_secs(3600)).last.wall_s
+            };
+            let mut ratios = Vec::new();
+            while !ratios.last().is_some_and(|ratio| (1.0 / 3.0..3.0).contains(ratio)) {
+                assert!(ratios.len() < 5, "{ratios:?}");
+                ratios.push(ratio());
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_shared_out_among_the_cores_and_points_stand_for_each_other() {
+        let axis = Axis { key: "host.mtu".into(), values: ["1500", "3000", "9000"].map(String::from).to_vec() };
+        let scenario = Scenario::parse("trial.toml", OPEN).unwrap();
+        let request = Request { grid: vec![axis], estimate: true, seeds: Some((1, 4)), ..Request::default() };
+        let mut design = design(&scenario, &request).unwrap();
+        design.hops = [10.0, 20.0, 30.0].map(|count| Some(Hops { count, is_bound: false })).to_vec();
+        let to_do = BTreeMap::from([(1, (1, 4)), (2, (1, 4)), (3, (1, 1))]);
+        // Seconds go by hops where a point was not tried: 5, 10 and 15.
+        let told = total(&design, &to_do, &BTreeMap::from([(1, 5.0), (2, 10.0)]), 2);
+        assert_eq!(told, Some((4.0 * 5.0 + 4.0 * 10.0 + 15.0) / 2.0));
+        assert_eq!(total(&design, &BTreeMap::from([(3, (1, 1))]), &BTreeMap::from([(1, 5.0)]), 8), Some(15.0));
+        assert_eq!(total(&design, &to_do, &BTreeMap::new(), 2), None);
+        assert_eq!(total(&design, &BTreeMap::new(), &BTreeMap::new(), 2), Some(0.0));
+    }
+}

@@ -1,0 +1,36 @@
+//! What is printed to stdout, and whether it got there.
+//!
+//! Invariant: output that is lost (a full disk) makes the command fail at its end, however well it
+//! did otherwise; a reader that has gone away (`| head`) does not.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::Mutex;
+
+/// The first error, after which nothing more is printed.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints a text and ends its line.
+pub fn say(text: &str) {
+    let mut lost = LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if lost.is_some() {
+        return;
+    }
+    let mut out = io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
+    *lost = written.and_then(|()| out.flush()).err();
+}
+
+/// Whether nobody gets what is printed any more: a command that prints for ever can end.
+pub fn is_lost() -> bool {
+    LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
+}
+
+/// The error that output was lost by, if it was; a reader that has gone away wants no more and has
+/// lost nothing.
+pub fn told() -> Result<(), io::Error> {
+    match LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+        Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
