@@ -26,7 +26,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("--variants: the scenario has no [[variant]] tables".to_string()));
     }
     if request.grid.is_empty() && request.variants.is_empty() && request.seeds.is_none() {
-        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds A..B";
+        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds N";
         return Err(Failure::Usage(hint.to_string()));
     }
     let design = design(&scenario, &request)?;
@@ -70,7 +70,7 @@ fn grid_of(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
         let values = values(text).map_err(|message| Failure::Usage(format!("--grid {key}: {message}")))?;
         let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
         let complaint = match () {
-            () if key == "seed" => "seeds are given by --seeds A..B".to_string(),
+            () if key == "seed" => "seeds are given by --seeds N or --seeds A..B".to_string(),
             () if key == VARIANT && args.variants => "--variants sweeps all of them".to_string(),
             () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
             () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),

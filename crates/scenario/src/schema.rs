@@ -134,33 +134,59 @@ fn described(property: &Value) -> Value {
     Value::Object(said.collect())
 }
 
-/// The table `set` of a variant: the dotted keys there are, each with the values that it may have where it is the same key
-/// in all kinds; or tables, which mean their keys.
+/// The table `set` of a variant: the dotted keys there are, or tables, which mean their keys.
 fn changes() -> Value {
-    let mut known: Map<String, Value> = Map::new();
-    let mut patterns: Map<String, Value> = Map::new();
-    let mut of_tiers: Map<String, Value> = Map::new();
-    let mut add = |path: &str, value: Value| {
-        let (known, path) = match path.split_once('.') {
-            Some((list @ ("traffic" | "limit"), key)) => (&mut patterns, format!("^{list}\\..+\\.{}$", escaped(key))),
-            _ => (&mut known, path.to_string()),
-        };
-        match known.get(&path) {
-            Some(other) if *other != value => known.insert(path, described(other)),
-            _ => known.insert(path, value),
-        };
-    };
-    let mut all: Vec<KeyInfo> = tables().into_iter().filter(|t| t.path != "failure").flat_map(|t| t.keys).collect();
-    for PlaceInfo { place, kinds, .. } in places() {
+    let mut set = Changes::default();
+    for PlaceInfo { place, kinds, .. } in &places() {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.mechanism.kind).collect();
         let kind = json!({ "enum": names, "description": place.question });
         for path in [Some(place.path), in_nic(place.path), (place.path == "transport").then_some("traffic.transport")] {
-            path.into_iter().for_each(|path| add(&format!("{path}.kind"), kind.clone()));
+            path.into_iter().for_each(|path| set.add(&format!("{path}.kind"), kind.clone()));
         }
-        all.extend(kinds.into_iter().flat_map(|kind| kind.keys));
+        kinds.iter().flat_map(|kind| &kind.keys).for_each(|key| set.add_key(key));
+        set.tables([place.path]);
     }
-    for info in &all {
-        let value = property(info);
+    // A failure has no name to set it by.
+    let tables = tables();
+    tables.iter().filter(|t| t.path != "failure").flat_map(|t| &t.keys).for_each(|key| set.add_key(key));
+    set.tables(["host", "host.nic", "switch", "edge", "engine", "capture", "traffic", "limit"]);
+    set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
+    for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
+        set.known.insert(path.into(), json!({ "type": ["string", "object"] }));
+    }
+    for pattern in ["^(traffic|limit)\\.[^.]+$", "^traffic\\..+\\.transport$"] {
+        set.patterns.insert(pattern.into(), json!({ "type": "object" }));
+    }
+    let mut table = object(set.known);
+    table["patternProperties"] = Value::Object(set.patterns);
+    table["description"] = json!("Keys and their values, such as { \"switch.path.kind\" = \"spray\" }.");
+    table
+}
+
+/// Dotted keys with their values, and patterns of those that have a name in them.
+#[derive(Default)]
+struct Changes {
+    known: Map<String, Value>,
+    patterns: Map<String, Value>,
+}
+
+impl Changes {
+    /// A key; one that several kinds have is only described, unless it takes the same values in all of them.
+    fn add(&mut self, path: &str, value: Value) {
+        let (list, path) = match path.split_once('.') {
+            Some((list @ ("traffic" | "limit"), key)) => {
+                (&mut self.patterns, format!("^{list}\\..+\\.{}$", escaped(key)))
+            }
+            _ => (&mut self.known, path.to_string()),
+        };
+        let value = match list.get(&path) {
+            Some(other) if *other != value => described(other),
+            _ => value,
+        };
+        list.insert(path, value);
+    }
+    /// A key wherever it can stand.
+    fn add_key(&mut self, info: &KeyInfo) {
         let (place, name) = info.path.rsplit_once('.').unwrap_or(("", &info.path));
         let own = (place == "transport").then(|| format!("traffic.transport.{name}"));
         let nic = in_nic(place).map(|nic| format!("{nic}.{name}"));
@@ -168,27 +194,14 @@ fn changes() -> Value {
             if info.key.tiered {
                 let tiers: Vec<&str> = TIER_NAMES.iter().copied().chain([OTHERS]).collect();
                 let pattern = format!("^{}\\.({}|tier-[0-9]+)$", escaped(&path), tiers.join("|"));
-                of_tiers.insert(pattern, amount(&info.key));
+                self.patterns.insert(pattern, amount(&info.key));
             }
-            add(&path, value.clone());
+            self.add(&path, property(info));
         }
     }
-    patterns.extend(of_tiers);
-    let tables = ["host", "host.nic", "switch", "edge", "engine", "capture", "traffic", "limit"];
-    let groups = ["topology.host-link", "topology.fabric-link", "topology.bottleneck"];
-    let places: Vec<&str> = places().iter().map(|info| info.place.path).collect();
-    for path in tables.into_iter().chain(groups).chain(places) {
-        known.insert(path.into(), json!({ "type": "object" }));
+    fn tables<const N: usize>(&mut self, paths: [&str; N]) {
+        self.known.extend(paths.map(|path| (path.to_string(), json!({ "type": "object" }))));
     }
-    for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
-        known.insert(path.into(), json!({ "type": ["string", "object"] }));
-    }
-    patterns.insert("^(traffic|limit)\\.[^.]+$".into(), json!({ "type": "object" }));
-    patterns.insert("^traffic\\..+\\.transport$".into(), json!({ "type": "object" }));
-    let mut set = object(known);
-    set["patternProperties"] = Value::Object(patterns);
-    set["description"] = json!("Keys and their values, such as { \"switch.path.kind\" = \"spray\" }.");
-    set
 }
 
 /// The place in a NIC that has the same kinds.
