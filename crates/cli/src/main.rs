@@ -17,6 +17,7 @@ mod runs;
 mod stdout;
 mod sweep;
 mod switch;
+mod values;
 mod watch;
 
 use args::{Cli, Command};

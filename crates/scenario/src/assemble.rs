@@ -8,6 +8,7 @@ use crate::error::{Problem, Report};
 use crate::files::FilesAt;
 use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
+use crate::ports;
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
 use crate::switch;
@@ -56,6 +57,7 @@ pub(crate) fn assemble(
         return None;
     }
     switch::check_pools(&s, &topology, &host, report);
+    ports::check(&s, &topology, &host, report);
     load_files(&mut s, files, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::END);
     let traffic = traffic::build(&s, &topology, horizon, report);

@@ -9,9 +9,10 @@ use crate::topology::Topology;
 use millpond_core::Bytes;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
-use millpond_core::switch::buffer::{BufferParams, PoolsParams, SharedParams};
+use millpond_core::switch::buffer::{BufferParams, Capacity, PerPortParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::site::{Auto, PortSite};
 use std::collections::BTreeSet;
 
 /// Checks them.
@@ -30,14 +31,22 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
     let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
     for (index, site) in topology.switches.iter().enumerate() {
         let facts = switch_facts(topology, index, packet_max, host, s.switch.pause.kind() != "none");
-        let left = params.pools(&facts).1;
+        let (size, left) = (params.size(&facts), params.pools(&facts).1);
         if left <= 0 {
-            let taken = i128::from(params.size.get()) - left;
+            let taken = i128::from(size) - left;
             let taken = u64::try_from(taken).map_or(format!("{taken}B"), |taken| Bytes(taken).to_string());
             let text =
-                format!("{} is not enough for {}, whose minima and headroom take {taken}", params.size, site.name);
+                format!("{} is not enough for {}, whose minima and headroom take {taken}", Bytes(size), site.name);
             return report.value(s.place("switch.buffer.size"), "switch.buffer.size", text);
         }
+    }
+}
+
+/// The bytes of a port's buffer, of one that counts bytes; what follows the rate is at least this.
+fn given(size: Auto<Option<Bytes>>) -> Option<Bytes> {
+    match size {
+        Auto::Given(size) => size,
+        Auto::Auto => Some(Bytes(Capacity::new(&BufferParams::default(), &PortSite::default()).bytes)),
     }
 }
 
@@ -52,7 +61,9 @@ fn buffers(s: &Settings, report: &mut Report) {
         }
         BufferParams::PerPort(p) => {
             let largest = s.host.mtu as u64 + s.host.frame_overhead as u64;
-            if p.size.is_some_and(|size| size.get() < largest) || p.packets == Some(0) {
+            let small = |size: &Auto<Option<Bytes>>| matches!(size, Auto::Given(Some(size)) if size.get() < largest);
+            let nothing = p.packets.amounts().any(|packets| *packets == Some(0));
+            if p.per.is_none() && p.size.amounts().any(small) || nothing {
                 report.warnings.push(format!("{path} is smaller than one packet of {largest} bytes: nothing can wait"));
             }
         }
@@ -112,8 +123,8 @@ fn thresholds(s: &Settings, report: &mut Report) {
         _ => return,
     };
     if let BufferParams::PerPort(p) = &s.switch.buffer
-        && let Some(size) = p.size
-        && least >= size
+        && p.per.is_none()
+        && let Some(size) = p.size.amounts().filter_map(|size| given(*size)).find(|size| least >= *size)
     {
         let kind = s.switch.admission.kind();
         let text =
@@ -129,7 +140,8 @@ fn measures(s: &Settings, report: &mut Report) {
         AdmissionParams::Distribution(_) | AdmissionParams::Probabilistic(_) => true,
         _ => false,
     };
-    if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if p.size.is_none()) {
+    let uncounted = |p: &PerPortParams| p.size.amounts().any(|size| *size == Auto::Given(None));
+    if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if uncounted(p)) {
         report.warnings.push(format!(
             "switch.admission \"{}\" refuses nobody: it goes by the share of switch.buffer.size that is free, and that is off",
             s.switch.admission.kind()
@@ -141,7 +153,8 @@ fn measures(s: &Settings, report: &mut Report) {
 fn cells(s: &Settings, report: &mut Report) {
     let DeflectionParams::CanaryPisa(p) = &s.switch.deflection else { return };
     let cells = Bytes(u64::from(p.cells).saturating_mul(p.cell.get()));
-    if !matches!(&s.switch.buffer, BufferParams::PerPort(buffer) if buffer.size == Some(cells)) {
+    let is_cells = |p: &PerPortParams| p.per.is_none() && p.size == Auto::Given(Some(cells)).into();
+    if !matches!(&s.switch.buffer, BufferParams::PerPort(p) if is_cells(p)) {
         let text = format!("switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size");
         report.warnings.push(text);
     }

@@ -223,7 +223,7 @@ fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
     assert!(p.resolved.contains("threshold-bytes = \"30KB\"") && !p.resolved.contains("threshold-packets"));
     // Packets alone are the only limit.
     let p = plan(&text, None, &[("switch.buffer.packets", "1000")]).unwrap();
-    assert!(p.resolved.contains("buffer = { kind = \"per-port\", size = \"off\", packets = 1000 }"));
+    assert!(p.resolved.contains("buffer = { kind = \"per-port\", size = \"off\", packets = 1000, per = \"off\" }"));
 }
 
 #[test]
