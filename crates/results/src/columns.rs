@@ -31,6 +31,7 @@ pub(crate) enum Of {
     U64,
     /// Stored signed: byte counts do not need the last bit, and every reader sums these.
     I64,
+    OptionalI64,
     F64,
     OptionalF64,
     /// A name out of few.
@@ -46,6 +47,7 @@ enum Values {
     OptionalU32(Vec<i32>, Vec<i16>),
     /// Of unsigned columns: the same bits.
     I64(Vec<i64>),
+    OptionalI64(Vec<i64>, Vec<i16>),
     F64(Vec<f64>),
     OptionalF64(Vec<f64>, Vec<i16>),
     Name(Vec<ByteArray>),
@@ -113,6 +115,14 @@ impl Table {
     pub fn u64(&mut self, value: u64) -> &mut Table {
         if let Values::I64(values) = self.next() {
             values.push(value as i64);
+        }
+        self
+    }
+    /// The next column's value.
+    pub fn optional_i64(&mut self, value: Option<u64>) -> &mut Table {
+        if let Values::OptionalI64(values, present) = self.next() {
+            present.push(i16::from(value.is_some()));
+            values.extend(value.map(|v| i64::try_from(v).unwrap_or(i64::MAX)));
         }
         self
     }
@@ -224,6 +234,7 @@ impl Values {
             Of::U32 => Values::U32(Vec::new()),
             Of::OptionalU32 => Values::OptionalU32(Vec::new(), Vec::new()),
             Of::I64 | Of::U64 => Values::I64(Vec::new()),
+            Of::OptionalI64 => Values::OptionalI64(Vec::new(), Vec::new()),
             Of::F64 => Values::F64(Vec::new()),
             Of::OptionalF64 => Values::OptionalF64(Vec::new(), Vec::new()),
             Of::Name => Values::Name(Vec::new()),
@@ -235,6 +246,7 @@ impl Values {
             (Values::U32(v), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, None, None),
             (Values::OptionalU32(v, d), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, Some(d), None),
             (Values::I64(v), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, None, None),
+            (Values::OptionalI64(v, d), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, Some(d), None),
             (Values::F64(v), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, None, None),
             (Values::OptionalF64(v, d), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, Some(d), None),
             (Values::Name(v), ColumnWriter::ByteArrayColumnWriter(w)) => w.write_batch(v, None, None),
@@ -278,6 +290,10 @@ impl Values {
                 v.clear();
                 d.clear();
             }
+            Values::OptionalI64(v, d) => {
+                v.clear();
+                d.clear();
+            }
             Values::OptionalF64(v, d) => {
                 v.clear();
                 d.clear();
@@ -306,11 +322,11 @@ fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
         let (physical, logical, converted) = match of {
             Of::U32 | Of::OptionalU32 => (Physical::INT32, unsigned(32), ConvertedType::UINT_32),
             Of::U64 => (Physical::INT64, unsigned(64), ConvertedType::UINT_64),
-            Of::I64 => (Physical::INT64, None, ConvertedType::NONE),
+            Of::I64 | Of::OptionalI64 => (Physical::INT64, None, ConvertedType::NONE),
             Of::F64 | Of::OptionalF64 => (Physical::DOUBLE, None, ConvertedType::NONE),
             Of::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
         };
-        let optional = matches!(of, Of::OptionalU32 | Of::OptionalF64);
+        let optional = matches!(of, Of::OptionalU32 | Of::OptionalI64 | Of::OptionalF64);
         let field = Type::primitive_type_builder(name, physical)
             .with_logical_type(logical)
             .with_converted_type(converted)

@@ -13,6 +13,7 @@ mod censoring;
 mod columns;
 mod compare;
 mod completions;
+mod connections;
 mod csv;
 mod error;
 mod folder;
@@ -52,7 +53,7 @@ pub use goodput::GoodputOverTime;
 pub use html::write_report;
 pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
-pub use record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, Quantity, QueryRecord, QueueRecord};
 pub use reproduction::{
     Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
     Reproduction, Scheme, Verdict, claims_json, query_times,

@@ -16,7 +16,7 @@ use crate::completions::{Completions, PS_PER_US, Slowdowns};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
-use crate::record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::record::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::statistics::Samples;
 use crate::summary::{
     Fct, Flows, Latency, Ordered, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
@@ -171,6 +171,12 @@ impl RunWriter {
     /// Adds a sample of a queue. Rows keep the order of the calls.
     pub fn queue(&mut self, record: &QueueRecord) -> Result<()> {
         self.recording.queue(record)
+    }
+
+    /// Adds a sample of a connection. Rows keep the order of the calls.
+    pub fn connection(&mut self, record: &ConnectionRecord) -> Result<()> {
+        self.class(record.flow, record.class)?;
+        self.recording.connection(record)
     }
 
     /// Adds a captured packet.

@@ -280,6 +280,9 @@ mod tests {
         has("web-search", &["mean:     17"]);
         has("fifo-per-flow", &["switch.path \"spray\"", "transport \"dctcp\""]);
         has("[host]", &["mtu", "mss"]);
+        has("capture.queues", &["capture.queues.every", "leaf0->spine1"]);
+        has("queues", &["capture.queues.ports", "sp-pifo"]);
+        has("host-link", &["topology.host-link.rate"]);
         has("bfc", &["not built yet"]);
         has("transport.kind", &["transport: how much", "dctcp"]);
         has("traffic.background.load", &["traffic.load: ", "of kind:  poisson"]);

@@ -5,7 +5,9 @@
 //! together) kinds are set first, so the order of writing does not matter.
 
 use crate::error::{Problem, Report, nearest};
+use crate::read::SHORT;
 use crate::source::Span;
+use crate::topology::GROUPS;
 use crate::transport::TransportParams;
 use crate::tree::{Datum, Entry, Layer, Node, Table, parse_path};
 use millpond_core::switch::site::{OTHERS, tier_of};
@@ -92,11 +94,14 @@ fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer
         table.put(key, change.key_span, layer, change.node.clone());
         return;
     }
-    let is_table = table.get(key).is_some_and(|e| e.node.as_table().is_some());
-    if !is_table {
-        // One tier's amount where there was one for all: the other tiers keep that.
+    let old = table.get(key).cloned();
+    if old.as_ref().is_none_or(|e| e.node.as_table().is_none()) {
+        // One tier's amount where there was one for all: the other tiers keep that. A value that is short for one member of
+        // the table stays that member.
         let one_tier = rest.len() == 1 && (tier_of(&rest[0]).is_some() || rest[0] == OTHERS);
-        let kept = table.get(key).filter(|_| one_tier).map(|e| Entry { key: OTHERS.to_string(), ..e.clone() });
+        let is_short = path[0] == "capture" && GROUPS.contains(&key.as_str());
+        let name = if one_tier { Some(OTHERS) } else { is_short.then_some(SHORT) };
+        let kept = old.zip(name).map(|(entry, name)| Entry { key: name.to_string(), ..entry });
         let inner = Table { entries: kept.into_iter().collect() };
         table.put(key, change.key_span, layer, Node { datum: Datum::Table(inner), span: change.key_span });
     }

@@ -9,7 +9,7 @@
 
 use crate::catalogue::{KeyInfo, PlaceInfo, places, tables};
 use crate::cdf::BUILTIN;
-use crate::read::OFF_WORDS;
+use crate::read::{OFF_WORDS, SHORT};
 use millpond_core::params::{Form, Key};
 use millpond_core::switch::site::{AUTO, OTHERS, TIER_NAMES};
 use serde_json::{Map, Value, json};
@@ -232,6 +232,9 @@ fn properties(keys: &[KeyInfo]) -> Map<String, Value> {
             }
         }
     }
+    for group in out.values_mut().filter(|value| value["properties"][SHORT].is_object()) {
+        *group = json!({ "anyOf": [group["properties"][SHORT], group] });
+    }
     out
 }
 
@@ -240,7 +243,7 @@ fn property(info: &KeyInfo) -> Value {
         "traffic.sizes" => sizes(),
         "topology.graph" => graph(),
         "traffic.rows" => rows(),
-        "limit.hosts" => json!({
+        "limit.hosts" | "capture.connections.flows" | "capture.connections.src" | "capture.connections.dst" => json!({
             "type": ["array", "string", "integer"], "items": { "type": ["string", "integer"] }, "minimum": 0,
         }),
         "traffic.receiver" => json!({ "type": ["string", "integer"], "pattern": "^random$", "minimum": 0 }),

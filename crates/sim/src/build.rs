@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::limiter::Limiter;
 use crate::mail::Mail;
 use crate::nic::{Limited, Nic};
-use crate::partition::{GoodputSampler, Partition, QueueSampler, REROUTE, SwitchNode};
+use crate::partition::{Partition, REROUTE, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
@@ -185,8 +185,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         }
     }
     let loops = loops(plan, &hosts);
-    let samples = (QueueSampler::new(plan.capture.queues), GoodputSampler::new(plan.capture.goodput));
-    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops, samples)
+    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops)
 }
 
 /// The number by which a directed link draws lots for its place among arrivals at one instant: its own, and another one for
