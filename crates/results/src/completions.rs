@@ -120,7 +120,7 @@ impl Slowdowns {
     pub(crate) fn push(&mut self, flow: &FlowRecord, slowdown: Option<f64>) -> Result<()> {
         match slowdown {
             Some(slowdown) => self.of.push_float(slowdown),
-            None if flow.finish.is_none() && flow.ideal != Time::ZERO => {
+            None if flow.finish.is_none() => {
                 self.open.push((flow.start, flow.ideal));
                 Ok(())
             }
@@ -129,9 +129,10 @@ impl Slowdowns {
     }
 
     pub(crate) fn end(self, horizon: Time) -> Result<Slowdown> {
-        // No flow is faster than alone, however young it is.
+        // No flow is faster than alone, however young it is, and whether or not its FCT alone is known.
         let by_now = |&(start, ideal): &(Time, Time)| {
-            (horizon.saturating_sub(start).as_ps() as f64 / ideal.as_ps() as f64).max(1.0).to_bits()
+            let age = if ideal == Time::ZERO { Time::ZERO } else { horizon.saturating_sub(start) };
+            (age.as_ps() as f64 / ideal.as_ps().max(1) as f64).max(1.0).to_bits()
         };
         let open = self.open.iter().map(by_now).collect();
         let Survival { ended: Percentiles { p50, p90, p95, p99, p999, max }, at_least, at_most, .. } =

@@ -244,6 +244,8 @@ fn the_summary_is_that_of_sorting_everything() {
         for (got, p) in [(fct.at_most.p50, 0.5), (fct.at_most.p95, 0.95), (fct.at_most.max, 1.0)] {
             close(got, quantile(&high, p).filter(|bound| bound.is_finite()));
         }
+        let slowdown = summary.slowdown.get(class).unwrap();
+        assert!(slowdown.at_least.p50 >= Some(1.0) && slowdown.at_most.max.is_none(), "open ones bound slowdowns");
         assert!(fct.kaplan_meier.p50 >= fct.p50 && fct.kaplan_meier.p50 <= fct.at_most.p50);
         let mut slowdowns: Vec<f64> = of_class.iter().filter_map(|f| f.slowdown()).collect();
         slowdowns.sort_by(f64::total_cmp);

@@ -11,7 +11,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Terms of the field as the page uses them, each with its definition.
-pub(crate) const TERMS: [(&str, &str); 15] = [
+pub(crate) const TERMS: [(&str, &str); 16] = [
     (
         "FCT",
         "Flow completion time: from a flow's start to its last byte delivered in order to the receiving application.",
@@ -21,8 +21,13 @@ pub(crate) const TERMS: [(&str, &str); 15] = [
     ("mice", "Flows smaller than the scenario's key mice."),
     ("elephants", "Flows larger than the scenario's key elephants."),
     (
-        "p50, p99, p99.9",
-        "Percentiles: half, 99 % and 99.9 % of the completed ones took at most this long. Exact, not estimated.",
+        "p50, p95, p99, p99.9",
+        "Percentiles: half, 95 %, 99 % and 99.9 % of the completed ones took at most this long. Exact, not estimated.",
+    ),
+    (
+        "≥",
+        "At least: what was open at the end counts with its age, and takes longer. Without the sign, a number is that of \
+         the completed ones, and what is open could not move it.",
     ),
     ("open", "Flows or queries that had not completed when the run ended: counted, never averaged."),
     ("mean, open at horizon", "The mean where what is open counts as if it completed at the run's end."),
