@@ -221,7 +221,7 @@ impl LoadPoint {
         self.numbers.push(Number { name: name.to_string(), unit: unit.to_string(), estimate });
         for (seed, value) in values {
             if let Some(run) = self.each.iter_mut().find(|run| run.seed == *seed) {
-                run.values.0.push((name.to_string(), *value));
+                run.values.0.insert(name.to_string(), *value);
             }
         }
     }

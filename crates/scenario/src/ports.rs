@@ -14,7 +14,7 @@ use millpond_core::registry::Choice;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, SwitchFacts};
 use millpond_core::switch::marking::{EcnParams, MarkingParams, Threshold};
 use millpond_core::switch::site::{OTHERS, PortSite, tier_of};
-use millpond_core::{Bytes, Rate, Time};
+use millpond_core::{Bytes, Rate};
 use std::collections::BTreeSet;
 
 /// The ports of one tier whose links have one rate.

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use super::Variant;
 use super::axis::{Axis, Unit};
-use super::chart::{Chart, Line, Read, swatch};
-use super::page::{end, escape, figures, note, section};
+use super::chart::{Chart, Line, Read, Span, swatch};
+use super::figures::{spans, within};
+use super::page::{Figure, end, escape, figures, note, section};
 use super::rows::Rows;
 use crate::connections::{COLUMNS, CONNECTIONS};
 use crate::error::Result;
@@ -136,7 +137,8 @@ pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()>
         return Ok(());
     }
     section(page, "connections", "Connections over time");
-    let mut charts = Vec::new();
+    let mut charts: Vec<Figure> = Vec::new();
+    let failures = spans(variants.iter().flat_map(|variant| &variant.failures));
     for kind in &kinds {
         let lines = lines(&runs, kind)?;
         if several {
@@ -144,13 +146,13 @@ pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()>
             for flow in flows.unwrap_or_default() {
                 let of_flow = lines.iter().filter(|(variant, of, _)| of.0 == flow.0 && *variant < runs.len());
                 let of_flow = of_flow.map(|(variant, _, points)| (*variant, points.clone())).collect();
-                charts.extend(chart(kind, &format!("{}, {}", kind.1, name(flow)), String::new(), of_flow));
+                charts.extend(chart(kind, &format!("{}, {}", kind.1, name(flow)), String::new(), of_flow, &failures));
             }
         } else {
             let below = lines.iter().enumerate().map(|(at, (_, flow, _))| swatch(at) + &name(flow));
             let below = below.collect::<Vec<_>>().join(" ");
             let of_run = lines.into_iter().enumerate().map(|(at, (_, _, points))| (at, points)).collect();
-            charts.extend(chart(kind, &kind.1, below, of_run));
+            charts.extend(chart(kind, &kind.1, below, of_run, &failures));
         }
     }
     figures(page, &charts);
@@ -193,7 +195,8 @@ fn chart(
     caption: &str,
     below: String,
     lines: Vec<(usize, Vec<(f64, f64)>)>,
-) -> Option<(String, String, Chart)> {
+    failures: &[Span],
+) -> Option<Figure> {
     let points = || lines.iter().flat_map(|(_, points)| points.iter());
     let from = points().map(|point| point.0).min_by(f64::total_cmp)?;
     let to = points().map(|point| point.0).max_by(f64::total_cmp)?;
@@ -204,7 +207,8 @@ fn chart(
     );
     let lines = lines.into_iter().map(|(series, points)| Line { series, points, ..Line::default() }).collect();
     let label = format!("{caption} over time");
-    Some((caption.to_string(), below, Chart { x, y, lines, read: Read::AtX, label }))
+    let spans = within(failures.to_vec(), to);
+    Some(Figure::of(caption, below, &Chart { x, y, lines, spans, read: Read::AtX, label }))
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ pub(crate) fn spans<'a>(failures: impl Iterator<Item = &'a LinkFailure>) -> Vec<
 }
 
 /// Those that begin before the end; one that outlasts it has no end.
-fn within(spans: Vec<Span>, end: f64) -> Vec<Span> {
+pub(crate) fn within(spans: Vec<Span>, end: f64) -> Vec<Span> {
     let begun = spans.into_iter().filter(|span| span.from < end);
     begun.map(|span| Span { to: span.to.filter(|to| *to < end), ..span }).collect()
 }

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::compare::{VariantResult, compare, grouped_warnings, numbers, read_compare, run_folder};
+use crate::compare::{Json, VariantResult, compare, numbers, read_compare, run_folder};
 use crate::error::{At, Result};
 use crate::manifest::{Kind, LinkFailure, Manifest};
 use crate::reproduction::Reproduction;
