@@ -235,3 +235,60 @@ fn distribution(of: &Experiment, names: &[&str]) -> Option<Figure> {
     let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label: caption.clone() };
     Some(Figure::of(caption, "seeds pooled", &chart))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduction::{Calls, PublishedNumber};
+    use crate::summary::{Latency, Summary};
+
+    /// Two runs of calls of 1 MiB at a load.
+    fn point(load: f64) -> LoadPoint {
+        let run = |seed: u64| {
+            let calls = Latency { count: 1000, p50: Some(9e3), p99: Some(20e3), p999: None, ..Latency::default() };
+            let mut summary = Summary { seed, ..Summary::default() };
+            summary.flows.goodput_gbps = Some(0.9 + seed as f64 / 100.0);
+            summary.latency_us.0 = vec![("large".into(), calls)];
+            summary
+        };
+        let (a, b) = (run(1), run(2));
+        LoadPoint::of(load, 2, &[(&a, None), (&b, None)])
+    }
+
+    fn experiment(loads: &[f64]) -> Experiment {
+        let points: Vec<LoadPoint> = loads.iter().map(|load| point(*load)).collect();
+        let scheme = Scheme { variant: "dctcp".into(), label: "DCTCP".into(), points };
+        let published = PublishedNumber {
+            variant: "dctcp".into(),
+            load: loads[0],
+            number: "goodput_gbps".into(),
+            value: 0.945,
+            ..PublishedNumber::default()
+        };
+        Experiment { schemes: vec![scheme], published_numbers: vec![published], ..Experiment::default() }
+    }
+
+    #[test]
+    fn calls_have_charts_of_what_was_measured_of_them() {
+        let captions = |of: &Experiment| charts(of, &["DCTCP"]).into_iter().map(|c| c.caption).collect::<Vec<_>>();
+        // Nothing is drawn of a percentile that no run has.
+        let all = ["Goodput", "p99 of large calls", "p50 of large calls"];
+        let (one, several) = (experiment(&[9.0]), experiment(&[2.0, 5.0, 9.0]));
+        assert_eq!(
+            (captions(&one), captions(&several)),
+            (all.map(String::from).to_vec(), all.map(String::from).to_vec())
+        );
+        let goodput = &charts(&one, &["DCTCP"])[0].svg;
+        assert!(goodput.contains("data-d=\"1 0.91 0 2 0.92 0\"") && goodput.contains("published 0.945"), "{goodput}");
+        let goodput = &charts(&several, &["DCTCP"])[0].svg;
+        assert!([2, 5, 9].iter().all(|load| goodput.contains(&format!(">{load}</text>"))), "{goodput}");
+        assert!(goodput.contains("DCTCP, published") && goodput.contains("class=\"line paper\""));
+    }
+
+    #[test]
+    fn classes_without_calls_are_left_out() {
+        let mut of = experiment(&[9.0]);
+        of.schemes[0].points[0].calls.0.push(("small".into(), Calls::default()));
+        assert!(charts(&of, &["DCTCP"]).iter().all(|chart| !chart.caption.contains("small")));
+    }
+}
