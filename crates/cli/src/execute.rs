@@ -7,10 +7,11 @@ use millpond_core::edge::gro::{Cause, Counters};
 use millpond_core::registry::Choice;
 use millpond_core::{HostId, Time};
 use millpond_results::{
-    Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, Manifest, RunInfo, RunWriter, Status,
-    Summary, Totals, World, jain, peak_rss_bytes,
+    Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
+    Status, Summary, Totals, World, jain, peak_rss_bytes,
 };
-use millpond_scenario::plan::Plan;
+use millpond_scenario::plan::{FailurePlan, Plan};
+use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
@@ -53,6 +54,7 @@ pub fn execute_into(
     let manifest = Manifest {
         base: plan.base.clone(),
         overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+        failures: link_failures(plan),
         ..Manifest::new(env!("CARGO_PKG_VERSION"), plan.resolved.clone())
     };
     let mut writer = open(header)?;
@@ -69,6 +71,26 @@ pub fn execute_into(
     let outcome = millpond_sim::run(plan, threads, &mut watch)?;
     let (writer, wall) = watch.end();
     writer.finish(totals(plan, &outcome, wall, threads), manifest)
+}
+
+/// The links that fail, by their ends' names; parallel links that fail together are one.
+pub fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
+    let name = |end: End| match end {
+        End::Host(host) => format!("host{host}"),
+        End::Switch { switch, .. } => plan.topology.switches[switch as usize].name.clone(),
+    };
+    let of = |failure: &FailurePlan| {
+        let link = &plan.topology.links[failure.link as usize];
+        LinkFailure {
+            link: (name(link.a), name(link.b)),
+            at_us: failure.at.as_us_f64(),
+            until_us: (failure.until != Time::MAX).then(|| failure.until.as_us_f64()),
+            loss: failure.loss,
+        }
+    };
+    let mut failures: Vec<LinkFailure> = plan.failures.iter().map(of).collect();
+    failures.dedup();
+    failures
 }
 
 fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Totals {

@@ -1,5 +1,5 @@
-//! The page in a browser: it renders, its script runs, nothing lands on the console, nothing is asked of the network, and a
-//! phone does not scroll sideways. Skipped, with a message, where there is no Chromium.
+//! The page in a browser: it renders, its script runs, nothing lands on the console, nothing is asked of the network, a
+//! phone does not scroll sideways and can be read, and its charts can be taken away. Skipped, with a message, where there is no Chromium.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,17 @@ set = { "switch.buffer.size" = "50KB" }
 [[variant]]
 name = "large"
 set = { "switch.buffer.size" = "1MB" }
+"#;
+
+/// What is sampled over time, and a link that fails meanwhile.
+const OVER_TIME: &str = r#"
+[capture]
+queues = "10us"
+
+[[failure]]
+link = ["host0", "switch0"]
+at = "1ms"
+until = "2ms"
 "#;
 
 /// A fresh folder, removed with the test.
@@ -125,6 +136,9 @@ fn in_a_frame(page: &str, width: u32) -> String {
         "<!doctype html><iframe style=\"border:0;width:{width}px;height:9999px\" srcdoc=\"{page}\"></iframe><script>\
          onload=()=>{{const d=document.querySelector('iframe').contentDocument.documentElement;d.style.overflowY='hidden';\
          d.querySelectorAll('details').forEach(e=>e.open=true);\
+         const least=[...d.querySelectorAll('figure svg')].map(s=>s.getBoundingClientRect().width/s.viewBox.baseVal.width\
+         *Math.min(...[...s.querySelectorAll('text')].map(t=>parseFloat(getComputedStyle(t).fontSize))));\
+         document.body.dataset.letters=Math.min(...least);\
          document.body.dataset.widths=d.clientWidth+' '+d.scrollWidth}}</script>"
     )
 }
@@ -151,6 +165,82 @@ fn the_pages_render_quietly() {
         assert_eq!(narrow.complaints, Vec::<String>::new());
         assert!(narrow.dom.contains("data-widths=\"390 390\""), "{folder}: the page scrolls sideways on a phone");
     }
+}
+
+/// Presses the buttons of the figure with this caption and leaves what they hand out in the page.
+fn taken_away(caption: &str) -> String {
+    format!(
+        "<script>
+        const seen = {{}};
+        window.Blob = class {{ constructor([text], {{ type }}) {{ seen[type] = text; }} }};
+        URL.createObjectURL = () => 'data:,';
+        HTMLAnchorElement.prototype.click = function () {{ seen.name = this.download; }};
+        const figure = [...document.querySelectorAll('figure')].find((f) => f.textContent.includes('{caption}'));
+        const press = (name) => [...figure.querySelectorAll('button')].find((b) => b.textContent === name).click();
+        press('SVG');
+        press('CSV');
+        const parsed = new DOMParser().parseFromString(seen['image/svg+xml'], 'image/svg+xml');
+        seen.sound = parsed.querySelector('parsererror') === null && parsed.documentElement.localName === 'svg';
+        seen.lines = parsed.querySelectorAll('path').length;
+        const scale = () => figure.querySelector('svg.chart').dataset.y.split(' ')[0];
+        seen.scales = [scale()];
+        press('log');
+        seen.scales.push(scale());
+        press('log');
+        seen.scales.push(scale());
+        const out = document.createElement('pre');
+        out.id = 'taken';
+        out.textContent = JSON.stringify(seen);
+        document.body.append(out);
+        </script></body>"
+    )
+}
+
+#[test]
+fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
+    let dir = Dir::new("taken");
+    fs::write(dir.0.join("scenario.toml"), format!("{SCENARIO}{OVER_TIME}")).unwrap();
+    dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
+    let page = dir.page("both");
+    assert!(page.contains("class=\"failure\"") && page.contains(">host0–switch0 down</text>"));
+    assert!(page.contains("class=\"seeds\"") && page.contains("data-steps"));
+    let Some(browser) = browser() else { return };
+    let page = page.replace("</body>", &taken_away("The fullest queue anywhere"));
+    let seen = open(browser, &dir, &page, 1280);
+    is_quiet(&seen);
+    let text = seen.dom.split("<pre id=\"taken\">").nth(1).unwrap().split("</pre>").next().unwrap();
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let taken: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let csv: Vec<&str> = taken["text/csv"].as_str().unwrap().lines().collect();
+    assert_eq!(csv[0], "series,seed,time since the start (us),waiting bytes (bytes),low,high");
+    // The first sample is taken after one period; each variant has its points under its own name.
+    assert!(csv[1].starts_with("small & old,,10,") && csv.iter().any(|line| line.starts_with("large,,")), "{csv:?}");
+    let values = csv[1..].iter().map(|line| line.split(',').nth(3).unwrap().parse::<f64>().unwrap());
+    assert!(values.clone().fold(0.0, f64::max) > 50_000.0 && values.fold(f64::INFINITY, f64::min) == 0.0);
+    assert_eq!(taken["sound"], true);
+    assert_eq!(taken["name"], "page-more-queues-over-time-the-fullest-queue-anywhere.csv");
+    assert_eq!(taken["scales"], serde_json::json!(["linear", "log", "linear"]));
+    let svg = taken["image/svg+xml"].as_str().unwrap();
+    // By itself: its colours are resolved, and its series have names.
+    assert!(!svg.contains("var(") && !svg.contains("data-p") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""));
+    assert!(svg.contains(">small &amp; old</text>") && svg.contains("The fullest queue anywhere"), "{svg}");
+}
+
+#[test]
+fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
+    let dir = Dir::new("heat");
+    let grid = ["--grid", "traffic.answers.degree=4,8", "--grid", "switch.buffer.size=50KB,100KB,300KB"];
+    let common = ["sweep", "scenario.toml", "--seeds", "1..2", "--out", "grid", "--quiet"];
+    dir.done(&[&common[..], &grid[..]].concat());
+    let page = dir.page("grid");
+    assert!(page.contains("<svg class=\"heat\"") && page.contains("class=\"seeds\""));
+    let Some(browser) = browser() else { return };
+    is_quiet(&open(browser, &dir, &page, 1280));
+    let narrow = open(browser, &dir, &in_a_frame(&page, 390), 1280);
+    assert!(narrow.dom.contains("data-widths=\"390 390\""), "the page scrolls sideways on a phone");
+    // Letters of a drawing are as large on the phone as those of a footnote.
+    let letters = narrow.dom.split("data-letters=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(letters.parse::<f64>().unwrap() >= 11.0, "letters of {letters} px");
 }
 
 #[test]

@@ -42,11 +42,11 @@ pub use folder::{Folder, Progress, folder_name};
 pub use goodput::GoodputOverTime;
 pub use html::write_report;
 pub use interval::{FEW, Resampler, excludes_zero};
-pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
+pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
-    Calls, Claim, Experiment, LoadPoint, Number, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json,
-    query_times,
+    Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
+    Reproduction, Scheme, Verdict, claims_json, query_times,
 };
 pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};

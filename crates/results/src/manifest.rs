@@ -50,6 +50,19 @@ impl Machine {
     }
 }
 
+/// A link that fails in a run, as the scenario has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkFailure {
+    /// Its two ends.
+    pub link: (String, String),
+    /// When it begins to fail, in microseconds of virtual time.
+    pub at_us: f64,
+    /// When it works again; `null`: never.
+    pub until_us: Option<f64>,
+    /// The share of its packets that are lost meanwhile: 1 is an outage.
+    pub loss: f64,
+}
+
 /// A file of the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSize {
@@ -60,7 +73,7 @@ pub struct FileSize {
 }
 
 /// `manifest.json`. The caller fills in what it knows with struct update syntax over [`Manifest::new`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The mark of a millpond result: the version of the crate that wrote it.
     pub millpond: String,
@@ -86,6 +99,9 @@ pub struct Manifest {
     pub base: Option<PathBuf>,
     /// What the command line changed, as `key=value`.
     pub overrides: Vec<String>,
+    /// The links that fail, for charts over time; absent if none does, and of a folder of several runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<LinkFailure>,
     /// The machine.
     pub machine: Machine,
     /// RFC 3339, UTC.

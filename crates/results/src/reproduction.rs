@@ -24,7 +24,7 @@ use crate::goodput::GoodputOverTime;
 use crate::html;
 use crate::html::rows::Rows;
 use crate::interval::Resampler;
-use crate::manifest::{Kind, Manifest};
+use crate::manifest::{Kind, LinkFailure, Manifest};
 use crate::summary::{Latency, Ordered, SCHEMA, Summary, World};
 use crate::writer::QUERIES;
 
@@ -83,9 +83,40 @@ pub struct Claim {
     pub scenario: String,
     /// The unit of `paper`, `measured` and `accept`.
     pub unit: String,
+    /// The experiment that it is about.
+    #[serde(default)]
+    pub experiment: String,
+    /// The schemes of it that it is about, by their labels; empty: all.
+    #[serde(default)]
+    pub schemes: Vec<String>,
+    /// The load that it is about; `null`: all of them.
+    #[serde(default)]
+    pub load: Option<f64>,
+    /// What a relative number stands for; absent where there is nothing behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absolute: Option<Absolute>,
+}
+
+/// The numbers behind a relative one, in their own unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Absolute {
+    /// `us`, `Gb/s`, `percent`, `count`, or empty.
+    pub unit: String,
+    /// What is published, where that is known.
+    pub paper: Option<f64>,
+    /// Ours.
+    pub measured: f64,
+    /// What ours is set against, if that is ours as well: the other scheme's number.
+    pub against: Option<f64>,
 }
 
 impl Claim {
+    /// Whether it is about a scheme at a load of an experiment.
+    pub fn is_about(&self, experiment: &str, label: &str, load: f64) -> bool {
+        let is_of = |schemes: &[String]| schemes.is_empty() || schemes.iter().any(|scheme| scheme == label);
+        self.experiment == experiment && is_of(&self.schemes) && self.load.is_none_or(|own| own == load)
+    }
+
     /// Puts in what was measured, and decides.
     pub fn judge(&mut self, measured: f64) {
         let [low, high] = self.accept;
@@ -144,6 +175,18 @@ pub struct LoadPoint {
     /// Goodput over time, where it was sampled, the mean over runs: microseconds since the start, Gb/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput_over_time: Vec<(f64, f64)>,
+    /// The numbers of each complete run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<OneRun>,
+}
+
+/// The numbers of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OneRun {
+    /// Its seed.
+    pub seed: u64,
+    /// By name: the fields of a [`LoadPoint`], those of its calls behind the class, and the experiment's own numbers.
+    pub values: Ordered<f64>,
 }
 
 /// A number of a scheme.
@@ -177,10 +220,21 @@ fn over(resampler: &mut Resampler, values: &[f64]) -> Estimate {
 }
 
 impl LoadPoint {
-    /// Adds a number of what the runs have of it.
-    pub fn add(&mut self, name: &str, unit: &str, values: &[f64]) {
-        let estimate = over(&mut Resampler::new(), values);
+    /// Adds a number of what the runs have of it, by seed.
+    pub fn add(&mut self, name: &str, unit: &str, values: &[(u64, f64)]) {
+        let numbers: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+        let estimate = over(&mut Resampler::new(), &numbers);
         self.numbers.push(Number { name: name.to_string(), unit: unit.to_string(), estimate });
+        for (seed, value) in values {
+            if let Some(run) = self.each.iter_mut().find(|run| run.seed == *seed) {
+                run.values.0.push((name.to_string(), *value));
+            }
+        }
+    }
+
+    /// A number of each run that has it, by its name in [`OneRun`].
+    pub fn by_seed(&self, name: &str) -> Vec<(u64, f64)> {
+        self.each.iter().filter_map(|run| Some((run.seed, *run.values.get(name)?))).collect()
     }
 
     /// Of complete runs, with the completion times of their queries where those were kept.
@@ -205,6 +259,7 @@ impl LoadPoint {
             timeouts: over(&|s| Some(s.timeouts as f64)),
             goodput_gbps: over(&|s| s.flows.goodput_gbps),
             goodput_over_time: GoodputOverTime::total(runs.iter().filter_map(|(s, _)| s.goodput_over_time.as_ref())),
+            each: runs.iter().map(|(summary, _)| one_run(summary)).collect(),
             ..LoadPoint::default()
         };
         let classes = runs
@@ -232,6 +287,23 @@ impl LoadPoint {
         point.distribution = distribution(&times);
         point
     }
+}
+
+/// What charts show of a run.
+fn one_run(of: &Summary) -> OneRun {
+    let queries = [
+        ("mean_us", of.qct_us.mean),
+        ("p99_us", of.qct_us.p99),
+        ("completed_fraction", of.qct_us.completed_fraction),
+        ("goodput_gbps", of.flows.goodput_gbps),
+    ];
+    let mut values: Vec<(String, Option<f64>)> = queries.map(|(name, value)| (name.to_string(), value)).to_vec();
+    for (class, calls) in of.latency_us.iter() {
+        let percentiles = [("p50_us", calls.p50), ("p99_us", calls.p99), ("p999_us", calls.p999)];
+        values.extend(percentiles.map(|(name, value)| (format!("{class} {name}"), value)));
+    }
+    let values = values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    OneRun { seed: of.seed, values: Ordered(values) }
 }
 
 /// A value for each share that takes at least as long, from all down to one of them.
@@ -288,6 +360,21 @@ impl Published {
     }
 }
 
+/// A published number of a scheme: a value of one of the experiment's numbers, or of its calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PublishedNumber {
+    /// The variant that it is of.
+    pub variant: String,
+    /// The load that it is at.
+    pub load: f64,
+    /// The number's name, as in [`OneRun`].
+    pub number: String,
+    /// In the number's unit.
+    pub value: f64,
+    /// Where it is published.
+    pub source: String,
+}
+
 /// One experiment: a scenario under several schemes and loads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -305,6 +392,12 @@ pub struct Experiment {
     pub schemes: Vec<Scheme>,
     /// The paper's.
     pub published: Vec<Published>,
+    /// What is published of single numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published_numbers: Vec<PublishedNumber>,
+    /// The links that fail in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<LinkFailure>,
 }
 
 impl Experiment {
@@ -451,5 +544,29 @@ mod tests {
         assert_eq!(point.dropped_by.0, [("early".to_string(), 2.0)]);
         assert_eq!(point.distribution, [(1.0, 1.0), (3.0, 0.5)]);
         assert_eq!(point.p99_us.mean, None);
+    }
+
+    #[test]
+    fn each_run_keeps_its_numbers_by_seed() {
+        let summary = |seed: u64, mean: Option<f64>| {
+            let mut summary = Summary { seed, ..Summary::default() };
+            summary.qct_us.mean = mean;
+            summary
+        };
+        let (a, b) = (summary(7, Some(10.0)), summary(u64::MAX, None));
+        let mut point = LoadPoint::of(95.0, 2, &[(&a, None), (&b, None)]);
+        point.add("timeouts", "count", &[(7, 3.0), (u64::MAX, 5.0)]);
+        assert_eq!(point.by_seed("mean_us"), [(7, 10.0)]);
+        assert_eq!(point.by_seed("timeouts"), [(7, 3.0), (u64::MAX, 5.0)]);
+        assert_eq!(point.numbers[0].estimate.mean, Some(4.0));
+    }
+
+    #[test]
+    fn a_claim_is_about_its_schemes_at_its_load() {
+        let claim = Claim { experiment: "x".into(), schemes: vec!["TLT".into()], load: Some(40.0), ..Claim::default() };
+        assert!(claim.is_about("x", "TLT", 40.0));
+        assert!(!claim.is_about("x", "TLT as released", 40.0) && !claim.is_about("x", "TLT", 80.0));
+        assert!(!claim.is_about("y", "TLT", 40.0));
+        assert!(Claim { schemes: Vec::new(), load: None, ..claim }.is_about("x", "any", 1.0));
     }
 }

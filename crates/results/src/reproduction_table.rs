@@ -9,7 +9,7 @@ use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
 
 /// Columns of the statement.
-const STATEMENT: usize = 47;
+const STATEMENT: usize = 45;
 /// Columns of the claim's name.
 const ID: usize = 8;
 
@@ -90,12 +90,35 @@ pub(crate) fn accepted(claim: &Claim) -> String {
 }
 
 fn row(id: &str, statement: &str, paper: &str, measured: &str, accept: &str, status: &str) -> String {
-    let line = format!("{id:<ID$}{statement:<STATEMENT$} {paper:>8} {measured:>8} {accept:>11}  {status}");
+    let line = format!("{id:<ID$}{statement:<STATEMENT$} {paper:>9} {measured:>9} {accept:>11}  {status}");
     line.trim_end().to_string()
 }
 
+/// What a claim is about: `released: DCTCP+TLT as released`.
+pub(crate) fn about(claim: &Claim) -> String {
+    let schemes = claim.schemes.join(", ");
+    match (claim.experiment.is_empty(), schemes.is_empty()) {
+        (true, _) => schemes,
+        (false, true) => claim.experiment.clone(),
+        (false, false) => format!("{}: {schemes}", claim.experiment),
+    }
+}
+
+/// What stands for the paper's relative number and for ours, in lines; none where nothing does.
+pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
+    let Some(of) = &claim.absolute else { return (Vec::new(), Vec::new()) };
+    let text = |value: f64| {
+        let unit = if of.unit == "Gb/s" { " Gb/s" } else { "" };
+        format!("{}{unit}", number_text(Some(value), &of.unit))
+    };
+    let ours = std::iter::once(text(of.measured)).chain(of.against.map(|against| format!("vs {}", text(against))));
+    (of.paper.map(text).into_iter().collect(), ours.collect())
+}
+
 fn claim_lines(of: &Reproduction, claim: &Claim) -> Vec<String> {
-    let statement = broken(&clean(&claim.statement), STATEMENT);
+    let mut statement = broken(&clean(&claim.statement), STATEMENT);
+    statement.extend(broken(&format!("· {}", clean(&about(claim))), STATEMENT).into_iter().filter(|line| line != "·"));
+    let (theirs, ours) = absolutes(claim);
     let first = row(
         short_id(of, claim),
         statement.first().map_or("", String::as_str),
@@ -104,7 +127,9 @@ fn claim_lines(of: &Reproduction, claim: &Claim) -> Vec<String> {
         &accepted(claim),
         claim.status.name(),
     );
-    let rest = statement.iter().skip(1).map(|line| format!("{:ID$}{line}", ""));
+    let line = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();
+    let more = (statement.len().saturating_sub(1)).max(theirs.len()).max(ours.len());
+    let rest = (0..more).map(|at| row("", &line(&statement, at + 1), &line(&theirs, at), &line(&ours, at), "", ""));
     std::iter::once(first).chain(rest).collect()
 }
 
@@ -306,7 +331,7 @@ fn half(estimate: &Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduction::{LoadPoint, Published, Scheme};
+    use crate::reproduction::{Absolute, LoadPoint, Published, Scheme};
 
     #[test]
     fn the_table_fits_and_says_what_is_not_there() {
@@ -362,11 +387,40 @@ mod tests {
     }
 
     #[test]
+    fn a_relative_number_stands_beside_what_it_is_of_and_a_claim_names_its_rows() {
+        let absolute = Absolute { unit: "us".into(), paper: Some(12_400.0), measured: 6140.0, against: None };
+        let mut claim = Claim {
+            id: "tlt-R2".into(),
+            statement: "Baseline: foreground p99.9".into(),
+            paper: Some(100.0),
+            accept: [Some(85.0), Some(115.0)],
+            unit: "percent".into(),
+            experiment: "released".into(),
+            schemes: vec!["DCTCP+TLT as released, and a name that goes on".into()],
+            absolute: Some(absolute.clone()),
+            ..Claim::default()
+        };
+        claim.judge(49.5);
+        let against = Some(Absolute { unit: "Gb/s".into(), paper: None, measured: 123.0, against: Some(9.41) });
+        let other = Claim { id: "tlt-R3".into(), absolute: against, ..claim.clone() };
+        let of = Reproduction { claims: vec![claim, other], ..Reproduction::new("tlt", "TLT", "0", "full") };
+        let text = reproduction_table(&of, |_| true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[3].contains("100.0%") && lines[3].contains("49.5%"), "{text}");
+        assert!(
+            lines[4].contains("· released: DCTCP+TLT as released") && lines[4].ends_with("12.4ms    6.14ms"),
+            "{text}"
+        );
+        assert!(text.contains("123 Gb/s") && text.contains("vs 9.41 Gb/s"), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
     fn other_numbers_have_their_columns_and_the_first_its_interval() {
         let point = |rate: f64| {
             let mut point = LoadPoint { runs: 2, planned: 2, ..LoadPoint::default() };
-            point.add("goodput", "Gb/s", &[rate - 1.0, rate + 1.0]);
-            point.add("RTT p99.9", "us", &[250.0]);
+            point.add("goodput", "Gb/s", &[(1, rate - 1.0), (2, rate + 1.0)]);
+            point.add("RTT p99.9", "us", &[(1, 250.0)]);
             point.add("share", "percent", &[]);
             point
         };

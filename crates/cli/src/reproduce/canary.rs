@@ -33,7 +33,7 @@ const VERTIGO_PLOTS: &str = "Vertigo, CoNEXT 2021, published plots";
 const README: &str = "Practical Packet Deflection in Datacenters, artifact README";
 const DERIVED_POINT: &str = "derived: the percentages of Canary applied to ECMP's published point of Vertigo, CoNEXT 2021 (DIBS' gives the same)";
 
-const LOAD: &str = "total load, of the leaves' uplinks";
+const LOAD: &str = "total load, percent of the leaves' uplinks";
 const RATE: Option<&str> = Some("traffic.incast.rate");
 const SCHEMES: &[(&str, &str)] = &[
     ("ecmp", "ECMP"),

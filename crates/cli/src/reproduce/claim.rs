@@ -37,6 +37,16 @@ pub enum Value {
     Shape,
 }
 
+impl Value {
+    /// The number, if there is one.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Value::Published(value) | Value::Derived(value, _) => Some(value),
+            Value::Shape => None,
+        }
+    }
+}
+
 impl Claim {
     /// The experiment that it is measured in.
     pub fn experiment(&self) -> &'static str {
@@ -50,14 +60,27 @@ impl Claim {
             Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
         };
         let measured = undecided.map_or_else(|| self.measure.of(experiment, found), Err);
+        let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
         let id = format!("{paper}-{}", self.id);
-        self.judged(Judged { id, scenario: experiment.scenario.to_string(), ..Judged::default() }, measured, self.note)
+        let judged = Judged { id, scenario: experiment.scenario.to_string(), absolute, ..self.rows(experiment) };
+        self.judged(judged, measured, self.note)
+    }
+
+    /// Which rows of its experiment it is about.
+    fn rows(&self, experiment: &Experiment) -> Judged {
+        let (variants, load) = self.measure.needs();
+        let label = |variant: &&str| {
+            let scheme = experiment.schemes.iter().find(|(other, _)| other == variant);
+            scheme.map_or(*variant, |(_, label)| *label).to_string()
+        };
+        let schemes = variants.iter().map(label).collect();
+        Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
     }
 
     /// Decides it by what emulated Linux did. What the note says is the simulator's.
     pub fn judge_emulated(&self, paper: &Paper, experiment: &Experiment, emulated: &Emulated) -> Judged {
+        let found = emulated.found(paper.emulated, experiment.name);
         let measured = emulated.conditions(paper, self).and_then(|conditions| {
-            let found = emulated.found(paper.emulated, experiment.name);
             match self.measure.of(experiment, &found) {
                 Ok((measured, _)) => Ok((measured, conditions)),
                 // There are no seeds there: the same case gives the same bytes.
@@ -66,20 +89,21 @@ impl Claim {
         });
         let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
         let scenario = emulated::RIG.to_string();
-        self.judged(Judged { id, scenario, world: World::LinuxVm, ..Judged::default() }, measured, "")
+        let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
+        // The rows of its experiment are the simulator's.
+        self.judged(Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() }, measured, "")
     }
 
     /// Fills in a claim's words, and what was measured.
     fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
-        let (value, derived) = match self.paper {
-            Value::Published(value) => (Some(value), None),
-            Value::Derived(value, how) => (Some(value), Some(how)),
-            Value::Shape => (None, None),
+        let derived = match self.paper {
+            Value::Derived(_, how) => Some(how),
+            Value::Published(_) | Value::Shape => None,
         };
         let mut judged = Judged {
             source: self.source.to_string(),
             statement: self.statement.to_string(),
-            paper: value,
+            paper: self.paper.number(),
             accept: self.accept,
             unit: self.measure.unit().to_string(),
             ..judged
@@ -125,12 +149,15 @@ mod tests {
         assert_eq!((held.status, held.measured, held.paper), (Verdict::Holds, Some(-50.0), Some(-58.0)));
         assert_eq!((held.id.as_str(), held.scenario.as_str()), ("p-S1", "x.toml"));
         assert!(held.note.ends_with("; n"), "{}", held.note);
+        assert_eq!((held.experiment.as_str(), held.schemes.join("+").as_str(), held.load), ("x", "A+B", Some(90.0)));
+        let absolute = held.absolute.unwrap();
+        assert_eq!((absolute.measured, absolute.against, absolute.unit.as_str()), (1e6, Some(2e6), "us"));
         let failed = judged(claim([None, Some(-60.0)], Value::Derived(-70.0, "by hand"), None), Effort::Full);
         assert_eq!(failed.status, Verdict::Fails);
         assert!(failed.note.contains("the paper's number is derived: by hand"), "{}", failed.note);
         assert_eq!(judged(claim([None, None], Value::Shape, None), Effort::Full).paper, None);
         let quick = judged(claim([None, Some(-40.0)], Value::Shape, Some("too short")), Effort::Quick);
-        assert_eq!((quick.status, quick.measured), (Verdict::NotEvaluated, None));
+        assert_eq!((quick.status, quick.measured, quick.absolute), (Verdict::NotEvaluated, None, None));
         assert!(quick.note.starts_with("--quick does not decide this: too short"), "{}", quick.note);
         assert_eq!(judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status, Verdict::Holds);
     }

@@ -8,7 +8,8 @@ use super::statistic::Statistic;
 use crate::failure::Failure;
 use crate::grid::{Design, Request, VARIANT, design};
 use millpond_results::{
-    Axis, Experiment as Shown, Keep, LoadPoint, Published as ShownCurve, Scheme, Summary, Sweep, query_times,
+    Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Published as ShownCurve, PublishedNumber,
+    Scheme, Summary, Sweep, query_times,
 };
 use millpond_scenario::Scenario;
 use std::path::Path;
@@ -198,11 +199,17 @@ impl Prepared {
         }
         Ok(Found { name: self.of.name, left_out: None, arms })
     }
+
+    /// The links that fail, as the first finished run in the folder has them.
+    pub fn failures(&self, folder: &Path) -> Vec<LinkFailure> {
+        let mut runs = self.design.sweep.runs();
+        runs.find_map(|(_, run)| Manifest::read(&folder.join(&run.folder)).ok()).map_or(Vec::new(), |run| run.failures)
+    }
 }
 
 impl Experiment {
-    /// For the table and the page.
-    pub fn shown(&self, found: &Found, note: &str) -> Shown {
+    /// For the table and the page; `claims` are the paper's.
+    pub fn shown(&self, claims: &[Claim], found: &Found, note: &str) -> Shown {
         let scheme = |&(variant, label): &(&str, &str)| Scheme {
             variant: variant.to_string(),
             label: label.to_string(),
@@ -224,7 +231,22 @@ impl Experiment {
             note: note.to_string(),
             schemes: self.schemes.iter().map(scheme).collect(),
             published: self.published.iter().map(curve).collect(),
+            published_numbers: claims.iter().filter_map(|claim| self.published_number(claim)).collect(),
+            failures: Vec::new(),
         }
+    }
+
+    /// The number that a claim of this experiment gives, if the experiment shows it.
+    fn published_number(&self, claim: &Claim) -> Option<PublishedNumber> {
+        let (statistic, variant, load, whole) = claim.measure.of_whole().filter(|_| claim.experiment() == self.name)?;
+        let own = self.shows.iter().find(|(_, shown)| *shown == statistic).map(|(name, _)| name.to_string());
+        Some(PublishedNumber {
+            variant: variant.to_string(),
+            load,
+            number: own.or_else(|| statistic.of_calls().filter(|_| self.shows.is_empty()))?,
+            value: claim.paper.number()? / 100.0 * whole,
+            source: claim.source.to_string(),
+        })
     }
 
     /// A scheme at a load.
@@ -233,7 +255,8 @@ impl Experiment {
             arm.runs.iter().map(|run| (&run.summary, run.queries.as_deref())).collect();
         let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
         for (name, statistic) in self.shows {
-            let values: Vec<f64> = arm.runs.iter().filter_map(|run| statistic.of(&run.summary)).collect();
+            let value = |run: &Run| Some((run.seed, statistic.of(&run.summary)?));
+            let values: Vec<(u64, f64)> = arm.runs.iter().filter_map(value).collect();
             point.add(name, statistic.unit(), &values);
         }
         point

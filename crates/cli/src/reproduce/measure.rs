@@ -5,7 +5,7 @@
 
 use super::experiment::{Arm, Experiment, Found, Run};
 use super::statistic::Statistic;
-use millpond_results::Summary;
+use millpond_results::{Absolute, Summary};
 
 /// How a claim is measured. Schemes are variants of the experiment's scenario.
 pub enum Measure {
@@ -98,6 +98,62 @@ impl Measure {
     /// The unit of its number.
     pub fn unit(&self) -> &'static str {
         if matches!(self, Measure::Beyond { .. }) { "us" } else { "percent" }
+    }
+
+    /// The statistic, scheme and load of a measure that is a part of a given number, and that number.
+    pub fn of_whole(&self) -> Option<(Statistic, &'static str, f64, f64)> {
+        match *self {
+            Measure::Part { load, statistic, of, whole, .. } | Measure::Median { load, statistic, of, whole, .. } => {
+                Some((statistic, of, load, whole))
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers behind a relative one: ours, and what it is set against. `paper` is the published one, in percent.
+    pub fn absolute(&self, found: &Found, paper: Option<f64>) -> Option<Absolute> {
+        let with = |statistic: Statistic, measured: f64, against: Option<f64>| {
+            let unit = statistic.unit().to_string();
+            Some(Absolute { unit, paper: None, measured, against })
+        };
+        let means = |statistic: Statistic, load: f64, of: &str, than: &str| {
+            let mean = |variant| mean_of(statistic, runs(found, variant, load).ok()?, variant).ok();
+            with(statistic, mean(of)?, Some(mean(than)?))
+        };
+        let middle = |statistic: Statistic, load: f64, of: &str| {
+            let values = each(statistic, runs(found, of, load).ok()?, of).ok()?;
+            Some(median(values.into_iter().map(|(_, value)| value).collect()))
+        };
+        let of_whole = |statistic: Statistic, measured: f64, whole: f64| {
+            Some(Absolute { paper: paper.map(|percent| percent / 100.0 * whole), ..with(statistic, measured, None)? })
+        };
+        match *self {
+            Measure::Change { load, statistic, of, than, .. } | Measure::Beyond { load, statistic, of, than, .. } => {
+                means(statistic, load, of, than)
+            }
+            Measure::Best { statistic, of, than, .. } => {
+                let (_, load, _) = lowest(found, statistic, of, than).ok()?;
+                means(statistic, load, of, than)
+            }
+            Measure::Paired { load, statistic, of, than, .. } => {
+                with(statistic, middle(statistic, load, of)?, Some(middle(statistic, load, than)?))
+            }
+            Measure::Part { load, statistic, of, whole, .. } => {
+                of_whole(statistic, mean_of(statistic, runs(found, of, load).ok()?, of).ok()?, whole)
+            }
+            Measure::Median { load, statistic, of, whole, .. } => {
+                of_whole(statistic, middle(statistic, load, of)?, whole)
+            }
+            Measure::Ratio { load, statistic, over, of, .. } => {
+                let mean = |statistic| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
+                with(statistic, mean(statistic)?, Some(mean(over)?))
+            }
+            Measure::Order { .. }
+            | Measure::Cells { .. }
+            | Measure::Furthest { .. }
+            | Measure::Plateaus { .. }
+            | Measure::PlateauRatio { .. } => None,
+        }
     }
 
     /// Finds it.
@@ -222,10 +278,10 @@ fn paired(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
     Ok((median(changes), how))
 }
 
-fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: &str) -> Measured {
-    let loads: Vec<f64> = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load).collect();
-    let mut lowest: Option<(f64, f64)> = None;
-    let mut all = Vec::new();
+/// The lowest change over the loads, its load, and the changes at all of them.
+fn lowest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Result<(f64, f64, Vec<String>), String> {
+    let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
+    let (mut lowest, mut all): (Option<(f64, f64)>, _) = (None, Vec::new());
     for load in loads {
         let (measured, _) = change(found, load, statistic, of, than)?;
         all.push(format!("{measured:+.0} % at {load}"));
@@ -234,6 +290,11 @@ fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: 
         }
     }
     let (measured, load) = lowest.ok_or_else(|| format!("{of} is not run with this effort"))?;
+    Ok((measured, load, all))
+}
+
+fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: &str) -> Measured {
+    let (measured, load, all) = lowest(found, statistic, of, than)?;
     let (cost, _) = change(found, load, beside, of, than)?;
     Ok((measured, format!("at {load}, where {} changes by {cost:+.1} %; {}", beside.name(), all.join(", "))))
 }
@@ -558,6 +619,37 @@ pub(super) mod tests {
             (value.round(), how.as_str()),
             (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
         );
+    }
+
+    #[test]
+    fn relative_numbers_know_what_they_stand_for() {
+        let (load, statistic) = (90.0, Statistic::Mean);
+        let all = found(vec![
+            arm("a", 90.0, &[(1.0, 2.0), (3.0, 6.0), (1.0, 2.0)]),
+            arm("b", 90.0, &[(2.0, 1.0), (2.0, 1.0), (5.0, 1.0)]),
+        ]);
+        let of = |measure: Measure| {
+            let absolute = measure.absolute(&all, Some(100.0)).unwrap();
+            assert_eq!(absolute.unit, "us");
+            (absolute.paper, absolute.measured.round(), absolute.against)
+        };
+        let (name, whole) = ("x", 12_400.0);
+        let (ours, theirs) = ("a", "b");
+        assert_eq!(
+            of(Measure::Median { experiment: name, load, statistic, of: ours, whole }),
+            (Some(12_400.0), 1e6, None)
+        );
+        assert_eq!(of(Measure::Part { experiment: name, load, statistic, of: theirs, whole }).1, 3e6);
+        assert_eq!(of(less(statistic)), (None, 1_666_667.0, Some(3e6)));
+        let pair = Measure::Paired { experiment: name, load, statistic, of: ours, than: theirs };
+        assert_eq!(of(pair), (None, 1e6, Some(2e6)));
+        let best = Measure::Best { experiment: name, statistic, beside: Statistic::P99, of: ours, than: theirs };
+        assert_eq!(of(best), (None, 1_666_667.0, Some(3e6)));
+        let ratio = Measure::Ratio { experiment: name, load, statistic: Statistic::P99, over: statistic, of: theirs };
+        assert_eq!(of(ratio), (None, 1e6, Some(3e6)));
+        assert!(sorted(&[&["a"], &["b"]], &[]).absolute(&all, None).is_none());
+        let missing = found(vec![arm("a", 90.0, &[])]);
+        assert!(less(statistic).absolute(&missing, None).is_none(), "what was not run stands for nothing");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod canary;
 mod claim;
+mod counts;
 mod emulated;
 mod experiment;
 mod measure;
@@ -20,11 +21,12 @@ use crate::failure::Failure;
 use crate::runs::{Running, estimate, run_all, span};
 use crate::say;
 use crate::watch::catch_interrupts;
+use counts::Counts;
 use emulated::Emulated;
 use experiment::{Effort, Experiment, Found, Paper, Prepared};
 use millpond_results::{
-    Claim as Judged, Error, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder, SweepRun, Verdict,
-    claims_json, finish_sweep, reproduction_table,
+    Claim as Judged, Error, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep,
+    SweepFolder, SweepRun, Verdict, claims_json, finish_sweep, reproduction_table,
 };
 use millpond_scenario::nearest;
 use std::path::{Path, PathBuf};
@@ -122,7 +124,11 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
         match built(name) {
             Some(paper) => {
                 let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
-                say(&format!("{name:<10} {}: {} claims", paper.title, paper.claims.len()));
+                let emulated = match emulated_claims(paper).count() {
+                    0 => String::new(),
+                    n => format!(", {n} of them of emulated Linux"),
+                };
+                say(&format!("{name:<10} {}: {} claims{emulated}", paper.title, all_claims(paper).count()));
                 say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
             }
             None => say(&format!("{name:<10} not built yet")),
@@ -184,8 +190,7 @@ impl Chosen {
         }
         if only.is_empty() {
             chosen.experiments = paper.experiments.iter().map(|experiment| experiment.name).collect();
-            chosen.claims =
-                paper.claims.iter().map(|claim| claim.id.to_string()).chain(emulated_claims(paper)).collect();
+            chosen.claims = all_claims(paper).collect();
         }
         Ok(chosen)
     }
@@ -196,6 +201,14 @@ fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
     let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
     claims.map(|claim| format!("{}{}", claim.id, emulated::SUFFIX))
 }
+
+/// The names of all of them.
+fn all_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
+    paper.claims.iter().map(|claim| claim.id.to_string()).chain(emulated_claims(paper))
+}
+
+/// An experiment that is ready to run, or why it is left out.
+type Planned = (&'static Experiment, Result<Prepared, &'static str>);
 
 /// One paper to reproduce.
 struct Job<'a> {
@@ -253,23 +266,27 @@ impl Job<'_> {
         let manifest = Manifest::new(version, String::new());
         let mut of = Reproduction::new(self.paper.name, self.paper.title, version, self.effort().name());
         let (mut ended, mut all_found) = (Ended::default(), Vec::new());
-        for experiment in self.paper.experiments {
-            let (found, note) = match experiment.runs(self.effort()) {
-                Ok(runs) => {
-                    let prepared = experiment.prepare(runs, self.args.seeds.range, false)?;
+        let prepared = self.prepare(false)?;
+        if !self.args.quiet {
+            eprintln!("{}: {}", self.paper.name, self.counts(&prepared));
+        }
+        for (experiment, prepared) in prepared {
+            let (found, failures, note) = match prepared {
+                Ok(prepared) => {
                     if self.is_chosen(experiment) {
                         let (failed, all) = self.run_one(&prepared)?;
                         ended.failed += failed;
                         ended.runs += all;
                     }
-                    (prepared.found(&self.folder_of(experiment))?, runs.note.to_string())
+                    let folder = self.folder_of(experiment);
+                    (prepared.found(&folder)?, prepared.failures(&folder), prepared.runs.note.to_string())
                 }
                 Err(why) => {
                     let found = Found { name: experiment.name, left_out: Some(why), arms: Vec::new() };
-                    (found, format!("left out by --quick: {why}"))
+                    (found, Vec::new(), format!("left out by --quick: {why}"))
                 }
             };
-            of.experiments.push(experiment.shown(&found, &note));
+            of.experiments.push(Shown { failures, ..experiment.shown(self.paper.claims, &found, &note) });
             all_found.push((experiment, found));
         }
         for claim in self.paper.claims {
@@ -287,14 +304,47 @@ impl Job<'_> {
         of.write(&self.out, Manifest { status, ..manifest })?;
         let shown = |claim: &Judged| {
             let id = claim.id.strip_prefix(self.paper.name).and_then(|id| id.strip_prefix('-'));
-            self.chosen.claims.iter().any(|chosen| Some(chosen.as_str()) == id)
+            id.is_some_and(|id| self.is_shown(id))
         };
         if !self.args.quiet && !self.args.json {
             say(&reproduction_table(&of, shown));
+            say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
             say(&format!("results: {}\nreport:  {}", self.out.display(), self.out.join("report.html").display()));
         }
         ended.claims = of.claims.into_iter().filter(shown).collect();
         Ok(ended)
+    }
+
+    fn is_shown(&self, claim: &str) -> bool {
+        self.chosen.claims.iter().any(|chosen| chosen == claim)
+    }
+
+    /// All experiments, planned; those that this effort leaves out with the reason.
+    fn prepare(&self, estimate: bool) -> Result<Vec<Planned>, Failure> {
+        let plan = |experiment: &'static Experiment| {
+            let prepared = match experiment.runs(self.effort()) {
+                Ok(runs) => Ok(experiment.prepare(runs, self.args.seeds.range, estimate)?),
+                Err(why) => Err(why),
+            };
+            Ok((experiment, prepared))
+        };
+        self.paper.experiments.iter().map(plan).collect()
+    }
+
+    /// What is chosen, of what was planned.
+    fn counts(&self, prepared: &[Planned]) -> Counts {
+        let claims = all_claims(self.paper).filter(|id| self.is_shown(id)).count();
+        let mut counts = Counts { claims, ..Counts::default() };
+        let chosen = prepared.iter().filter(|(experiment, _)| self.is_chosen(experiment));
+        for (experiment, prepared) in chosen.filter_map(|(e, prepared)| Some((e, prepared.as_ref().ok()?))) {
+            let out = self.folder_of(experiment);
+            let design = prepared.design.grown(&out);
+            let goes_on = is_of(&design.sweep, &out);
+            counts.experiments += 1;
+            counts.runs += design.sweep.runs().count();
+            counts.finished += design.sweep.runs().filter(|(_, run)| goes_on && run.finished(&out).is_some()).count();
+        }
+        counts
     }
 
     fn folder_of(&self, experiment: &Experiment) -> PathBuf {
@@ -396,11 +446,20 @@ fn is_of(sweep: &Sweep, out: &Path) -> bool {
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
     let cores = args.threads.count();
-    let (mut total, mut rows) = (Some(0.0), Vec::new());
+    let (mut total, mut rows, mut papers) = (Some(0.0), Vec::new(), Vec::new());
     for job in jobs {
-        for experiment in job.paper.experiments.iter().filter(|experiment| job.is_chosen(experiment)) {
-            let runs = match experiment.runs(job.effort()) {
-                Ok(runs) => runs,
+        let prepared = job.prepare(true)?;
+        let counts = job.counts(&prepared);
+        papers.push(serde_json::json!({
+            "paper": job.paper.name, "claims": counts.claims, "experiments": counts.experiments, "runs": counts.runs,
+            "finished": counts.finished,
+        }));
+        if !args.json {
+            say(&format!("{}: {counts}", job.paper.name));
+        }
+        for (experiment, prepared) in prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment)) {
+            let prepared = match prepared {
+                Ok(prepared) => prepared,
                 Err(why) => {
                     if !args.json {
                         say(&format!("{:<10} left out by --quick: {why}", experiment.name));
@@ -408,7 +467,6 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
                     continue;
                 }
             };
-            let prepared = experiment.prepare(runs, args.seeds.range, true)?;
             let out = job.folder_of(experiment);
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
@@ -420,7 +478,7 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
                     "{:<10} {} schemes × {} loads × {seeds} seeds = {all} runs, {} to do: {time} ({})",
                     experiment.name,
                     experiment.schemes.len(),
-                    runs.loads.len(),
+                    prepared.runs.loads.len(),
                     estimate.left.len(),
                     estimate.basis
                 ));
@@ -435,7 +493,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Job]) -> Result<(), Failure> {
         }
     }
     if args.json {
-        say(&serde_json::json!({ "experiments": rows, "estimate_s": total, "threads": cores }).to_string());
+        say(&serde_json::json!({ "papers": papers, "experiments": rows, "estimate_s": total, "threads": cores })
+            .to_string());
     } else {
         say(&format!("in all: {}, {cores} at a time", total.map_or("unknown".to_string(), span)));
     }

@@ -139,6 +139,19 @@ impl Statistic {
         }
     }
 
+    /// Its name among the numbers of a run of calls, as [`millpond_results::OneRun`] has it.
+    pub fn of_calls(self) -> Option<String> {
+        let field = match self {
+            Statistic::Goodput => return Some("goodput_gbps".into()),
+            Statistic::Calls(_, Of::P50) => "p50_us",
+            Statistic::Calls(_, Of::P99) => "p99_us",
+            Statistic::Calls(_, Of::P999) => "p999_us",
+            _ => return None,
+        };
+        let Statistic::Calls(class, _) = self else { return None };
+        Some(format!("{class} {field}"))
+    }
+
     /// Why a run has no such number.
     pub fn absent(self) -> &'static str {
         match self {

@@ -375,3 +375,40 @@ fn the_tables_of_papers_fit_their_scenarios() {
         }
     }
 }
+
+#[test]
+fn what_is_announced_is_what_is_told_at_the_end() {
+    let dir = Dir::new("counts");
+    let all = [("all", quiet()), ("one", only(&["S1", "S1a"])), ("quick", ReproduceArgs { quick: true, ..quiet() })];
+    for (name, args) in all {
+        let chosen = Chosen::of(&PAPER, &args.only).unwrap();
+        let job = Job { paper: &PAPER, args: &args, out: dir.0.join(name), chosen };
+        let counts = || job.counts(&job.prepare(false).unwrap());
+        let before = counts();
+        let ended = job.run().unwrap();
+        assert_eq!((before.claims, before.runs, before.finished), (ended.claims.len(), ended.runs, 0), "{name}");
+        assert_eq!(counts(), Counts { finished: ended.runs, ..before }, "{name}");
+    }
+    let of = Counts { claims: 25, experiments: 6, runs: 350, finished: 12 };
+    assert_eq!(of.to_string(), "25 claims, 6 experiments, 350 runs, of which 12 are finished");
+    assert_eq!(Counts { claims: 1, experiments: 1, runs: 1, finished: 0 }.to_string(), "1 claim, 1 experiment, 1 run");
+}
+
+#[test]
+fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
+    let tlt = BUILT.iter().find(|paper| paper.name == "tlt").unwrap();
+    let released = tlt.experiments.iter().find(|experiment| experiment.name == "released").unwrap();
+    let found = Found { name: "released", ..Found::default() };
+    let shown = released.shown(tlt.claims, &found, "");
+    let of = |variant: &str, number: &str| {
+        shown.published_numbers.iter().find(|p| p.variant == variant && p.number == number).map(|p| p.value)
+    };
+    assert_eq!(of("baseline", "foreground p99.9"), Some(12_400.0));
+    assert_eq!(of("tlt-released", "timeouts"), Some(0.0));
+    let nrm = BUILT.iter().find(|paper| paper.name == "nrm").unwrap();
+    let t5 = nrm.experiments.iter().find(|experiment| experiment.name == "t5").unwrap();
+    let shown = t5.shown(nrm.claims, &Found { name: "t5", ..Found::default() }, "");
+    let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
+    numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
+    assert_eq!(numbers, [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("large p999_us", 18_500.0)]);
+}

@@ -2,15 +2,19 @@
 //!
 //! Invariant: every axis has a unit, every chart says what it is of, and what is too little for a percentile is marked.
 
+use std::path::Path;
+
 use super::Variant;
 use super::axis::{Axis, Unit};
-use super::chart::{Chart, Line, Read, swatch};
+use super::chart::{Chart, Line, Read, Span, swatch};
 use super::flows::{Bin, Distribution, P99_NEEDS, Times};
+use super::headline::{HEADLINES, Headline, Strip, strips};
 use super::number::{self, count, percent, ratio, time};
-use super::page::{details, empty, end, escape, figures, note, section, table};
-use super::queues::{Overview, Port, busiest};
+use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
+use super::queues::{Overview, Port, Track, busiest};
 use crate::error::Result;
 use crate::goodput::GoodputOverTime;
+use crate::manifest::LinkFailure;
 use crate::summary::Summary;
 
 /// Ports that have a chart of their own.
@@ -56,12 +60,12 @@ pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
     end(page);
 }
 
-fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> Option<(String, String, Chart)> {
+fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> Option<Figure> {
     let of = || variants.iter().map(|variant| pick(&variant.times));
     let x = Axis::log(
         of().flat_map(|d| d.curve.iter().map(|&(time, _)| time)).collect::<Vec<_>>().into_iter(),
         Unit::Time,
-        &format!("{what}, logarithmic"),
+        what,
     )?;
     let least = of().filter_map(|d| d.curve.last().map(|&(_, share)| share)).min_by(f64::total_cmp)?;
     let line = |(series, d): (usize, &Distribution)| {
@@ -82,7 +86,42 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
     };
     let y = Axis::tail(least, "percentile of the completed");
     let label = format!("{caption}: distribution of {what}");
-    Some((caption.into(), below, Chart { x, y, lines, read: Read::AtY, label }))
+    Some(Figure::of(caption, below, &Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label }))
+}
+
+/// Where there are several seeds: the numbers of each beside their mean.
+pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
+    if variants.iter().all(|variant| variant.seeds.len() < 2) {
+        return;
+    }
+    let of = |headline: &Headline| {
+        let strip = |(series, variant): (usize, &Variant)| {
+            let estimate = variant.result.statistics.leaf(headline.path).copied().unwrap_or_default();
+            let path: Vec<String> = headline.path.iter().map(|name| name.to_string()).collect();
+            let seeds = variant.seeds.iter().filter_map(|(seed, json)| Some((*seed, json.at(&path)?)));
+            let scale = headline.scale();
+            Strip {
+                series,
+                name: variant.result.variant.clone(),
+                mean: estimate.mean.map(|mean| mean * scale),
+                interval: estimate.interval.map(|ends| ends.map(|end| end * scale)),
+                seeds: seeds.map(|(seed, value)| (seed, value * scale)).collect(),
+                published: None,
+            }
+        };
+        let rows: Vec<Strip> = variants.iter().enumerate().map(strip).collect();
+        let is_something = rows.iter().any(|row| row.seeds.iter().any(|(_, value)| *value != 0.0));
+        let title = if headline.unit == Unit::Percent { "of those started" } else { "by seed" };
+        is_something.then(|| strips(headline.name, "", headline.unit, title, &rows))?
+    };
+    let all: Vec<Figure> = HEADLINES.iter().filter_map(of).collect();
+    if all.is_empty() {
+        return;
+    }
+    section(page, "seeds", "Seed by seed");
+    figures(page, &all);
+    note(page, "A pale dot is one seed, the mark their mean, the line its interval.");
+    end(page);
 }
 
 /// Times and slowdowns by the size of flows.
@@ -102,8 +141,8 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
         let bins = || variants.iter().flat_map(|variant| &variant.times.bins);
         let all: Vec<f64> = alike.flat_map(|value| bins().filter_map(value)).collect();
         let places: Vec<f64> = bins().filter(|bin| value(bin).is_some()).map(middle).collect();
-        let x = Axis::log(places.into_iter(), Unit::Bytes, "flow size, logarithmic");
-        let what = if unit == Unit::Ratio { "times the FCT alone, logarithmic" } else { "time, logarithmic" };
+        let x = Axis::log(places.into_iter(), Unit::Bytes, "flow size");
+        let what = if unit == Unit::Ratio { "times the FCT alone" } else { "time" };
         let y = Axis::log(all.into_iter(), unit, what);
         let (Some(x), Some(y)) = (x, y) else { continue };
         let is_tail = caption.ends_with("p99");
@@ -115,7 +154,8 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
         let lines = variants.iter().enumerate().map(line).collect();
         let below = if is_tail { "hollow: fewer than 100 flows, the largest or nearly" } else { "" };
         let label = format!("{caption} by flow size");
-        charts.push((caption.to_string(), below.to_string(), Chart { x, y, lines, read: Read::AtX, label }));
+        let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label };
+        charts.push(Figure::of(caption, below, &chart));
     }
     if charts.is_empty() {
         empty(page, "No flow completed.");
@@ -172,11 +212,13 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
         for run in &variant.runs {
             runs.extend(Summary::read(run)?.goodput_over_time);
         }
-        lines.push(Line { series, points: GoodputOverTime::total(runs.iter()), ..Line::default() });
+        lines.push(goodput_line(series, &GoodputOverTime::total(runs.iter())));
     }
-    let Some(chart) = goodput_chart(lines) else { return Ok(()) };
+    let Some(figure) = goodput_figure(lines, spans(variants.iter().flat_map(|variant| &variant.failures))) else {
+        return Ok(());
+    };
     section(page, "goodput", "Goodput over time");
-    figures(page, &[chart]);
+    figures(page, &[figure]);
     let several = variants.iter().any(|variant| variant.runs.len() > 1);
     let mean = if several { ", the mean over seeds" } else { "" };
     note(page, &format!("Application bytes delivered in order, all classes together, between two samples{mean}."));
@@ -184,8 +226,17 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
     Ok(())
 }
 
+/// Of the middles of periods in microseconds, and the rates of these periods: each from its beginning to its end.
+pub(crate) fn goodput_line(series: usize, rates: &[(f64, f64)]) -> Line {
+    // The first period begins at zero.
+    let half = rates.first().map_or(0.0, |&(middle, _)| middle);
+    let begin = rates.iter().map(|&(middle, rate)| (middle - half, rate));
+    let end = rates.last().map(|&(middle, rate)| (middle + half, rate));
+    Line { series, points: begin.chain(end).collect(), steps: true, ..Line::default() }
+}
+
 /// Of lines in microseconds and Gb/s; `None` if they have no points.
-pub(crate) fn goodput_chart(mut lines: Vec<Line>) -> Option<(String, String, Chart)> {
+pub(crate) fn goodput_figure(mut lines: Vec<Line>, spans: Vec<Span>) -> Option<Figure> {
     lines.retain(|line| !line.points.is_empty());
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let to = points().map(|&(at, _)| at).max_by(f64::total_cmp)?;
@@ -194,17 +245,38 @@ pub(crate) fn goodput_chart(mut lines: Vec<Line>) -> Option<(String, String, Cha
         x: Axis::linear(0.0, to, Unit::Time, "time since the start"),
         y: Axis::linear(0.0, most.max(1e-3) * 1.04, Unit::Rate, "goodput of all flows"),
         lines,
+        spans: within(spans, to),
         read: Read::AtX,
         label: "Goodput over time".into(),
     };
-    Some(("Goodput over time".into(), String::new(), chart))
+    Some(Figure::of("Goodput over time", "", &chart))
+}
+
+/// Failures as charts over time show them, each once.
+pub(crate) fn spans<'a>(failures: impl Iterator<Item = &'a LinkFailure>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for failure in failures {
+        let [a, b] = [&failure.link.0, &failure.link.1].map(|name| escape(name));
+        let what = if failure.loss < 1.0 { "lossy" } else { "down" };
+        let span = Span { from: failure.at_us, to: failure.until_us, label: format!("{a}–{b} {what}") };
+        if !spans.contains(&span) {
+            spans.push(span);
+        }
+    }
+    spans
+}
+
+/// Those that begin before the end; one that outlasts it has no end.
+fn within(spans: Vec<Span>, end: f64) -> Vec<Span> {
+    let begun = spans.into_iter().filter(|span| span.from < end);
+    begun.map(|span| Span { to: span.to.filter(|to| *to < end), ..span }).collect()
 }
 
 /// Queue occupancy over time, where it was sampled.
 pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
     let mut overviews = Vec::new();
     for variant in variants {
-        overviews.push(variant.runs.first().map_or(Ok(None), |run| Overview::read(run))?);
+        overviews.push(variant.runs.first().map_or(Ok(None), |run| Overview::read(run, end_of(run)?))?);
     }
     if overviews.iter().all(Option::is_none) {
         return Ok(());
@@ -220,28 +292,24 @@ pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
     for overview in &overviews {
         tracks.push(overview.as_ref().map_or(Ok(Vec::new()), |overview| overview.tracks(&ports))?);
     }
-    let spans = || overviews.iter().flatten().map(|overview| overview.span);
-    let from = spans().map(|span| span.0).fold(f64::INFINITY, f64::min);
-    let to = spans().map(|span| span.1).fold(f64::NEG_INFINITY, f64::max);
+    let to = overviews.iter().flatten().map(|overview| overview.end).fold(0.0, f64::max);
+    let failures = within(spans(variants.iter().flat_map(|variant| &variant.failures)), to);
     let most = overviews.iter().flatten().flat_map(|o| o.peaks.values()).copied().max().unwrap_or(0);
     let mut charts = Vec::new();
     for at in 0..=ports.len() {
-        let lines = tracks
-            .iter()
-            .enumerate()
-            .filter_map(|(series, tracks)| Some(Line { series, points: tracks.get(at)?.clone(), ..Line::default() }));
+        let line = |(series, tracks): (usize, &Vec<Track>)| {
+            Some(Line { series, points: tracks.get(at)?.clone(), steps: true, ..Line::default() })
+        };
         let caption = if at == 0 { "The fullest queue anywhere".to_string() } else { port_name(&ports[at - 1]) };
-        charts.push((
-            caption.clone(),
-            if at == 1 { "the highest peak of a single port".into() } else { String::new() },
-            Chart {
-                x: Axis::linear(from, to, Unit::Time, "time since the start"),
-                y: Axis::linear(0.0, most as f64 * 1.04, Unit::Bytes, "waiting bytes, most in each bucket of time"),
-                lines: lines.collect(),
-                read: Read::AtX,
-                label: format!("{caption}: bytes over time"),
-            },
-        ));
+        let chart = Chart {
+            x: Axis::linear(0.0, to, Unit::Time, "time since the start"),
+            y: Axis::linear(0.0, most as f64 * 1.04, Unit::Bytes, "waiting bytes"),
+            lines: tracks.iter().enumerate().filter_map(line).collect(),
+            spans: failures.clone(),
+            read: Read::AtX,
+            label: format!("{caption}: bytes over time"),
+        };
+        charts.push(Figure::of(caption, if at == 1 { "the highest peak of a single port" } else { "" }, &chart));
     }
     figures(page, &charts);
     let several = variants.iter().any(|variant| variant.runs.len() > 1);
@@ -250,12 +318,17 @@ pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
     note(
         page,
         &format!(
-            "Bytes that wait, without the packet in transmission, as sampled: each point is the most of its bucket, \
-             one of 300 or fewer. The ports are those with the highest peaks in any variant.{which}"
+            "Bytes that wait, without the packet in transmission, as sampled: each step is the most of the samples in its \
+             stretch of time, one of 300 or fewer. The ports are those with the highest peaks in any variant.{which}"
         ),
     );
     end(page);
     Ok(())
+}
+
+/// Where a run ended, in microseconds.
+fn end_of(run: &Path) -> Result<f64> {
+    Ok(Summary::read(run)?.run.simulated_s * 1e6)
 }
 
 fn port_name((node, port): &Port) -> String {

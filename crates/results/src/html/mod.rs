@@ -7,13 +7,17 @@ mod axis;
 mod chart;
 mod figures;
 mod flows;
+mod headline;
+mod heat;
 mod losses;
 mod number;
 mod page;
 mod queues;
 pub(crate) mod reproduction;
+mod reproduction_charts;
 pub(crate) mod rows;
 pub(crate) mod sweep;
+mod ticks;
 mod verdict;
 
 use std::fmt::Write;
@@ -22,9 +26,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::compare::{VariantResult, compare, grouped_warnings, read_compare, run_folder};
+use crate::compare::{Json, VariantResult, compare, grouped_warnings, numbers, read_compare, run_folder};
 use crate::error::{At, Result};
-use crate::manifest::{Kind, Manifest};
+use crate::manifest::{Kind, LinkFailure, Manifest};
 use crate::reproduction::Reproduction;
 use crate::summary::{Ordered, Status, Summary, World};
 use crate::sweep::{SWEEP, Sweep};
@@ -39,6 +43,10 @@ struct Variant {
     times: Times,
     /// Drops by place, all reasons together: means over the runs that tell.
     places: Vec<(String, f64)>,
+    /// The numbers of each of its runs, with the seed.
+    seeds: Vec<(u64, Json)>,
+    /// The links that fail in its runs.
+    failures: Vec<LinkFailure>,
 }
 
 impl Variant {
@@ -56,10 +64,16 @@ impl Variant {
         self.number(&["qct_us", "completed_fraction"])
     }
 
-    fn read(result: VariantResult, runs: Vec<PathBuf>, scratch: &Path) -> Result<Variant> {
-        let times = Times::read(&runs, scratch)?;
-        let places = places(&runs)?;
-        Ok(Variant { result, runs, times, places })
+    /// Of its runs' folders, with the runs' summaries in their order.
+    fn read(
+        result: VariantResult,
+        runs: Vec<PathBuf>,
+        summaries: &[Summary],
+        failures: Vec<LinkFailure>,
+        scratch: &Path,
+    ) -> Result<Variant> {
+        let (times, places) = (Times::read(&runs, scratch)?, places(&runs)?);
+        Ok(Variant { result, times, places, seeds: numbers(summaries)?, failures, runs })
     }
 }
 
@@ -79,7 +93,8 @@ pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> R
     let name = summary.variant.clone().unwrap_or_else(|| summary.name.clone());
     let mut variants = Vec::new();
     for result in compare(&[(name, vec![summary.clone()])])? {
-        variants.push(Variant::read(result, vec![dir.to_path_buf()], dir)?);
+        let (runs, failures) = (vec![dir.to_path_buf()], manifest.failures.clone());
+        variants.push(Variant::read(result, runs, std::slice::from_ref(summary), failures, dir)?);
     }
     let mut facts: Vec<String> = summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
     facts.push(format!("seed {}", summary.seed));
@@ -94,10 +109,11 @@ pub(crate) fn write_compare(dir: &Path, results: &[VariantResult], manifest: &Ma
     let (mut variants, mut summaries) = (Vec::new(), Vec::new());
     for result in results {
         let runs = runs_of(dir, result);
-        for run in &runs {
-            summaries.push(Summary::read(run)?);
-        }
-        variants.push(Variant::read(result.clone(), runs, dir)?);
+        let own: Vec<Summary> = runs.iter().map(|run| Summary::read(run)).collect::<Result<_>>()?;
+        // A variant's failures are those of any of its seeds.
+        let failures = runs.first().map_or(Ok(Vec::new()), |run| Ok(Manifest::read(run)?.failures))?;
+        variants.push(Variant::read(result.clone(), runs, &own, failures, dir)?);
+        summaries.extend(own);
     }
     let ended = results.iter().filter(|result| result.status != Status::Complete);
     let ended = ended.map(|result| format!("{}: {}", result.variant, result.status.name()));
@@ -162,6 +178,7 @@ fn page_of(
     let names: Vec<&str> = variants.iter().map(|variant| variant.result.variant.as_str()).collect();
     page::legend(&mut text, &names);
     verdict::verdict(&mut text, variants);
+    figures::seeds(&mut text, variants);
     figures::distributions(&mut text, variants);
     figures::sizes(&mut text, variants);
     figures::goodput(&mut text, variants)?;

@@ -3,7 +3,8 @@
   const SPACE = "\u202f";
   const digits = (v) => {
     const a = Math.abs(v);
-    return v.toFixed(a >= 99.95 || a === 0 ? 0 : a >= 9.995 ? 1 : a >= 0.9995 ? 2 : 3);
+    const text = v.toFixed(a >= 99.95 || a === 0 ? 0 : a >= 9.995 ? 1 : a >= 0.9995 ? 2 : 3);
+    return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
   };
   const scaled = (v, units) => {
     let at = 0;
@@ -23,14 +24,20 @@
       return "p" + ((1 - v) * 100).toFixed(v > 0.05 ? 0 : nines);
     },
   };
-  const axis = (text) => {
+  // An axis between two places of the drawing.
+  const axis = (text, names, first, last) => {
     const [scale, from, to, unit] = text.split(" ");
     const [a, b] = [Number(from), Number(to)];
+    const forth = scale === "log" ? Math.log10 : scale === "tail" ? (v) => -Math.log10(v) : (v) => v;
+    const back = scale === "log" ? (v) => 10 ** v : scale === "tail" ? (v) => 10 ** -v : (v) => v;
+    const all = names ? names.split("\n") : [];
     return {
-      show: show[unit],
-      value: (part) => {
-        const at = a + part * (b - a);
-        return scale === "log" ? 10 ** at : scale === "tail" ? 10 ** -at : at;
+      show: all.length ? (v) => all[Math.round(v)] || "" : show[unit],
+      value: (at) => back(a + ((at - first) / (last - first)) * (b - a)),
+      place: (v) => {
+        const at = first + ((forth(v) - a) / (b - a)) * (last - first);
+        const [low, high] = first < last ? [first, last] : [last, first];
+        return v > 0 || scale === "linear" ? Math.max(low, Math.min(high, at)) : first;
       },
     };
   };
@@ -39,6 +46,11 @@
   box.hidden = true;
   document.body.append(box);
 
+  const pairs = (text, size) => {
+    const [numbers, rows] = [(text || "").split(" ").filter(Boolean), []];
+    for (let n = 0; n + size <= numbers.length; n += size) rows.push(numbers.slice(n, n + size));
+    return rows;
+  };
   // Where a line is when one coordinate is held: between the two points around it.
   const between = (points, held, other, at) => {
     for (let n = 1; n < points.length; n += 1) {
@@ -50,18 +62,29 @@
     }
     return undefined;
   };
+  // The point that holds at x: the last one before it.
+  const held = (values, at) => {
+    let found;
+    for (const [x, y] of values) {
+      if (x > at) return found;
+      found = y;
+    }
+    return values.length && at <= values[values.length - 1][0] ? found : undefined;
+  };
   const prepare = (svg) => {
     const [left, top, right, bottom] = svg.dataset.box.split(" ").map(Number);
+    const x = axis(svg.dataset.x, svg.dataset.xNames, left, right);
+    const rows = svg.dataset.yNames !== undefined;
+    const y = axis(svg.dataset.y, svg.dataset.yNames, rows ? top : bottom, rows ? bottom : top);
     const lines = [...svg.querySelectorAll("g[data-v]")].map((group) => {
-      const numbers = (group.querySelector(".line").getAttribute("d").match(/-?[\d.]+/g) || []).map(Number);
-      const points = [];
-      for (let n = 0; n + 1 < numbers.length; n += 2) points.push([numbers[n], numbers[n + 1]]);
-      return { group, points };
+      const values = pairs(group.dataset.p, 2).map((pair) => pair.map(Number));
+      const points = values.map((pair) => [x.place(pair[0]), y.place(pair[1])]);
+      return { group, values, points, steps: group.dataset.steps !== undefined };
     });
     const cross = document.createElementNS(svg.namespaceURI, "path");
     cross.setAttribute("class", "cross");
     svg.append(cross);
-    return { left, top, right, bottom, lines, cross, x: axis(svg.dataset.x), y: axis(svg.dataset.y) };
+    return { left, top, right, bottom, lines, cross, x, y };
   };
   const names = [...document.querySelectorAll("[data-toggle]")].map((button) => button.textContent);
   const row = (key, text, group) => {
@@ -81,20 +104,29 @@
     const frame = svg.getBoundingClientRect();
     const view = svg.viewBox.baseVal;
     let x = ((event.clientX - frame.left) / frame.width) * view.width;
-    const y = ((event.clientY - frame.top) / frame.height) * view.height;
+    let y = ((event.clientY - frame.top) / frame.height) * view.height;
     const c = chart;
     if (x < c.left || x > c.right || y < c.top || y > c.bottom) return hide(c);
-    const part = { x: (v) => (v - c.left) / (c.right - c.left), y: (v) => (c.bottom - v) / (c.bottom - c.top) };
     const atX = svg.dataset.read === "x";
     const visible = c.lines.filter(({ group }) => !group.classList.contains("off"));
-    if (atX && svg.querySelector(".mark")) {
-      const places = visible.flatMap(({ points }) => points.map((p) => p[0]));
-      if (places.length) x = places.reduce((a, b) => (Math.abs(b - x) < Math.abs(a - x) ? b : a));
+    if (svg.querySelector(".mark")) {
+      const near = (at) => (a, b) => (Math.abs(b - at) < Math.abs(a - at) ? b : a);
+      const places = visible.flatMap(({ points }) => points.map((p) => p[atX ? 0 : 1]));
+      if (places.length && atX) x = places.reduce(near(x));
+      if (places.length && !atX) y = places.reduce(near(y));
     }
-    box.replaceChildren(row("", atX ? c.x.show(c.x.value(part.x(x))) : c.y.show(c.y.value(part.y(y)))));
-    for (const { group, points } of visible) {
-      const at = atX ? between(points, 0, 1, x) : between(points, 1, 0, y);
-      const text = at === undefined ? "–" : atX ? c.y.show(c.y.value(part.y(at))) : c.x.show(c.x.value(part.x(at)));
+    box.replaceChildren(row("", atX ? c.x.show(c.x.value(x)) : c.y.show(c.y.value(y))));
+    for (const { group, points, values, steps } of visible) {
+      const alone = points.length === 1 && points[0][atX ? 0 : 1] !== (atX ? x : y);
+      if (alone) continue;
+      let at;
+      if (points.length === 1) at = values[0][atX ? 1 : 0];
+      else if (steps) at = held(values, c.x.value(x));
+      else {
+        const place = atX ? between(points, 0, 1, x) : between(points, 1, 0, y);
+        at = place === undefined ? undefined : atX ? c.y.value(place) : c.x.value(place);
+      }
+      const text = at === undefined ? "–" : (atX ? c.y : c.x).show(at);
       box.append(row((group.dataset.name || names[group.dataset.v] || "") + " ", text, group));
     }
     c.cross.setAttribute("d", atX ? `M${x} ${c.top}V${c.bottom}` : `M${c.left} ${y}H${c.right}`);
@@ -104,12 +136,140 @@
     box.style.left = Math.max(4, side) + "px";
     box.style.top = Math.max(4, Math.min(event.clientY - h - 12, innerHeight - h - 4)) + "px";
   };
-  for (const svg of document.querySelectorAll("svg.chart")) {
+  const follow = (svg) => {
     let chart;
     const move = (event) => point(svg, (chart ||= prepare(svg)), event);
     svg.addEventListener("pointermove", move);
     svg.addEventListener("pointerdown", move);
     svg.addEventListener("pointerleave", () => hide(chart));
+  };
+
+  // What a chart shows, to take away.
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const nameOf = (group) => group.dataset.name || names[group.dataset.v] || "";
+  const csv = (svg) => {
+    if (svg.dataset.csv) return svg.dataset.csv;
+    const lines = [];
+    const line = (...cells) => lines.push(cells.map((cell) => quoted(String(cell))).join(","));
+    if (svg.classList.contains("forest")) {
+      line("series", "figure", "ratio", "low", "high");
+      for (const group of svg.querySelectorAll("g[data-ratio]")) {
+        const [ratio, low = "", high = ""] = group.dataset.ratio.split(" ");
+        line(nameOf(group), group.dataset.figure, ratio, low, high);
+      }
+      return lines.join("\n") + "\n";
+    }
+    const [xNames, yNames] = [svg.dataset.xNames, svg.dataset.yNames].map((names) => names && names.split("\n"));
+    const cell = (names, value) => (names ? names[Math.round(value)] : value);
+    line("series", "seed", svg.dataset.xColumn, svg.dataset.yColumn || "row", "low", "high");
+    for (const group of svg.querySelectorAll("g[data-v]")) {
+      const [name, place] = [nameOf(group), yNames ? 1 : 0];
+      const ends = new Map(pairs(group.dataset.w, 3).map(([at, low, high]) => [at, [low, high]]));
+      for (const pair of pairs(group.dataset.p, 2)) {
+        line(name, "", cell(xNames, pair[0]), cell(yNames, pair[1]), ...(ends.get(pair[place]) || ["", ""]));
+      }
+      for (const [seed, x, y] of pairs(group.dataset.d, 3)) line(name, seed, cell(xNames, x), cell(yNames, y), "", "");
+    }
+    return lines.join("\n") + "\n";
+  };
+  const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity",
+    "font-size", "font-style", "font-weight", "paint-order", "display"];
+  const make = (name, attributes, text) => {
+    const element = document.createElementNS(document.querySelector("svg").namespaceURI, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text) element.textContent = text;
+    return element;
+  };
+  // The drawing by itself: light, with its caption above and the names of its series below.
+  const alone = (svg, caption) => {
+    const root = document.documentElement;
+    root.classList.add("light");
+    const copy = svg.cloneNode(true);
+    const [from, to] = [svg.querySelectorAll("*"), copy.querySelectorAll("*")];
+    from.forEach((element, at) => {
+      const style = getComputedStyle(element);
+      to[at].setAttribute("style", KEPT.map((key) => `${key}:${style.getPropertyValue(key)}`).join(";"));
+      for (const key of Object.keys(element.dataset)) delete to[at].dataset[key];
+    });
+    copy.querySelectorAll(".cross").forEach((cross) => cross.remove());
+    const groups = [...svg.querySelectorAll("g[data-v]")].filter((group) => !group.classList.contains("off"));
+    const series = svg.dataset.yNames ? [] : groups.filter((group, at) => {
+      return nameOf(group) && groups.findIndex((other) => nameOf(other) === nameOf(group)) === at;
+    });
+    const { width, height } = svg.viewBox.baseVal;
+    const above = 30;
+    const out = make("svg", {});
+    const back = make("rect", { width: "100%", height: "100%", fill: "#fff" });
+    const style = getComputedStyle(svg);
+    out.setAttribute("style", `font-family:${style.fontFamily.replaceAll('"', "'")}`);
+    out.append(back, make("text", { x: 4, y: 19, "font-size": 15, "font-weight": 700, fill: style.color }, caption));
+    const inner = make("g", { transform: `translate(0 ${above})` });
+    inner.append(...copy.childNodes);
+    out.append(inner);
+    let [x, y] = [8, above + height + 12];
+    for (const group of series) {
+      const [name, line] = [nameOf(group), group.querySelector(".line")];
+      const room = 34 + name.length * 7.2;
+      if (x + room > width && x > 8) [x, y] = [8, y + 18];
+      const { color } = getComputedStyle(group);
+      const dash = line ? getComputedStyle(line).strokeDasharray : "none";
+      out.append(make("path", { d: `M${x} ${y - 4}h20`, stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash }));
+      out.append(make("text", { x: x + 26, y, "font-size": 12, fill: style.color }, name));
+      x += room;
+    }
+    root.classList.remove("light");
+    const bottom = series.length ? y + 10 : above + height;
+    out.setAttribute("viewBox", `0 0 ${width} ${bottom}`);
+    out.setAttribute("width", width * 2);
+    out.setAttribute("height", bottom * 2);
+    return new XMLSerializer().serializeToString(out);
+  };
+  const save = (name, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const button = (text, title, act) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    made.title = title;
+    made.addEventListener("click", () => act(made));
+    return made;
+  };
+  for (const figure of document.querySelectorAll("figure")) {
+    let svg = figure.querySelector("svg.chart, svg.forest, svg.heat");
+    if (!svg) continue;
+    const first = svg;
+    const caption = figure.querySelector("figcaption b").textContent;
+    const section = figure.closest("section").querySelector("h2").textContent;
+    const file = `${document.title.split(" · ")[0]} ${section} ${caption}`.replace(/[^\p{L}\p{N}]+/gu, "-").toLowerCase();
+    const tools = document.createElement("div");
+    tools.className = "tools";
+    const other = figure.querySelector("template");
+    if (svg.classList.contains("chart")) follow(svg);
+    if (other) {
+      let waiting = other.content.querySelector("svg");
+      const values = (drawing) => (drawing.dataset.yNames ? drawing.dataset.x : drawing.dataset.y);
+      const log = button("log", "values on a logarithmic scale", (self) => {
+        for (const group of waiting.querySelectorAll("g[data-v]")) {
+          const same = svg.querySelector(`g[data-v="${group.dataset.v}"]`);
+          group.classList.toggle("off", Boolean(same && same.classList.contains("off")));
+        }
+        svg.replaceWith(waiting);
+        [svg, waiting] = [waiting, svg];
+        if (!svg.dataset.followed) follow(svg);
+        svg.dataset.followed = waiting.dataset.followed = "yes";
+        self.setAttribute("aria-pressed", String(values(svg).startsWith("log")));
+      });
+      log.setAttribute("aria-pressed", String(values(svg).startsWith("log")));
+      tools.append(log);
+    }
+    tools.append(button("SVG", "this drawing as a file", () => save(`${file}.svg`, "image/svg+xml", alone(svg, caption))));
+    tools.append(button("CSV", "its points as a file", () => save(`${file}.csv`, "text/csv", csv(first))));
+    figure.querySelector("figcaption").append(tools);
   }
   addEventListener("scroll", () => hide(), { passive: true });
   for (const button of document.querySelectorAll("[data-toggle]")) {

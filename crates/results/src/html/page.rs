@@ -138,14 +138,38 @@ pub(crate) fn empty(page: &mut String, text: &str) {
     let _ = writeln!(page, "<p class=\"empty\">{text}</p>");
 }
 
-/// Charts beside each other: caption, a line below it, the drawing. The texts are markup.
-pub(crate) fn figures(page: &mut String, figures: &[(String, String, Chart)]) {
+/// A drawing with its words, which are markup.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    /// What it shows.
+    pub caption: String,
+    /// What must be known to read it.
+    pub below: String,
+    /// The drawing.
+    pub svg: String,
+    /// The same drawing with the other scale of its values.
+    pub otherwise: Option<String>,
+}
+
+impl Figure {
+    /// Of a chart.
+    pub fn of(caption: impl Into<String>, below: impl Into<String>, chart: &Chart) -> Figure {
+        let otherwise = chart.otherwise().map(|chart| chart.svg());
+        Figure { caption: caption.into(), below: below.into(), svg: chart.svg(), otherwise }
+    }
+}
+
+/// Figures beside each other. The script offers the other scale of a drawing, which waits in a template.
+pub(crate) fn figures(page: &mut String, figures: &[Figure]) {
+    if figures.is_empty() {
+        return;
+    }
     page.push_str("<div class=\"charts\">\n");
-    for (caption, below, chart) in figures {
+    for Figure { caption, below, svg, otherwise } in figures {
+        let other = otherwise.as_ref().map_or(String::new(), |svg| format!("<template>{svg}</template>"));
         let _ = writeln!(
             page,
-            "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{}</figure>",
-            chart.svg()
+            "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{svg}{other}</figure>"
         );
     }
     page.push_str("</div>\n");

@@ -1,38 +1,22 @@
-//! The page of a reproduction: the claims with their status, then ours (solid, with intervals) beside the published
-//! (dashed), and where the packets went.
+//! The page of a reproduction: the claims with their status and the rows that they are about, then each experiment's charts
+//! and tables.
 //!
-//! Invariant: nothing published is drawn without a dash, and no mean without the share that completed.
+//! Invariant: no mean of queries stands without the share that completed, and each row says which claims are about it.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use super::axis::{Axis, Unit};
-use super::chart::{Chart, Line, Read, swatch};
-use super::figures::goodput_chart;
+use super::chart::swatch;
 use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
-use crate::compare::Estimate;
+use super::reproduction_charts::charts;
 use crate::error::Result;
 use crate::format::digits;
-use crate::reproduction::{Claim, Experiment, LoadPoint, Number, Published, Reproduction, Verdict};
-use crate::reproduction_table::{accepted, number_text, short_id, tally, value, worlds};
+use crate::reproduction::{Claim, Experiment, LoadPoint, Number, Reproduction, Verdict};
+use crate::reproduction_table::{about, absolutes, accepted, number_text, short_id, tally, value, worlds};
 
-/// One curve: a load and a number with its interval.
-type Values = fn(&LoadPoint) -> &Estimate;
-/// A curve of one variant: its series, its load points in order.
-type Curve<'a> = (usize, &'a [LoadPoint]);
-
-/// A time by load.
-struct Times {
-    caption: &'static str,
-    ours: Values,
-    theirs: fn(&Published) -> &[f64],
-}
-
-const TIMES: [Times; 2] = [
-    Times { caption: "Mean QCT", ours: |p| &p.mean_us, theirs: |p| &p.mean_us },
-    Times { caption: "QCT p99", ours: |p| &p.p99_us, theirs: |p| &p.p99_us },
-];
+/// Charts of an experiment that are not behind a click.
+const OPEN: usize = 4;
 
 /// Writes `DIR/report.html`.
 pub(crate) fn write(dir: &Path, of: &Reproduction) -> Result<()> {
@@ -51,7 +35,7 @@ fn page_of(of: &Reproduction) -> String {
     end(&mut text);
     for experiment in &of.experiments {
         section(&mut text, &escape(&experiment.name), &escape(&experiment.title));
-        one(&mut text, experiment, &names);
+        one(&mut text, of, experiment, &names);
         end(&mut text);
     }
     page::foot_with(
@@ -63,20 +47,16 @@ fn page_of(of: &Reproduction) -> String {
     text
 }
 
-/// The schemes of all experiments that have charts, each once: their places are the series.
+/// The schemes of all experiments that were run, each once: their places are the series.
 fn labels(of: &Reproduction) -> Vec<&str> {
     let mut labels: Vec<&str> = Vec::new();
-    for scheme in of.experiments.iter().filter(|experiment| has_charts(experiment)).flat_map(|e| &e.schemes) {
+    let was_run = |of: &&Experiment| of.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0));
+    for scheme in of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes) {
         if !labels.contains(&scheme.label.as_str()) {
             labels.push(&scheme.label);
         }
     }
     labels
-}
-
-fn has_charts(of: &Experiment) -> bool {
-    let is_sampled = of.schemes.iter().flat_map(|scheme| &scheme.points).any(|p| !p.goodput_over_time.is_empty());
-    is_sampled || !of.has_calls() && of.numbers().is_empty()
 }
 
 fn claims_table(page: &mut String, of: &Reproduction) {
@@ -89,11 +69,22 @@ fn claims_table(page: &mut String, of: &Reproduction) {
             Verdict::NotEvaluated => ("", ""),
         };
         let text = |text: String| format!("<td class=\"text\">{text}</td>");
+        let small = |lines: Vec<String>| -> String {
+            lines
+                .into_iter()
+                .map(|line| format!("<small>{}</small>", signed(escape(&line)).replace("us", "µs")))
+                .collect()
+        };
+        let rows = match about(claim) {
+            rows if rows.is_empty() => String::new(),
+            rows => format!("<small><a href=\"#{}\">{}</a></small>", escape(&claim.experiment), escape(&rows)),
+        };
+        let (theirs, ours) = absolutes(claim);
         vec![
-            escape(short_id(of, claim)),
-            text(escape(&claim.statement)),
-            signed(value(claim.paper, &claim.unit)),
-            signed(value(claim.measured, &claim.unit)),
+            format!("<span id=\"claim-{0}\">{0}</span>", escape(short_id(of, claim))),
+            text(format!("{}{rows}", escape(&claim.statement))),
+            signed(value(claim.paper, &claim.unit)) + &small(theirs),
+            signed(value(claim.measured, &claim.unit)) + &small(ours),
             signed(accepted(claim)),
             format!("<td class=\"{class}\">{sign}{}</td>", claim.status.name()),
             text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
@@ -102,141 +93,64 @@ fn claims_table(page: &mut String, of: &Reproduction) {
     table(page, "claims", &head, &of.claims.iter().map(row).collect::<Vec<_>>());
 }
 
-fn one(page: &mut String, of: &Experiment, names: &[&str]) {
-    let curves: Vec<Curve> = of
-        .schemes
-        .iter()
-        .map(|s| (names.iter().position(|name| *name == s.label).unwrap_or(0), s.points.as_slice()))
-        .collect();
-    if !of.note.is_empty() {
-        note(page, &escape(&of.note));
+/// The claims that are about a scheme at a load, as links.
+fn claims_of(of: &Reproduction, experiment: &Experiment, label: &str, load: f64) -> String {
+    let about = of.claims.iter().filter(|claim| claim.is_about(&experiment.name, label, load));
+    let link = |claim: &Claim| format!("<a href=\"#claim-{0}\">{0}</a>", escape(short_id(of, claim)));
+    about.map(link).collect::<Vec<_>>().join(" ")
+}
+
+fn one(page: &mut String, of: &Reproduction, experiment: &Experiment, names: &[&str]) {
+    if !experiment.note.is_empty() {
+        note(page, &escape(&experiment.note));
     }
-    if curves.iter().all(|(_, points)| points.iter().all(|point| point.runs == 0)) {
+    if experiment.schemes.iter().flat_map(|scheme| &scheme.points).all(|point| point.runs == 0) {
         return empty(page, "Nothing was run.");
     }
-    if !of.numbers().is_empty() {
-        numbers_table(page, of, names);
-        let line = |&(series, points): &Curve| {
-            let course = points.iter().find(|point| !point.goodput_over_time.is_empty())?;
-            Some(Line { series, points: course.goodput_over_time.clone(), ..Line::default() })
-        };
-        figures(page, &goodput_chart(curves.iter().filter_map(line).collect()).into_iter().collect::<Vec<_>>());
-        let about = "Simulated here, means over seeds with their intervals.";
-        return note(page, &format!("{about} Scenario: <code>{}</code>.", escape(&of.scenario)));
-    }
-    if of.has_calls() {
-        let about = "Simulated here, means over seeds; a percentile is shown only where ten calls exceed it.";
-        note(
-            page,
-            &format!("{about} Load: {}. Scenario: <code>{}</code>.", escape(&of.load_axis), escape(&of.scenario)),
-        );
-        return calls_table(page, of, names);
-    }
-    let published: Vec<(usize, &Published)> = of
-        .published
-        .iter()
-        .filter_map(|p| Some((curves.get(of.schemes.iter().position(|s| s.variant == p.variant)?)?.0, p)))
-        .collect();
-    let mut charts: Vec<_> =
-        TIMES.iter().filter_map(|times| times_by_load(times, of, &curves, &published, names)).collect();
-    charts.extend(completion(of, &curves, &published));
-    charts.extend(distribution(&curves));
+    let mut charts = charts(experiment, names);
+    let rest = charts.split_off(charts.len().min(OPEN));
     figures(page, &charts);
+    if !rest.is_empty() {
+        details(page, "More charts", |page| figures(page, &rest));
+    }
+    words(page, experiment);
+    if !experiment.numbers().is_empty() {
+        return numbers_table(page, of, experiment, names);
+    }
+    if experiment.has_calls() {
+        return calls_table(page, of, experiment, names);
+    }
+    losses(page, experiment, names);
+    details(page, "All points as a table", |page| points_table(page, of, experiment, names));
+}
+
+/// What must be known to read the charts and the tables.
+fn words(page: &mut String, of: &Experiment) {
     let mut sources: Vec<&str> = of.published.iter().map(|published| published.source.as_str()).collect();
+    sources.extend(of.published_numbers.iter().map(|published| published.source.as_str()));
     sources.dedup();
     let theirs = match sources.is_empty() {
         true => String::new(),
         false => format!(" Dashed, hollow: {}.", escape(&sources.join("; "))),
     };
+    let what = if !of.numbers().is_empty() {
+        ""
+    } else if of.has_calls() {
+        "; a percentile is shown only where ten calls exceed it"
+    } else {
+        ", of the queries that completed; the share that did is beside it, since what did not complete is in no mean"
+    };
+    let seeds = of.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| point.each.len() > 1);
+    let dots = if seeds { " A pale dot is one seed." } else { "" };
     note(
         page,
         &format!(
-            "Solid: simulated here, means over seeds with their intervals, of the queries that completed; the share that did \
-             is beside it, since what did not complete is in no mean.{theirs} Load: {}. Scenario: <code>{}</code>.",
+            "Solid: simulated here, means over seeds with their intervals{what}.{dots}{theirs} Load: {}. Scenario: \
+             <code>{}</code>.",
             escape(&of.load_axis),
             escape(&of.scenario)
         ),
     );
-    losses(page, of, names);
-    details(page, "All points as a table", |page| points_table(page, of, names));
-}
-
-fn load_axis(of: &Experiment, curves: &[Curve], published: &[(usize, &Published)]) -> Axis {
-    let ours = curves.iter().flat_map(|(_, points)| points.iter().map(|point| point.load));
-    let loads: Vec<f64> = ours.chain(published.iter().flat_map(|(_, p)| p.loads.iter().copied())).collect();
-    let least = loads.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = loads.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let space = if most > least { 0.03 * (most - least) } else { 5.0 };
-    Axis::linear(least - space, most + space, Unit::Percent, &escape(&of.load_axis))
-}
-
-fn times_by_load(
-    times: &Times,
-    of: &Experiment,
-    curves: &[Curve],
-    published: &[(usize, &Published)],
-    names: &[&str],
-) -> Option<(String, String, Chart)> {
-    let Times { caption, ours, theirs } = *times;
-    let mut values: Vec<f64> = published.iter().flat_map(|(_, p)| theirs(p).iter().copied()).collect();
-    let estimates = || curves.iter().flat_map(|(_, points)| points.iter().map(ours));
-    values.extend(estimates().filter_map(|estimate| estimate.mean));
-    values.extend(estimates().filter_map(|estimate| estimate.interval).flatten());
-    let y = Axis::log(values.into_iter(), Unit::Time, "time, logarithmic")?;
-    let mut lines: Vec<Line> = curves.iter().map(|&(series, points)| line(series, points, ours, 1.0)).collect();
-    for &(series, curve) in published {
-        let points: Vec<(f64, f64)> = curve.loads.iter().copied().zip(theirs(curve).iter().copied()).collect();
-        let marks = points.iter().map(|&(x, y)| (x, y, true)).collect();
-        let name = format!("{}, published", escape(names.get(series).copied().unwrap_or_default()));
-        lines.push(Line { series, points, marks, published: Some(name), ..Line::default() });
-    }
-    let below = if published.is_empty() { "" } else { "dashed: published" };
-    let label = format!("{caption} by load");
-    let chart = Chart { x: load_axis(of, curves, published), y, lines, read: Read::AtX, label };
-    Some((caption.into(), below.into(), chart))
-}
-
-/// Means with their intervals; `scale` makes the axis' unit of theirs.
-fn line(series: usize, points: &[LoadPoint], ours: Values, scale: f64) -> Line {
-    let with = points.iter().filter_map(|p| Some((p.load, ours(p).mean? * scale)));
-    let marks: Vec<_> = with.map(|(x, y)| (x, y, false)).collect();
-    let interval = |p: &LoadPoint| ours(p).interval.map(|[low, high]| (p.load, low * scale, high * scale));
-    Line {
-        series,
-        points: marks.iter().map(|&(x, y, _)| (x, y)).collect(),
-        marks,
-        whiskers: points.iter().filter_map(interval).collect(),
-        ..Line::default()
-    }
-}
-
-fn completion(of: &Experiment, curves: &[Curve], published: &[(usize, &Published)]) -> Option<(String, String, Chart)> {
-    let lines: Vec<Line> =
-        curves.iter().map(|&(series, points)| line(series, points, |p| &p.completed_fraction, 100.0)).collect();
-    let least = lines.iter().flat_map(|line| &line.points).map(|&(_, share)| share).min_by(f64::total_cmp)?;
-    let from = if least > 90.0 { libm::floor(least - 1.0) } else { 0.0 };
-    let y = Axis::linear(from, 100.0, Unit::Percent, "queries completed, of those started");
-    let label = "Completed queries by load".to_string();
-    let chart = Chart { x: load_axis(of, curves, published), y, lines, read: Read::AtX, label };
-    Some(("Completed queries".into(), "within the run".into(), chart))
-}
-
-/// At the highest load of which the queries were kept.
-fn distribution(curves: &[Curve]) -> Option<(String, String, Chart)> {
-    let kept = || curves.iter().flat_map(|(_, points)| points.iter()).filter(|p| !p.distribution.is_empty());
-    let load = kept().map(|point| point.load).max_by(f64::total_cmp)?;
-    let at = |points: &[LoadPoint]| points.iter().find(|p| p.load == load).map(|p| p.distribution.clone());
-    let lines: Vec<Line> = curves
-        .iter()
-        .filter_map(|&(series, points)| Some(Line { series, points: at(points)?, ..Line::default() }))
-        .collect();
-    let all: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|&(time, _)| time)).collect();
-    let least = lines.iter().filter_map(|line| line.points.last()).map(|&(_, share)| share).min_by(f64::total_cmp)?;
-    let x = Axis::log(all.into_iter(), Unit::Time, "QCT, logarithmic")?;
-    let y = Axis::tail(least, "percentile of the completed");
-    let caption = format!("Distribution of QCT at {load}\u{202f}%");
-    let label = caption.clone();
-    Some((caption, "seeds pooled".into(), Chart { x, y, lines, read: Read::AtY, label }))
 }
 
 /// A scheme's name, with its colour if it is in a chart.
@@ -306,14 +220,15 @@ fn stack(page: &mut String, name: &str, series: usize, point: &LoadPoint, reason
 }
 
 /// An experiment of calls on persistent connections: a row a class.
-fn calls_table(page: &mut String, of: &Experiment, names: &[&str]) {
-    let head = ["scheme, load", "runs", "goodput, Gb/s", "class", "calls", "p50", "p99", "p99.9", "drops"];
+fn calls_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
+    let head = ["scheme, load", "claims", "runs", "goodput, Gb/s", "class", "calls", "p50", "p99", "p99.9", "drops"];
     let mut rows = Vec::new();
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
             for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
                 rows.push(vec![
                     format!("{}, {}", name_of(&scheme.label, names), point.load),
+                    claims_of(all, of, &scheme.label, point.load),
                     format!("{} of {}", point.runs, point.planned),
                     point.goodput_gbps.mean.map_or("–".into(), digits),
                     escape(class),
@@ -330,8 +245,8 @@ fn calls_table(page: &mut String, of: &Experiment, names: &[&str]) {
 }
 
 /// An experiment of other numbers: each with its interval.
-fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
-    let mut head = vec!["scheme".to_string(), "runs".into()];
+fn numbers_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
+    let mut head = vec!["scheme".to_string(), "claims".into(), "runs".into()];
     if of.has_loads() {
         head.insert(1, escape(&of.load_axis));
     }
@@ -348,6 +263,7 @@ fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
             let mut row = vec![name_of(&scheme.label, names)];
             row.extend(of.has_loads().then(|| digits(point.load)));
+            row.push(claims_of(all, of, &scheme.label, point.load));
             row.push(format!("{} of {}", point.runs, point.planned));
             for Number { unit, estimate, .. } in &point.numbers {
                 let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
@@ -360,9 +276,10 @@ fn numbers_table(page: &mut String, of: &Experiment, names: &[&str]) {
     table(page, "", &head, &rows);
 }
 
-fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {
+fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
     let head = [
         "scheme, load",
+        "claims",
         "runs",
         "completed",
         "mean QCT",
@@ -381,6 +298,7 @@ fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {
             let interval = interval.map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
             rows.push(vec![
                 format!("{}, {}\u{202f}%", name_of(&scheme.label, names), point.load),
+                claims_of(all, of, &scheme.label, point.load),
                 format!("{} of {}", point.runs, point.planned),
                 percent(point.completed_fraction.mean),
                 time(point.mean_us.mean),
@@ -399,7 +317,8 @@ fn points_table(page: &mut String, of: &Experiment, names: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduction::Scheme;
+    use crate::compare::Estimate;
+    use crate::reproduction::{Absolute, Published, PublishedNumber, Scheme};
 
     #[test]
     fn published_curves_are_dashed_and_claims_say_their_status() {
@@ -439,10 +358,78 @@ mod tests {
             ..Reproduction::new("canary", "Canary", "0", "quick")
         };
         let page = page_of(&of);
-        assert_eq!(page.matches("class=\"line paper\"").count(), 2);
-        assert_eq!(page.matches("<svg class=\"chart\"").count(), 4);
+        let drawn: String =
+            page.split("<template>").map(|part| part.split_once("</template>").map_or(part, |p| p.1)).collect();
+        assert_eq!(drawn.matches("class=\"line paper\"").count(), 2);
+        assert_eq!(drawn.matches("<svg class=\"chart\"").count(), 4);
         assert!(page.contains("✓ holds") && page.contains("ECMP &lt;b&gt;, published") && !page.contains("ECMP <b>"));
         assert!(page.contains("Nothing was run.") && page.contains("class=\"whisker\""));
         assert_eq!(page, page_of(&of));
+    }
+
+    fn numbers(label: &str, load: f64, value: f64) -> LoadPoint {
+        let mut point = LoadPoint { load, runs: 2, planned: 2, ..LoadPoint::default() };
+        point.each = [1, 2].map(|seed| crate::OneRun { seed, ..crate::OneRun::default() }).to_vec();
+        point.add("timeouts", "count", &[(1, value), (2, value + 1.0)]);
+        point.add(label, "us", &[(1, 1000.0), (2, 3000.0)]);
+        point
+    }
+
+    /// Schemes A and B with two numbers at these loads, and a claim of A alone.
+    fn of_numbers(loads: &[f64]) -> Reproduction {
+        let scheme = |label: &str, value: f64| Scheme {
+            variant: label.to_lowercase(),
+            label: label.into(),
+            points: loads.iter().map(|load| numbers("FCT p99", *load, value)).collect(),
+        };
+        let published = PublishedNumber {
+            variant: "a".into(),
+            load: loads[0],
+            number: "FCT p99".into(),
+            value: 2400.0,
+            source: "the <slides>".into(),
+        };
+        let experiment = Experiment {
+            name: "released".into(),
+            schemes: vec![scheme("A", 0.0), scheme("B", 43.0)],
+            published_numbers: vec![published],
+            ..Experiment::default()
+        };
+        let mut claim = Claim {
+            id: "x-R3".into(),
+            unit: "percent".into(),
+            experiment: "released".into(),
+            schemes: vec!["A".into()],
+            load: Some(loads[0]),
+            absolute: Some(Absolute { unit: "us".into(), paper: Some(12_400.0), measured: 6140.0, against: None }),
+            ..Claim::default()
+        };
+        claim.judge(49.5);
+        let (claims, experiments) = (vec![claim], vec![experiment]);
+        Reproduction { claims, experiments, ..Reproduction::new("x", "X", "0", "quick") }
+    }
+
+    #[test]
+    fn numbers_have_charts_with_their_seeds_and_what_is_published() {
+        let page = page_of(&of_numbers(&[40.0]));
+        assert!(page.matches("<figure>").count() == 2 && page.contains("data-y-names=\"A&#10;B\""), "a row a scheme");
+        assert!(
+            page.contains("class=\"seeds\"")
+                && page.contains("published 2.4\u{202f}ms")
+                && page.contains("the &lt;slides&gt;")
+        );
+        assert!(!page.contains("−"), "one load is no axis");
+        let page = page_of(&of_numbers(&[16.0, 32.0]));
+        assert!(page.contains(">16</text>") && page.contains(">32</text>") && !page.contains(">25</text>"));
+        assert!(page.contains("A, published"));
+    }
+
+    #[test]
+    fn a_claim_says_its_rows_and_its_absolute_numbers_and_rows_say_their_claims() {
+        let page = page_of(&of_numbers(&[40.0]));
+        assert!(page.contains("<a href=\"#released\">released: A</a>") && page.contains("<section id=\"released\">"));
+        assert!(page.contains("<small>12.4ms</small>") && page.contains("<small>6.14ms</small>"), "{page}");
+        let row = |name: &str| page.split("<tr>").find(|row| row.contains(&format!("</svg>{name}</th>"))).unwrap();
+        assert!(row("A").contains("href=\"#claim-R3\"") && !row("B").contains("href=\"#claim-R3\""), "{page}");
     }
 }

@@ -81,6 +81,12 @@ impl Rows {
         value.and_then(|text| text.parse().ok()).ok_or_else(missing)
     }
 
+    /// Whether there is such a column.
+    pub fn has(&self, name: &str) -> bool {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        schema.columns().iter().any(|column| column.name() == name)
+    }
+
     /// Calls `each` with batches of these columns and their number of rows, in the file's order.
     pub fn each<const N: usize>(
         &self,

@@ -1,62 +1,73 @@
-//! The page of a sweep: each figure over the grid's longest key, a line for each combination of the others; then all points.
+//! The page of a sweep: each number over the grid's longest key, a line for each combination of the others; heat maps where
+//! two keys are varied; then all points.
 //!
 //! Invariant: what was left out or failed is told; a figure that no point has is not drawn.
 
 use std::path::Path;
 
-use super::axis::{Axis, Scale, Unit};
+use super::axis::{Axis, Unit};
 use super::chart::{Chart, Line, Read};
-use super::number::{count, gbps, percent, time};
-use super::page::{self, details, empty, end, escape, figures, note, section, table};
+use super::headline::{HEADLINES, Headline, WIDE};
+use super::heat::Heat;
+use super::page::{self, Figure, details, empty, end, escape, figures, note, section, table};
+use super::rows::Rows;
 use super::seeds_text;
 use crate::compare::Estimate;
 use crate::error::Result;
 use crate::manifest::Manifest;
 use crate::summary::{Status, World};
-use crate::sweep::{Axis as Key, Point, Sweep};
+use crate::sweep::{Axis as Key, Point, RESULTS, Sweep};
 use crate::sweep_results::{is_numeric, label};
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;
-/// Values that span more than this are drawn on a logarithmic axis.
-const WIDE: f64 = 20.0;
+/// Variants whose heat maps are drawn.
+const MAPS: usize = 4;
 
-/// A figure: its name, where it is in `summary.json`, what it is a number of, how it is written.
-struct Figure {
-    name: &'static str,
-    path: &'static [&'static str],
-    unit: Unit,
-    text: fn(Option<f64>) -> String,
-}
+/// By run: its number and the headlines that it has.
+type Runs = Vec<(u32, [Option<f64>; HEADLINES.len()])>;
 
-const FIGURES: [Figure; 8] = [
-    Figure { name: "FCT p99 of mice", path: &["fct_us", "mice", "p99"], unit: Unit::Time, text: time },
-    Figure { name: "Mean FCT", path: &["fct_us", "all", "mean"], unit: Unit::Time, text: time },
-    Figure { name: "QCT p99", path: &["qct_us", "p99"], unit: Unit::Time, text: time },
-    Figure { name: "Mean QCT", path: &["qct_us", "mean"], unit: Unit::Time, text: time },
-    Figure { name: "Queries completed", path: &["qct_us", "completed_fraction"], unit: Unit::Percent, text: percent },
-    Figure { name: "Goodput", path: &["flows", "goodput_gbps"], unit: Unit::Rate, text: gbps },
-    Figure { name: "Drops", path: &["packets", "dropped"], unit: Unit::Count, text: count },
-    Figure { name: "Timeouts", path: &["timeouts"], unit: Unit::Count, text: count },
-];
-
-impl Figure {
-    fn of(&self, point: &Point) -> Option<Estimate> {
-        point.statistics.as_ref()?.leaf(self.path).copied().filter(|estimate| estimate.mean.is_some())
-    }
-
-    /// Makes the axis' unit of the summary's.
-    fn scale(&self) -> f64 {
-        if self.unit == Unit::Percent { 100.0 } else { 1.0 }
-    }
+fn estimate(of: &Headline, point: &Point) -> Option<Estimate> {
+    point.statistics.as_ref()?.leaf(of.path).copied().filter(|estimate| estimate.mean.is_some())
 }
 
 /// Writes `DIR/report.html`.
 pub(crate) fn write(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<()> {
-    super::replace(dir, &page_of(sweep, manifest))
+    super::replace(dir, &page_of(sweep, &runs(&dir.join(RESULTS))?, manifest))
 }
 
-fn page_of(sweep: &Sweep, manifest: &Manifest) -> String {
+/// The headlines of each run, from `sweep.parquet`. A sweep that was never ended has none.
+fn runs(path: &Path) -> Result<Runs> {
+    let mut runs: Runs = Vec::new();
+    if !path.is_file() {
+        return Ok(runs);
+    }
+    let rows = Rows::open(path)?;
+    for (place, headline) in HEADLINES.iter().enumerate() {
+        let column = headline.path.join(".");
+        if !rows.has(&column) {
+            continue;
+        }
+        rows.each(["run", column.as_str()], |columns, count| {
+            for row in 0..count {
+                let (Some(run), value) = (columns[0].whole(row), columns[1].float(row)) else { continue };
+                let run = u32::try_from(run).unwrap_or(u32::MAX);
+                match runs.iter_mut().find(|(other, _)| *other == run) {
+                    Some((_, values)) => values[place] = value,
+                    None => {
+                        let mut values = [None; HEADLINES.len()];
+                        values[place] = value;
+                        runs.push((run, values));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(runs)
+}
+
+fn page_of(sweep: &Sweep, runs: &Runs, manifest: &Manifest) -> String {
     let mut text = String::new();
     let across = across(sweep);
     let lines = lines(sweep, across);
@@ -66,9 +77,10 @@ fn page_of(sweep: &Sweep, manifest: &Manifest) -> String {
     page::legend(&mut text, &names.iter().map(String::as_str).collect::<Vec<_>>());
     if let Some(key) = across {
         section(&mut text, "figures", &format!("By {}", escape(&sweep.grid[key].key)));
-        charts(&mut text, sweep, key, &lines);
+        charts(&mut text, sweep, runs, key, &lines);
         end(&mut text);
     }
+    maps(&mut text, sweep);
     section(&mut text, "points", "All points");
     points(&mut text, sweep);
     end(&mut text);
@@ -149,27 +161,20 @@ impl Places<'_> {
 
     fn axis(&self) -> Option<Axis> {
         let all: Vec<f64> = self.key.values.iter().filter_map(|value| self.of(value)).collect();
-        let (least, most) = (all.iter().copied().min_by(f64::total_cmp)?, all.iter().copied().max_by(f64::total_cmp)?);
         let title = escape(&self.key.key);
         if !self.numeric {
-            let ticks =
-                self.key.values.iter().enumerate().map(|(place, value)| (place as f64, escape(value))).collect();
-            let (from, to) = (-0.5, most + 0.5);
-            return Some(Axis { scale: Scale::Linear, unit: Unit::Name, title, from, to, ticks });
+            let names: Vec<String> = self.key.values.iter().map(|value| escape(value)).collect();
+            return Some(Axis::names(&names, &title));
         }
-        if least > 0.0 && most / least > WIDE {
-            return Axis::log(all.into_iter(), Unit::Ratio, &format!("{title}, logarithmic"));
-        }
-        let space = 0.03 * (most - least);
-        Some(Axis::linear(least - space, most + space, Unit::Ratio, &title))
+        Axis::points(&all, Unit::Ratio, &title)
     }
 }
 
-fn charts(page: &mut String, sweep: &Sweep, key: usize, groups: &[Group<'_>]) {
+fn charts(page: &mut String, sweep: &Sweep, runs: &Runs, key: usize, groups: &[Group<'_>]) {
     let places = Places { key: &sweep.grid[key], numeric: is_numeric(&sweep.grid[key]) };
     let drawn = &groups[..groups.len().min(LINES)];
-    let of = |figure: &Figure| chart(figure, &places, key, drawn);
-    let charts: Vec<_> = FIGURES.iter().filter_map(of).collect();
+    let of = |(number, headline): (usize, &Headline)| chart((number, headline), &places, runs, key, drawn);
+    let charts: Vec<Figure> = HEADLINES.iter().enumerate().filter_map(of).collect();
     if charts.is_empty() {
         return empty(page, "No point has a complete run.");
     }
@@ -178,64 +183,127 @@ fn charts(page: &mut String, sweep: &Sweep, key: usize, groups: &[Group<'_>]) {
         0 => String::new(),
         n => format!(" {n} further combinations are in the table alone."),
     };
-    note(page, &format!("Means over seeds of what completed, with their intervals.{more}"));
+    let dots = if sweep.seeds.len() > 1 { " A pale dot is one seed." } else { "" };
+    note(page, &format!("Means over seeds of what completed, with their intervals.{dots}{more}"));
 }
 
-fn chart(figure: &Figure, places: &Places<'_>, key: usize, groups: &[Group<'_>]) -> Option<(String, String, Chart)> {
-    let scale = figure.scale();
+fn chart(
+    (number, of): (usize, &Headline),
+    places: &Places<'_>,
+    runs: &Runs,
+    key: usize,
+    groups: &[Group<'_>],
+) -> Option<Figure> {
+    let scale = of.scale();
+    let several = groups.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
+    let value = |run: u32| runs.iter().find(|(other, _)| *other == run).and_then(|(_, values)| values[number]);
     let line = |(series, group): (usize, &Group<'_>)| {
-        let mut found: Vec<(f64, Estimate)> = group
-            .points
-            .iter()
-            .filter_map(|point| Some((places.of(&point.values.0.get(key)?.1)?, figure.of(point)?)))
-            .collect();
+        let place = |point: &Point| places.of(&point.values.0.get(key)?.1);
+        let mut found: Vec<(f64, Estimate, &Point)> =
+            group.points.iter().filter_map(|point| Some((place(point)?, estimate(of, point)?, *point))).collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mean = |(x, estimate): &(f64, Estimate)| Some((*x, estimate.mean? * scale));
-        let interval = |(x, estimate): &(f64, Estimate)| {
-            let [low, high] = estimate.interval?;
-            Some((*x, low * scale, high * scale))
-        };
-        let points: Vec<(f64, f64)> = found.iter().filter_map(mean).collect();
+        let points: Vec<(f64, f64)> = found.iter().filter_map(|(x, e, _)| Some((*x, e.mean? * scale))).collect();
+        let whiskers = found.iter().filter_map(|(x, e, _)| e.interval.map(|[a, b]| (*x, a * scale, b * scale)));
+        let seeds = found.iter().filter(|_| several).flat_map(|(x, _, point)| {
+            point.runs.iter().filter_map(|run| Some((run.seed, *x, value(run.run)? * scale)))
+        });
         Line {
             series,
             marks: points.iter().map(|&(x, y)| (x, y, false)).collect(),
+            whiskers: whiskers.collect(),
+            dots: seeds.collect(),
             points,
-            whiskers: found.iter().filter_map(interval).collect(),
             ..Line::default()
         }
     };
     let lines: Vec<Line> = groups.iter().enumerate().map(line).collect();
     let values: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|&(_, y)| y)).collect();
     let most = values.iter().copied().max_by(f64::total_cmp).filter(|most| *most > 0.0)?;
-    let highest = lines.iter().flat_map(|line| &line.whiskers).map(|&(_, _, high)| high).fold(most, f64::max);
-    let y = match figure.unit {
+    let highest = lines.iter().flat_map(|line| line.whiskers.iter().map(|w| w.2).chain(line.dots.iter().map(|d| d.2)));
+    let highest = highest.fold(most, f64::max);
+    let y = match of.unit {
         Unit::Time if values.iter().any(|value| *value * WIDE < most) => {
-            Axis::log(values.into_iter(), Unit::Time, "time, logarithmic")?
+            Axis::log(values.into_iter(), Unit::Time, "time")?
         }
         Unit::Percent => Axis::linear(0.0, 100.0, Unit::Percent, "of those started"),
         unit => Axis::linear(0.0, highest * 1.04, unit, "mean of a run"),
     };
-    let label = format!("{} by {}", figure.name, escape(&places.key.key));
-    Some((figure.name.into(), String::new(), Chart { x: places.axis()?, y, lines, read: Read::AtX, label }))
+    let label = format!("{} by {}", of.name, escape(&places.key.key));
+    let chart = Chart { x: places.axis()?, y, lines, spans: Vec::new(), read: Read::AtX, label };
+    Some(Figure::of(of.name, "", &chart))
+}
+
+/// Where two keys are varied, besides variants: each number for each pair of values, a map a variant.
+fn maps(page: &mut String, sweep: &Sweep) {
+    let keys: Vec<usize> = (0..sweep.grid.len())
+        .filter(|&key| sweep.grid[key].values.len() > 1 && sweep.grid[key].key != "variant")
+        .collect();
+    let [first, second] = keys[..] else { return };
+    let longer = sweep.grid[first].values.len() >= sweep.grid[second].values.len();
+    let (x, y) = if longer { (first, second) } else { (second, first) };
+    let variants: Vec<Option<&str>> = match sweep.grid.iter().find(|key| key.key == "variant") {
+        Some(key) => key.values.iter().take(MAPS).map(|value| Some(value.as_str())).collect(),
+        None => vec![None],
+    };
+    let map = |headline: &Headline, variant: Option<&str>| {
+        let of = |row: &String, column: &String| {
+            let is_it = |point: &&Point| {
+                let value = |key: usize| point.values.0.get(key).map(|(_, value)| value);
+                value(x) == Some(column)
+                    && value(y) == Some(row)
+                    && variant.is_none_or(|v| point.values.get("variant").is_some_and(|of| of == v))
+            };
+            Some(estimate(headline, sweep.points.iter().find(is_it)?)?.mean? * headline.scale())
+        };
+        let key = |key: usize| {
+            let axis = &sweep.grid[key];
+            (escape(&axis.key), axis.values.iter().map(|value| escape(value)).collect::<Vec<_>>())
+        };
+        let columns = |row| sweep.grid[x].values.iter().map(|column| of(row, column)).collect::<Vec<_>>();
+        let cells: Vec<Vec<Option<f64>>> = sweep.grid[y].values.iter().map(columns).collect();
+        if cells.iter().flatten().flatten().all(|value| *value == 0.0) {
+            return None;
+        }
+        let label = format!("{} by {} and {}", headline.name, key(x).0, key(y).0);
+        let svg = Heat { x: key(x), y: key(y), cells, unit: headline.unit, label }.svg();
+        let below = variant.map_or(String::new(), escape);
+        Some(Figure { caption: headline.name.into(), below, svg, otherwise: None })
+    };
+    let all: Vec<Figure> = HEADLINES
+        .iter()
+        .flat_map(|headline| variants.iter().filter_map(move |variant| map(headline, *variant)))
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    let title = format!("By {} and {}", escape(&sweep.grid[x].key), escape(&sweep.grid[y].key));
+    section(page, "maps", &title);
+    figures(page, &all);
+    let more =
+        sweep.grid.iter().find(|key| key.key == "variant").map_or(0, |key| key.values.len().saturating_sub(MAPS));
+    let more = if more > 0 { format!(" {more} further variants are in the table alone.") } else { String::new() };
+    note(page, &format!("Means over seeds; the darker, the more.{more}"));
+    end(page);
 }
 
 fn points(page: &mut String, sweep: &Sweep) {
-    let shown: Vec<&Figure> =
-        FIGURES.iter().filter(|figure| sweep.points.iter().any(|point| figure.of(point).is_some())).collect();
+    let shown: Vec<&Headline> =
+        HEADLINES.iter().filter(|of| sweep.points.iter().any(|point| estimate(of, point).is_some())).collect();
     if shown.is_empty() {
         return empty(page, "No point has a complete run.");
     }
     let mut head: Vec<String> = sweep.grid.iter().map(|key| escape(&key.key)).collect();
     head.push("runs".into());
-    head.extend(shown.iter().flat_map(|figure| [figure.name.to_string(), "interval".into()]));
+    head.extend(shown.iter().flat_map(|of| [of.name.to_string(), "interval".into()]));
     let row = |point: &Point| {
         let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
         let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
         row.push(format!("{done} of {}", point.runs.len()));
-        for figure in &shown {
-            let estimate = figure.of(point).unwrap_or_default();
-            row.push((figure.text)(estimate.mean));
-            let ends = estimate.interval.map(|ends| ends.map(|end| (figure.text)(Some(end))));
+        for of in &shown {
+            let estimate = estimate(of, point).unwrap_or_default();
+            let text = |value: f64| of.unit.text(value * of.scale());
+            row.push(estimate.mean.map_or("–".into(), text));
+            let ends = estimate.interval.map(|ends| ends.map(text));
             row.push(ends.map_or("–".into(), |[low, high]| format!("{low} to {high}")));
         }
         row
@@ -249,6 +317,7 @@ fn points(page: &mut String, sweep: &Sweep) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::axis::Scale;
     use super::super::chart::swatch;
     use super::*;
     use crate::compare::Tree;
@@ -280,7 +349,7 @@ mod tests {
     }
 
     fn page(sweep: &Sweep) -> String {
-        page_of(sweep, &Manifest::new("0", String::new()))
+        page_of(sweep, &Vec::new(), &Manifest::new("0", String::new()))
     }
 
     #[test]
@@ -288,11 +357,31 @@ mod tests {
         let of =
             sweep(&[("variant", &["a<", "b"]), ("traffic.load", &["0.2", "0.5", "0.8"])], |n| Some(n as f64 + 1.0));
         let page = page(&of);
-        assert_eq!(page.matches("<svg class=\"chart\"").count(), 1, "one figure was measured");
+        assert_eq!(page.matches("<figure>").count(), 1, "one number was measured");
         assert_eq!(page.matches("data-toggle=\"").count(), 2, "a line each");
         assert!(page.contains("By traffic.load") && page.contains("12 of 12 runs complete"));
         assert!(!page.contains("a<\"") && page.contains("a &lt;sweep&gt;") && page.contains(&swatch(1)));
-        assert_eq!(page, super::page_of(&of, &Manifest::new("0", String::new())));
+        assert_eq!(page, self::page(&of));
+    }
+
+    #[test]
+    fn two_keys_have_a_map_of_every_pair_and_one_key_has_none() {
+        let of =
+            sweep(&[("load", &["0.2", "0.5", "0.8"]), ("size", &["1", "2"])], |n| (n != 5).then_some(100.0 + n as f64));
+        let page = page(&of);
+        assert_eq!((page.matches("<svg class=\"heat\"").count(), page.matches("empty-cell\"").count()), (1, 1));
+        assert!(page.contains("By load and size") && page.contains("&quot;0.8&quot;,&quot;1&quot;,104&#10;"), "{page}");
+        assert!(!self::page(&sweep(&[("load", &["0.2", "0.5"])], |_| Some(1.0))).contains("<svg class=\"heat\""));
+    }
+
+    #[test]
+    fn each_seed_is_a_dot_beside_its_mean() {
+        let of = sweep(&[("n", &["16", "32"])], |_| Some(10.0));
+        let values = |value: f64| std::array::from_fn(|at| (at == 0).then_some(value));
+        let runs: Runs = of.runs().map(|(_, run)| (run.run, values(9.0 + run.seed as f64))).collect();
+        let page = page_of(&of, &runs, &Manifest::new("0", String::new()));
+        assert!(page.contains("data-d=\"1 16 10 2 16 11 1 32 10 2 32 11\""), "{page}");
+        assert!(page.contains(">16</text>") && page.contains(">32</text>") && !page.contains(">20</text>"));
     }
 
     #[test]
@@ -301,6 +390,12 @@ mod tests {
         let axis = Places { key: &sizes.grid[0], numeric: false }.axis().unwrap();
         assert_eq!(axis.ticks, [(0.0, "40KB".to_string()), (1.0, "100KB".to_string())]);
         let key = Key { key: "n".into(), values: ["1", "1000"].map(String::from).to_vec() };
+        assert_eq!(
+            Places { key: &key, numeric: true }.axis().unwrap().scale,
+            Scale::Linear,
+            "two points have no scale"
+        );
+        let key = Key { key: "n".into(), values: ["1", "10", "1000"].map(String::from).to_vec() };
         assert_eq!(Places { key: &key, numeric: true }.axis().unwrap().scale, Scale::Log);
     }
 

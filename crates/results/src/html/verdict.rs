@@ -364,8 +364,10 @@ fn ratio_axis(rows: &[Row]) -> Axis {
         scale: Scale::Log,
         unit: Unit::Ratio,
         title: "ratio, logarithmic; ‹ and › lie beyond".into(),
+        shared: "",
         from: -far,
         to: far,
+        pad: 0.0,
         ticks,
     }
 }
