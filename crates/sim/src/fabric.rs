@@ -127,7 +127,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// The idle link `number` of a partition; `lot` is its number where arrivals draw lots, and zero where they do not.
+    /// The idle link `number` of a partition; `lot` is the number by which its arrivals draw lots.
     pub fn new(to: Receiver, number: u32, lot: u32) -> Inbound {
         Inbound { to, key: Key::arrival(number, lot), flight: Flight::default(), pauses: VecDeque::new() }
     }
