@@ -6,7 +6,7 @@
 
 use millpond_core::Time;
 use millpond_core::random::Stream;
-use millpond_sim::events::{Class, Event, EventQueue, Key};
+use millpond_sim::events::{Class, EventQueue, Key};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -43,11 +43,11 @@ fn main() {
     for pending in [100u64, 1_000, 10_000, 100_000] {
         // As `build` chooses it: twice the mean gap between events.
         let width = Time::from_ps(240_000 * (1 + pending / 400) / pending * 2);
-        let wheel = std::cell::RefCell::new(EventQueue::new(width));
+        let wheel = std::cell::RefCell::new(EventQueue::new(width, false));
         let wheel_ns = nanoseconds(
             pending,
             |at, key| wheel.borrow_mut().push(at, key),
-            || wheel.borrow_mut().pop_before(Time::MAX).map(|Event(at, key)| (at, key, true)).expect("never empty"),
+            || wheel.borrow_mut().pop_before(Time::MAX).map(|(at, key)| (at, key, true)).expect("never empty"),
         );
         let heap = std::cell::RefCell::new(BinaryHeap::new());
         let heap_ns = nanoseconds(

@@ -109,7 +109,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         partition: p,
         packets: Pool::default(),
         sacks: Pool::default(),
-        events: EventQueue::new(bucket_width(shared, p)),
+        events: EventQueue::new(bucket_width(shared, p), draws_lots(plan)),
         inbound: Vec::new(),
         chunks: Default::default(),
         outlinks: Vec::new(),
@@ -188,14 +188,15 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops)
 }
 
-/// The number by which a directed link draws lots for its place among arrivals at one instant: its own, and another one for
-/// each seed. Zero where hosts are exact.
+/// Whether arrivals at one instant draw lots: unless hosts are exact.
+fn draws_lots(plan: &Plan) -> bool {
+    !matches!(plan.host.jitter, JitterParams::None(_))
+}
+
+/// The number by which a directed link draws lots: its own, and another one for each seed.
 fn lot(plan: &Plan, id: u32) -> u32 {
     let odd = (mix64(mix64(plan.seed) ^ hash_name("lots")) | 1) as u32;
-    match plan.host.jitter {
-        JitterParams::None(_) => 0,
-        JitterParams::Uniform(_) => (id + 1).wrapping_mul(odd),
-    }
+    (id + 1).wrapping_mul(odd)
 }
 
 /// The jitter on a directed link, if a host is at one of its ends and has any: each way has delays of its own.

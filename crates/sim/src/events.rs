@@ -5,8 +5,12 @@
 //! sorted set, and what is later still in [`Distant`]; from both a timer that is no longer wanted can be taken back. The
 //! structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
 //!
-//! Invariant: events leave in the order of [`Event`], which is of time and key alone, so the order does not depend on
-//! when or by whom an event was inserted.
+//! Arrivals at one instant leave in the order of links, or they draw lots, so that no link is always the first into a queue
+//! with one place left: then their order is that of a hash of the time and of the number that a link's key has for its
+//! sequence.
+//!
+//! Invariant: events leave in an order that is of times and keys alone, so it does not depend on when or by whom an event
+//! was inserted.
 
 use crate::distant::Distant;
 use millpond_core::Time;
@@ -14,7 +18,7 @@ use millpond_core::random::mix64;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots before; see [`Event`].
+/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots between class and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
@@ -60,9 +64,9 @@ impl Key {
         debug_assert!(source < 1 << 28);
         Key((class as u64) << 60 | (source as u64) << 32 | sequence as u64)
     }
-    /// The key of an arrival on the inbound link `source`; see [`Event`] for `lot`.
-    pub fn arrival(source: u32, lot: u32) -> Key {
-        Key::new(Class::Arrival, source, lot)
+    /// The key of an arrival on the inbound link `source`, which draws lots by `number`.
+    pub fn arrival(source: u32, number: u32) -> Key {
+        Key::new(Class::Arrival, source, number)
     }
     /// Its class.
     #[inline]
@@ -96,49 +100,24 @@ impl Key {
     }
 }
 
-/// A time and a key: events are ordered by time, then by class, then by key.
-///
-/// Arrivals at one instant draw lots: their order is that of a hash of the time and of the number that a link's key has
-/// for its sequence, so that no link is always the first into a queue with one place left. A link whose number is zero
-/// draws none; where no link does, arrivals at one instant come in the order of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Event(pub Time, pub Key);
+/// A time and a key.
+pub type Event = (Time, Key);
 
-impl Event {
-    /// The lot that it draws; zero if it draws none.
-    fn lot(&self) -> u64 {
-        let Event(at, key) = self;
-        match key.sequence() {
-            number if key.class() == Class::Arrival && number != 0 => mix64(mix64(at.as_ps()) ^ u64::from(number)),
-            _ => 0,
-        }
-    }
-
-    /// The order of two events at one instant one of which may draw a lot. Rare where hosts jitter.
-    #[cold]
-    #[inline(never)]
-    fn cmp_lots(&self, other: &Event) -> Ordering {
-        let rank = |event: &Event| (event.1.class() as u8, event.lot(), event.1);
-        rank(self).cmp(&rank(other))
-    }
+/// The order of events where arrivals at one instant draw lots.
+#[inline]
+fn cmp_lots(a: &Event, b: &Event) -> Ordering {
+    if a.0 == b.0 { cmp_at_once(a, b) } else { a.0.cmp(&b.0) }
 }
 
-impl Ord for Event {
-    #[inline]
-    fn cmp(&self, other: &Event) -> Ordering {
-        match self.0.cmp(&other.0) {
-            Ordering::Equal if (self.1.0 | other.1.0) as u32 == 0 => self.1.cmp(&other.1),
-            Ordering::Equal => self.cmp_lots(other),
-            order => order,
-        }
-    }
-}
-
-impl PartialOrd for Event {
-    #[inline]
-    fn partial_cmp(&self, other: &Event) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+/// The same at one instant, which is rare where hosts jitter: by class, then by lot, then by key.
+#[cold]
+#[inline(never)]
+fn cmp_at_once(a: &Event, b: &Event) -> Ordering {
+    let rank = |&(at, key): &Event| {
+        let lot = mix64(mix64(at.as_ps()) ^ u64::from(key.sequence()));
+        (key.class() as u8, if key.class() == Class::Arrival { lot } else { 0 }, key)
+    };
+    rank(a).cmp(&rank(b))
 }
 
 const BUCKETS: usize = 2048;
@@ -163,6 +142,8 @@ pub struct EventQueue {
     free: u32,
     heads: Box<[u32; BUCKETS]>,
     occupied: [u64; WORDS],
+    /// Arrivals at one instant draw lots.
+    draws: bool,
     /// Beyond the wheel. A set, so that timers of connections that have ended do not stay until they would have fired:
     /// with short flows and long timeouts they would be most of a run's memory.
     far: BTreeSet<Event>,
@@ -174,8 +155,9 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue whose buckets are about `width` wide: a few times the mean gap between events is best.
-    pub fn new(width: Time) -> EventQueue {
+    /// An empty queue whose buckets are about `width` wide: a few times the mean gap between events is best. With `draws`
+    /// arrivals at one instant draw lots.
+    pub fn new(width: Time, draws: bool) -> EventQueue {
         EventQueue {
             due: Vec::new(),
             cursor: 0,
@@ -184,6 +166,7 @@ impl EventQueue {
             free: END,
             heads: Box::new([END; BUCKETS]),
             occupied: [0; WORDS],
+            draws,
             far: BTreeSet::new(),
             distant: Distant::default(),
             pass_at: 0,
@@ -207,11 +190,11 @@ impl EventQueue {
         let bucket = at.as_ps() >> self.shift;
         self.len += 1;
         if bucket <= self.cursor {
-            self.insert_due(Event(at, key));
+            self.insert_due((at, key));
         } else if bucket - self.cursor < BUCKETS as u64 {
-            self.link(bucket, Event(at, key));
+            self.link(bucket, (at, key));
         } else {
-            let event = Event(at, key);
+            let event = (at, key);
             let is_new = if self.distant.covers(at) { self.distant.insert(event) } else { self.far.insert(event) };
             debug_assert!(is_new, "an event is scheduled once");
         }
@@ -223,7 +206,7 @@ impl EventQueue {
         if at == Time::MAX || at.as_ps() >> self.shift < self.cursor + BUCKETS as u64 {
             return;
         }
-        let event = Event(at, key);
+        let event = (at, key);
         let was_here = if self.distant.covers(at) { self.distant.remove(&event) } else { self.far.remove(&event) };
         self.len -= usize::from(was_here);
     }
@@ -265,7 +248,11 @@ impl EventQueue {
     #[inline]
     fn insert_due(&mut self, event: Event) {
         // Most insertions are later than all that is due, or nearly so: they belong near the front of the vector.
-        let place = self.due.partition_point(|other| *other > event);
+        let place = if self.draws {
+            self.due.partition_point(|other| cmp_lots(other, &event).is_gt())
+        } else {
+            self.due.partition_point(|other| *other > event)
+        };
         self.due.insert(place, event);
     }
 
@@ -371,7 +358,11 @@ impl EventQueue {
             if its == bucket { self.due.push(event) } else { self.link(its, event) }
         }
         if self.due.len() > 1 {
-            self.due.sort_unstable_by(|a, b| b.cmp(a));
+            if self.draws {
+                self.due.sort_unstable_by(|a, b| cmp_lots(b, a));
+            } else {
+                self.due.sort_unstable_by(|a, b| b.cmp(a));
+            }
         }
         true
     }
@@ -384,43 +375,47 @@ mod tests {
 
     #[test]
     fn a_cancelled_event_leaves_nothing_behind() {
-        let mut wheel = EventQueue::new(Time::from_ns(10));
+        let mut wheel = EventQueue::new(Time::from_ns(10), true);
         let key = Key::new(Class::SenderTimer, 1, 2);
         wheel.push(Time::from_s(1), key);
         wheel.push(Time::from_s(2), key);
         wheel.cancel(Time::from_s(1), key);
         assert_eq!((wheel.len(), wheel.next_time()), (1, Some(Time::from_s(2))));
-        assert_eq!(wheel.pop_before(Time::MAX), Some(Event(Time::from_s(2), key)));
+        assert_eq!(wheel.pop_before(Time::MAX), Some((Time::from_s(2), key)));
         assert!(wheel.is_empty());
     }
 
     #[test]
     fn keys_keep_their_parts_and_order() {
-        let (a, b) = (Event(Time::from_us(1), Key::arrival(1, 0)), Event(Time::from_us(1), Key::arrival(2, 0)));
-        assert!(a < b, "links without lots come in their order");
         let key = Key::new(Class::SenderTimer, 12_345, 678);
         assert_eq!((key.class(), key.source(), key.sequence()), (Class::SenderTimer, 12_345, 678));
         assert!(Key::new(Class::PortReady, 9, 9) < Key::new(Class::Arrival, 0, 0));
         assert!(Key::new(Class::Arrival, 1, 0) < Key::new(Class::Arrival, 2, 0));
     }
 
-    /// At one instant each of several links comes first about as often as any other; a link without a number comes by its
-    /// own, before those that draw.
+    /// Of several links whose packets arrive together again and again, each comes first about as often as any other where
+    /// they draw lots, and the first one always where they do not.
     #[test]
     fn lots_favour_no_link() {
-        const LINKS: usize = 3;
-        let mut first = [0u32; LINKS];
-        for round in 1..=30_000 {
-            // What a burst of full packets gives: one instant every 1.2 us.
-            let at = Time::from_ns(1_200 * round);
-            let arrival = |link: usize| Event(at, Key::arrival(link as u32, 7 + link as u32));
-            let winner = (0..LINKS).min_by_key(|link| arrival(*link)).expect("there are links");
-            first[winner] += 1;
-            assert!(Event(at, Key::arrival(9, 0)) < arrival(winner));
-            assert!(Event(at, Key::new(Class::PortReady, 9, 0)) < arrival(winner));
-            assert!(Event(at, Key::new(Class::Pause, 0, 0)) > arrival(winner));
-        }
-        assert!(first.iter().all(|n| (9_700..10_300).contains(n)), "{first:?}");
+        const LINKS: u32 = 3;
+        let first = |draws: bool| {
+            let mut first = [0u32; LINKS as usize];
+            let mut wheel = EventQueue::new(Time::from_ns(100), draws);
+            for round in 1..=30_000 {
+                // What a burst of full packets gives: one instant every 1.2 us.
+                let at = Time::from_ns(1_200 * round);
+                (0..LINKS).for_each(|link| wheel.push(at, Key::arrival(link, 7 + link)));
+                wheel.push(at, Key::new(Class::Pause, 0, 0));
+                wheel.push(at, Key::new(Class::PortReady, 9, 0));
+                let served: Vec<Key> =
+                    std::iter::from_fn(|| wheel.pop_before(Time::MAX)).map(|event| event.1).collect();
+                assert_eq!((served[0].class(), served[LINKS as usize + 1].class()), (Class::PortReady, Class::Pause));
+                first[served[1].source() as usize] += 1;
+            }
+            first
+        };
+        assert_eq!(first(false), [30_000, 0, 0]);
+        assert!(first(true).iter().all(|n| (9_700..10_300).contains(n)), "{:?}", first(true));
     }
 
     proptest! {
@@ -430,7 +425,7 @@ mod tests {
             width in 1u64..5_000,
             steps in prop::collection::vec((0u64..2_000_000, 0u32..8, any::<bool>()), 1..400),
         ) {
-            let mut wheel = EventQueue::new(Time::from_ps(width));
+            let mut wheel = EventQueue::new(Time::from_ps(width), false);
             let mut model = BTreeSet::new();
             let mut now = Time::ZERO;
             for (i, (gap, source, pop)) in steps.into_iter().enumerate() {
@@ -439,12 +434,12 @@ mod tests {
                 let at = now + Time::from_ps(far.unwrap_or(gap >> (source * 2)));
                 let key = Key::new(Class::Arrival, source, i as u32);
                 wheel.push(at, key);
-                model.insert(Event(at, key));
+                model.insert((at, key));
                 if gap % 3 == 0 {
                     // What is near may stay.
                     wheel.cancel(at, key);
                     if wheel.len() < model.len() {
-                        model.remove(&Event(at, key));
+                        model.remove(&(at, key));
                     }
                 }
                 prop_assert_eq!((wheel.len(), wheel.next_time()), (model.len(), model.first().map(|e| e.0)));

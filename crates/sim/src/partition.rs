@@ -1,7 +1,7 @@
 //! One partition: its nodes, its links, its events. It runs a window at a time and touches nothing outside itself.
 
 use crate::audit::{Audit, Tally};
-use crate::events::{Class, Event, Key};
+use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
 use crate::hosts::Hosts;
 use crate::mail::Mail;
@@ -131,7 +131,7 @@ impl Partition {
     /// Serves all events before `end`.
     fn serve_until(&mut self, end: Time) {
         let mut served = 0;
-        while let Some(Event(now, key)) = self.fabric.events.pop_before(end) {
+        while let Some((now, key)) = self.fabric.events.pop_before(end) {
             self.now = now;
             served += 1;
             match key.class() {
