@@ -177,7 +177,7 @@ impl Measured {
                 ..Latency::default()
             };
             let name = if class.size >= LARGE { "large" } else { "small" };
-            summary.latency_us.0.push((name.to_string(), calls));
+            summary.latency_us.insert(name.to_string(), calls);
         }
         summary
     }
