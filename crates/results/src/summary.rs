@@ -105,6 +105,10 @@ impl<V> Ordered<V> {
     pub fn get(&self, key: &str) -> Option<&V> {
         self.0.get(key)
     }
+    /// Puts a value behind the others, or in the place of the one that the key has.
+    pub fn insert(&mut self, key: String, value: V) {
+        self.0.insert(key, value);
+    }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -86,10 +86,10 @@ fn no_flipped_bit_and_no_cut_makes_reading_panic() {
         }
     };
     for at in 0..whole.len() {
-        for bits in [0xff, 1 << (at % 8), 0x80] {
+        for bits in [0xff, 1 << (at % 8)] {
             let mut bent = whole.clone();
             bent[at] ^= bits;
-            check(&bent, at % 5 == 0);
+            check(&bent, at % 97 == 0);
         }
     }
     (0..whole.len()).step_by(7).for_each(|length| check(&whole[..length], false));

@@ -258,7 +258,7 @@ fn the_summary_is_that_of_sorting_everything() {
     assert_eq!(summary.flows.goodput_gbps, Some(5.0));
     assert_eq!((summary.qct_us.started, summary.qct_us.completed), (123, 111));
     assert_eq!(summary.packets.dropped, 35);
-    assert_eq!(summary.packets.dropped_by.0.len(), DROP_REASONS.len());
+    assert_eq!(summary.packets.dropped_by.iter().count(), DROP_REASONS.len());
     assert_eq!((summary.rtt_us.count, summary.rtt_us.p95, summary.rtt_us.p99), (1, Some(9.0), Some(9.0)));
     assert!(summary.warnings[1].contains("of queries (QCT) completed by the end"), "{:?}", summary.warnings);
     assert_eq!(summary.warnings.len(), 3);

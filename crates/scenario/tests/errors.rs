@@ -145,7 +145,7 @@ fn numbers_that_make_no_traffic() {
     traffic("kind = \"stride\"\noffset = 640", 4, 10, "send to itself");
     traffic("kind = \"stride\"\nstart = \"10ms\"", 4, 9, "not before");
     traffic("kind = \"stride\"\nsize = 0", 4, 8, "no size");
-    traffic("kind = \"shuffle\"\nconcurrency = 0", 4, 15, "at least 1");
+    traffic("kind = \"shuffle\"\nconcurrency = 0", 4, 15, "1 or more");
     traffic("kind = \"rpc\"\nclients = 300\nservers = 50", 4, 11, "more than 320 hosts");
     traffic("kind = \"flows\"\nfile = \"none.csv\"", 4, 8, "cannot be read");
     traffic("kind = \"flows\"\nrows = [[1, 0, 320, 5]]", 4, 8, "no host");

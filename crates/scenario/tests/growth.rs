@@ -59,10 +59,10 @@ fn many_limits() {
     let head = format!("{NETWORK}{ONE_FLOW}");
     let limit = |i| format!("[[limit]]\nname = \"l{i}\"\nhosts = 0\nscopes = [\"l0\"]\n");
     let first = "[[limit]]\nname = \"l0\"\nhosts = 0\n";
-    grows_with_its_text(|n| repeated(n, &format!("{head}{first}"), |i| limit(i + 1)), 4_000);
+    grows_with_its_text(|n| repeated(n, &format!("{head}{first}"), |i| limit(i + 1)), 2_000);
     // Names of limits that nobody has are looked up, too.
     let scope = |i| format!("[[limit]]\nname = \"l{i}\"\n");
-    grows_with_its_text(|n| repeated(n, &head, scope), 4_000);
+    grows_with_its_text(|n| repeated(n, &head, scope), 2_000);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_long_distribution_is_not_written_out() {
     write(10_002, "many.txt");
     let changed = plan(&many.resolved).unwrap_err().to_string();
     assert!(changed.contains("it has changed"), "{changed}");
-    let wrong = plan(&text("{ points = [[1, 1]], digest = \"x\" }"));
+    let wrong = Scenario::parse("s.toml", &text("{ points = [[1, 1]], digest = \"x\" }"));
     assert!(wrong.unwrap_err().to_string().contains("digest is a text, and of a file"));
     fs::remove_dir_all(dir).unwrap();
 }
