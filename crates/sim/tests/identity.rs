@@ -7,7 +7,8 @@ use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 use millpond_results::Node;
 
-/// Everything on at once: failures with and without detection, captures, samples, probes.
+/// Everything on at once: failures with and without detection and convergence, captures, samples,
+/// probes.
 const EVERYTHING: &str = r#"
     name = "identity-everything"
     duration = "3ms"
@@ -37,6 +38,7 @@ const EVERYTHING: &str = r#"
     [[failure]]
     link = ["leaf1", "spine0"]
     at = "500us"
+    converge = "never"
     [[failure]]
     link = ["host3", "leaf0"]
     at = "1ms"

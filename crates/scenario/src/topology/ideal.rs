@@ -295,9 +295,9 @@ mod tests {
         Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap()
     }
 
-    /// Ten packets of 1500 B over 10G, 40G, 40G, 10G with 1, 5, 5, 1 µs: by hand, 1200 + 300 + 300
-    /// + 1200 ns for the first packet, 12 µs of delays, nine more behind the 1200 ns links; a
-    /// handshake is twice (32 + 8 + 8 + 32) ns + 12 µs.
+    /// Ten packets of 1500 B over 10G, 40G, 40G, 10G with 1, 5, 5, 1 µs: by hand, 1200, 300, 300 and
+    /// 1200 ns for the first packet, 12 µs of delays, nine more behind the 1200 ns links; a handshake is
+    /// twice (32, 8, 8 and 32 ns and 12 µs).
     #[test]
     fn a_whole_number_of_packets_by_hand() {
         let p = plan("[transport]\nhandshake = false");
