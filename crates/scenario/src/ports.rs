@@ -61,7 +61,9 @@ pub(crate) fn kinds(
         let memory = Memory::new(buffer, &facts);
         for (rate, _) in &facts.links {
             let site = PortSite { rate: *rate, tier: switch.tier, packet_max: facts.packet_max };
-            let capacity = memory.reach(Capacity::new(buffer, &site));
+            let own = Capacity::new(buffer, &site);
+            // Ports of their own memory share none.
+            let capacity = if matches!(buffer, BufferParams::PerPort(_)) { own } else { memory.reach(own) };
             let threshold = match marking {
                 MarkingParams::Ecn(ecn) => Some(ecn.threshold(&site, capacity)),
                 MarkingParams::None(_) => None,

@@ -88,7 +88,7 @@ fn overrides_of_one_tier_leave_the_others_what_they_had() {
 
 #[test]
 fn slips_with_tiers_and_rates_are_told() {
-    fails("buffer = { size = { core = \"1MB\" } }", "s:11:20: `switch.buffer.size`: the network has no tier \"core\"");
+    fails("buffer = { size = { core = \"1MB\" } }", "s:11:19: `switch.buffer.size`: the network has no tier \"core\"");
     fails("buffer = { size = { roof = \"1MB\" } }", "there is no tier \"roof\"; there are leaf, spine");
     fails("buffer = { size = { edge = \"1MB\", leaf = \"2MB\" } }", "edge and leaf are the same tier");
     fails("buffer = { size = { leaf = \"1 furlong\" } }", "leaf: ");
