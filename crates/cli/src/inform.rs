@@ -5,9 +5,11 @@ use crate::failure::Failure;
 use crate::run::load;
 use crate::say;
 use millpond_core::registry::{Choice, PathProperty};
+use millpond_core::switch::buffer::Capacity;
+use millpond_core::switch::marking::Threshold;
 use millpond_scenario::catalogue::PlaceInfo;
 use millpond_scenario::cdf::BUILTIN;
-use millpond_scenario::plan::Plan;
+use millpond_scenario::plan::{Plan, PortKind};
 use millpond_scenario::{catalogue, explain, reference, schema};
 use std::collections::BTreeMap;
 
@@ -34,6 +36,9 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     for plan in &plans {
         let variant = plan.variant.as_deref().unwrap_or("as it stands");
         say(&format!("{} ({variant}): {}", plan.name, describe(plan)));
+        for ports in plan.port_kinds() {
+            say(&format!("  {ports}"));
+        }
         for warning in &plan.warnings {
             say(&format!("  warning: {warning}"));
         }
@@ -95,7 +100,26 @@ fn as_json(plan: &Plan) -> serde_json::Value {
         "links": plan.topology.links.len(),
         "horizon_us": plan.horizon.as_us_f64(),
         "mechanisms": mechanisms(plan),
+        "ports": plan.port_kinds().iter().map(port_json).collect::<Vec<_>>(),
         "warnings": plan.warnings,
+    })
+}
+
+fn port_json(ports: &PortKind) -> serde_json::Value {
+    let (packets, bytes) = match ports.threshold {
+        Some(Threshold::Packets(packets)) => (Some(packets), None),
+        Some(Threshold::Bytes(bytes)) => (None, Some(bytes.get())),
+        None => (None, None),
+    };
+    let Capacity { bytes: held, packets: most } = ports.capacity;
+    serde_json::json!({
+        "tier": ports.tier,
+        "rate_bps": ports.rate.bps(),
+        "count": ports.count,
+        "buffer_bytes": (held < u64::MAX).then_some(held),
+        "buffer_packets": (most < u32::MAX).then_some(most),
+        "mark_packets": packets,
+        "mark_bytes": bytes,
     })
 }
 

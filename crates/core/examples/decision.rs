@@ -17,6 +17,7 @@ use millpond_core::switch::pause::{Pause, PauseFrame};
 use millpond_core::switch::port::PortConfig;
 use millpond_core::switch::queue::{Queue, QueueParams};
 use millpond_core::switch::route::{Attachment, Routes};
+use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::switch::{Switch, SwitchConfig, Wire};
 use millpond_core::{Bytes, Packet, PacketId, Pool, Rate, Time};
 use std::sync::Arc;
@@ -47,11 +48,12 @@ impl Wire for Sink {
 }
 
 fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
-    let buffer = BufferParams::PerPort(PerPortParams { size: Some(Bytes(300_000)), packets: None });
+    let buffer =
+        BufferParams::PerPort(PerPortParams { size: Auto::Given(Some(Bytes(300_000))).into(), ..Default::default() });
     let hosts = (0..HOSTS).map(|host| (0, host)).collect();
     let port = |rate| PortConfig {
         rate,
-        capacity: Capacity::new(&buffer),
+        capacity: Capacity::new(&buffer, &PortSite::default()),
         marking: Marking::new(&Default::default()),
         admission: Admission::new(admission),
         queue: Queue::new(&QueueParams::default()),

@@ -43,6 +43,8 @@ pub enum Value {
     Rate(Rate),
     Text(String),
     List(Vec<String>),
+    /// An amount each of some tiers, by the tier's name.
+    Tiers(Vec<(String, Value)>),
     /// `"off"`, `"none"` or `"unlimited"`: an optional parameter without a value.
     Off,
 }
@@ -58,6 +60,10 @@ pub struct Key {
     pub form: Form,
     /// Whether `"off"` is a value.
     pub optional: bool,
+    /// Whether `"auto"` is a value: the mechanism's own rule.
+    pub auto: bool,
+    /// Whether a table of amounts by tier is a value.
+    pub tiered: bool,
     /// The least and the largest value, both included, in the smallest unit (picoseconds, bytes, bits a second).
     pub range: Option<(f64, f64)>,
 }
@@ -77,6 +83,7 @@ impl Key {
         let text = |x: f64| match self.form {
             Form::Time => Time::from_ps(x as u64).to_string(),
             Form::Bytes => Bytes(x as u64).to_string(),
+            Form::Rate => Rate(x as u64).to_string(),
             _ => x.to_string(),
         };
         Some(if most == f64::INFINITY {
@@ -85,19 +92,20 @@ impl Key {
             format!("{} to {}", text(least), text(most))
         })
     }
-    /// The value, if it is in the range.
-    fn ranged<F: Field>(&self, field: F) -> Result<F, ValueError> {
-        let value = field.to_value();
-        let amount = match &value {
+    /// Whether the value (each of them, by tier) is in the range.
+    fn check_range(&self, value: &Value) -> Result<(), ValueError> {
+        let amount = match value {
             Value::Int(i) => *i as f64,
             Value::Float(x) => *x,
             Value::Time(time) => time.as_ps() as f64,
             Value::Bytes(bytes) => bytes.get() as f64,
-            _ => return Ok(field),
+            Value::Rate(rate) => rate.bps() as f64,
+            Value::Tiers(tiers) => return tiers.iter().try_for_each(|(_, value)| self.check_range(value)),
+            _ => return Ok(()),
         };
         match (self.range, self.range_text()) {
-            (Some((least, most)), Some(text)) if !(least..=most).contains(&amount) => wrong(&text, &value),
-            _ => Ok(field),
+            (Some((least, most)), Some(text)) if !(least..=most).contains(&amount) => wrong(&text, value),
+            _ => Ok(()),
         }
     }
 }
@@ -105,7 +113,9 @@ impl Key {
 /// A field's new value, if it is of the field's form and in its key's range.
 #[doc(hidden)]
 pub fn read<F: Field>(key: &Key, value: &Value) -> Result<F, ValueError> {
-    key.ranged(F::from_value(value)?)
+    let field = F::from_value(value)?;
+    key.check_range(&field.to_value())?;
+    Ok(field)
 }
 
 /// A value of the wrong form for its key; the message names what would do.
@@ -119,6 +129,10 @@ pub trait Field: Sized {
     const FORM: Form;
     /// Whether `"off"` is one of its values.
     const OPTIONAL: bool = false;
+    /// Whether `"auto"` is one.
+    const AUTO: bool = false;
+    /// Whether a table by tier is one.
+    const TIERED: bool = false;
     /// The value as a scenario would write it.
     fn to_value(&self) -> Value;
     /// From a scenario's value.
@@ -145,6 +159,7 @@ fn wrong<T>(what: &str, got: &Value) -> Result<T, ValueError> {
         Value::Rate(r) => format!("{r}"),
         Value::Text(t) => format!("{t:?}"),
         Value::List(list) => format!("{list:?}"),
+        Value::Tiers(_) => "a table by tier".to_string(),
         Value::Off => "\"off\"".to_string(),
     };
     Err(ValueError(format!("expected {what}, found {got}")))
@@ -244,6 +259,8 @@ macro_rules! params {
                 doc: &[$($doc),*],
                 form: <$type as $crate::params::Field>::FORM,
                 optional: <$type as $crate::params::Field>::OPTIONAL,
+                auto: <$type as $crate::params::Field>::AUTO,
+                tiered: <$type as $crate::params::Field>::TIERED,
                 range: $crate::params!(@range $($($range)+)?),
             }),*];
         }

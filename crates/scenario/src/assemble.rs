@@ -7,6 +7,7 @@ use crate::composition;
 use crate::error::{Problem, Report};
 use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
+use crate::ports;
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
 use crate::source::Span;
@@ -53,6 +54,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
         return None;
     }
     switch::check_pools(&s, &topology, host.stack_delay, report);
+    ports::check(&s, &topology, host.stack_delay, report);
     load_files(&mut s, base, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::MAX);
     let traffic = traffic::build(&s, &topology, horizon, report);

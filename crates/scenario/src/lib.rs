@@ -16,6 +16,7 @@ pub mod explain;
 pub mod limit;
 mod overrides;
 pub mod plan;
+mod ports;
 mod read;
 pub mod reference;
 mod resolved;

@@ -7,7 +7,8 @@
 use crate::error::{Problem, Report, nearest};
 use crate::source::Span;
 use crate::transport::TransportParams;
-use crate::tree::{Datum, Layer, Node, Table, parse_path};
+use crate::tree::{Datum, Entry, Layer, Node, Table, parse_path};
+use millpond_core::switch::site::{OTHERS, tier_of};
 
 /// One change: a dotted key and its new value.
 #[derive(Clone, Debug)]
@@ -93,8 +94,11 @@ fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer
     }
     let is_table = table.get(key).is_some_and(|e| e.node.as_table().is_some());
     if !is_table {
-        let node = Node { datum: Datum::Table(Table::default()), span: change.key_span };
-        table.put(key, change.key_span, layer, node);
+        // One tier's amount where there was one for all: the other tiers keep that.
+        let one_tier = rest.len() == 1 && (tier_of(&rest[0]).is_some() || rest[0] == OTHERS);
+        let kept = table.get(key).filter(|_| one_tier).map(|e| Entry { key: OTHERS.to_string(), ..e.clone() });
+        let inner = Table { entries: kept.into_iter().collect() };
+        table.put(key, change.key_span, layer, Node { datum: Datum::Table(inner), span: change.key_span });
     }
     if let Some(Datum::Table(inner)) = table.get_mut(key).map(|e| &mut e.node.datum) {
         set(inner, path, from + 1, change, layer);

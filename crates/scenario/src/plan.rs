@@ -4,6 +4,8 @@
 
 pub use crate::capture::Losable;
 use crate::limit::LimitPlan;
+use crate::ports;
+pub use crate::ports::PortKind;
 pub use crate::settings::ReceiveCpuParams;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
@@ -20,7 +22,8 @@ use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::{Pause, PauseParams};
 use millpond_core::switch::queue::QueueParams;
-use millpond_core::{Bytes, Time};
+use millpond_core::switch::site::PortSite;
+use millpond_core::{Bytes, Rate, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -78,6 +81,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Where a port is that has a link of this rate.
+    pub fn port_site(&self, tier: u8, rate: Rate) -> PortSite {
+        PortSite { rate, tier, packet_max: u64::from(self.host.mtu + self.host.frame_overhead) }
+    }
+
+    /// The ports of the switches, by tier and rate, with what they hold and when they mark.
+    pub fn port_kinds(&self) -> Vec<PortKind> {
+        ports::kinds(&self.topology, (&self.switch.buffer, &self.switch.marking), |switch| self.switch_facts(switch))
+    }
+
     /// What a switch's buffer follows from.
     pub fn switch_facts(&self, switch: usize) -> SwitchFacts {
         let pauses = Pause::new(&self.switch.pause).is_active();
@@ -99,7 +112,8 @@ pub(crate) fn switch_facts(
         let stack = if topology.is_host_link(*link as usize) { stack_delay } else { Time::ZERO };
         (site.rate, site.delay + stack)
     };
-    SwitchFacts { packet_max, links: topology.wiring[switch].iter().map(link).collect(), pauses }
+    let links = topology.wiring[switch].iter().map(link).collect();
+    SwitchFacts { packet_max, links, pauses, tier: topology.switches[switch].tier }
 }
 
 /// A host.

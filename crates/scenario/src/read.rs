@@ -17,6 +17,7 @@ use crate::tree::{Datum, Entry, Node, Table};
 use millpond_core::params::{Form, Key, Params, Value};
 use millpond_core::registry::{Choice, Place};
 use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::site::AUTO;
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,10 +59,17 @@ pub(crate) fn form_text(form: Form) -> String {
 
 /// What a key's value looks like, its range included.
 pub(crate) fn key_text(key: &Key) -> String {
-    match key.range_text() {
-        Some(range) => format!("{}, {range}", form_text(key.form)),
-        None => form_text(key.form),
+    let mut text = form_text(key.form);
+    if let Some(range) = key.range_text() {
+        text = format!("{text}, {range}");
     }
+    if key.auto {
+        text += ", or \"auto\"";
+    }
+    if key.tiered {
+        text += ", or a table by tier such as { leaf = …, spine = …, others = … }";
+    }
+    text
 }
 
 /// A value of the tree as a value for a key, or what is wrong with it.
@@ -75,6 +83,7 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
         Datum::Text(text) => match key.form {
             Form::Choice(words) if words.contains(&text.as_str()) => Value::Text(text.clone()),
             _ if key.optional && OFF_WORDS.contains(&text.as_str()) => Value::Off,
+            _ if key.auto && text == AUTO => Value::Text(text.clone()),
             Form::Time => Value::Time(text.parse::<Time>().map_err(bad_unit)?),
             Form::Bytes => Value::Bytes(text.parse::<Bytes>().map_err(bad_unit)?),
             Form::Rate => Value::Rate(text.parse::<Rate>().map_err(bad_unit)?),
@@ -86,6 +95,13 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
                 _ => Err(format!("expected a text, found {}", node.describe())),
             };
             Value::List(items.iter().map(text).collect::<Result<_, _>>()?)
+        }
+        Datum::Table(table) if key.tiered => {
+            let amount = |entry: &Entry| {
+                let value = value_of(&Key { tiered: false, ..*key }, &entry.node);
+                value.map(|value| (entry.key.clone(), value)).map_err(|message| format!("{}: {message}", entry.key))
+            };
+            Value::Tiers(table.entries.iter().map(amount).collect::<Result<_, _>>()?)
         }
         Datum::Array(_) | Datum::Table(_) | Datum::Date => {
             return Err(format!("expected {}, found {}", key_text(key), node.describe()));
@@ -286,8 +302,8 @@ impl<'r> Reader<'r> {
             let index = choice.params().keys().iter().position(|k| k.field == "size");
             let packets = choice.params().keys().iter().position(|k| k.field == "packets");
             if let (Some(size), Some(packets)) = (index, packets)
-                && choice.params().get(packets) != Value::Off
-                && let Err(e) = choice.params_mut().set(size, &Value::Off)
+                && let Some(off) = counted(&choice.params().get(packets))
+                && let Err(e) = choice.params_mut().set(size, &off)
             {
                 self.report.value(self.places.get(&section.path).copied().unwrap_or_default(), "size", e.0);
             }
@@ -485,6 +501,18 @@ impl<'r> Reader<'r> {
         }
         self.finish(section, Some((TrafficParams::place(), kind.kind())));
         Some(TrafficSettings { common, kind, transport })
+    }
+}
+
+/// The size of ports whose packets are counted: off, where a count is given.
+fn counted(packets: &Value) -> Option<Value> {
+    match packets {
+        Value::Off => None,
+        Value::Tiers(tiers) => {
+            let counted = tiers.iter().filter(|(_, packets)| *packets != Value::Off);
+            Some(Value::Tiers(counted.map(|(tier, _)| (tier.clone(), Value::Off)).collect()))
+        }
+        _ => Some(Value::Off),
     }
 }
 

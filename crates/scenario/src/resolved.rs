@@ -44,6 +44,10 @@ pub(crate) fn value_text(value: &Value) -> String {
         Value::Rate(r) => quote(&r.to_string()),
         Value::Text(t) => quote(t),
         Value::List(list) => format!("[{}]", list.iter().map(|t| quote(t)).collect::<Vec<_>>().join(", ")),
+        Value::Tiers(tiers) => {
+            let pairs: Vec<String> = tiers.iter().map(|(tier, v)| format!("{tier} = {}", value_text(v))).collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
         Value::Off => "\"off\"".into(),
     }
 }

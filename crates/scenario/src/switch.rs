@@ -8,9 +8,10 @@ use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
-use millpond_core::switch::buffer::{BufferParams, PoolsParams, SharedParams};
+use millpond_core::switch::buffer::{BufferParams, Capacity, PerPortParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::{Bytes, Time};
 use std::collections::BTreeSet;
 
@@ -30,31 +31,42 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, stack_delay: Time, 
     let packet_max = (s.host.mtu + s.host.frame_overhead) as u64;
     for (index, site) in topology.switches.iter().enumerate() {
         let facts = switch_facts(topology, index, packet_max, stack_delay, s.switch.pause.kind() != "none");
-        let left = params.pools(&facts).1;
+        let (size, left) = (params.size(&facts), params.pools(&facts).1);
         if left <= 0 {
-            let taken = Bytes((params.size.get() as i64 - left) as u64);
+            let taken = Bytes((size as i64 - left) as u64);
             let text =
-                format!("{} is not enough for {}, whose minima and headroom take {taken}", params.size, site.name);
+                format!("{} is not enough for {}, whose minima and headroom take {taken}", Bytes(size), site.name);
             return report.value(s.place("switch.buffer.size"), "switch.buffer.size", text);
         }
+    }
+}
+
+/// The bytes of a port's buffer, of one that counts bytes; what follows the rate is at least this.
+fn given(size: Auto<Option<Bytes>>) -> Option<Bytes> {
+    match size {
+        Auto::Given(size) => size,
+        Auto::Auto => Some(Bytes(Capacity::new(&BufferParams::default(), &PortSite::default()).bytes)),
     }
 }
 
 /// What a buffer must be able to do.
 fn buffers(s: &Settings, report: &mut Report) {
     let mut check = |buffer: &BufferParams, path: &str| match buffer {
-        BufferParams::Shared(SharedParams { size, alpha }) | BufferParams::Pools(PoolsParams { size, alpha, .. }) => {
+        BufferParams::Shared(SharedParams { size, alpha, .. })
+        | BufferParams::Pools(PoolsParams { size, alpha, .. }) => {
             if !(*alpha > 0.0 && *alpha <= 1_000_000.0) {
                 let path = format!("{path}.alpha");
                 report.value(s.place(&path), &path, format!("{alpha} is no share; above 0 is"));
             }
-            if size.get() > 1 << 52 {
+            if let Some(size) = size.amounts().find(|size| size.get() > 1 << 52) {
                 report.value(s.place(&format!("{path}.size")), path, format!("{size} is no buffer"));
             }
         }
         BufferParams::PerPort(p) => {
             let largest = s.host.mtu as u64 + s.host.frame_overhead as u64;
-            if p.size.is_some_and(|size| size.get() < largest) || p.packets == Some(0) {
+            let small = |size: &Auto<Option<Bytes>>| matches!(size, Auto::Given(Some(size)) if size.get() < largest);
+            let nothing = p.packets.amounts().any(|packets| *packets == Some(0));
+            if p.per.is_none() && p.size.amounts().any(small) || nothing {
                 report.warnings.push(format!("{path} is smaller than one packet of {largest} bytes: nothing can wait"));
             }
         }
@@ -114,8 +126,8 @@ fn thresholds(s: &Settings, report: &mut Report) {
         _ => return,
     };
     if let BufferParams::PerPort(p) = &s.switch.buffer
-        && let Some(size) = p.size
-        && least >= size
+        && p.per.is_none()
+        && let Some(size) = p.size.amounts().filter_map(|size| given(*size)).find(|size| least >= *size)
     {
         let kind = s.switch.admission.kind();
         let text =
@@ -131,7 +143,8 @@ fn measures(s: &Settings, report: &mut Report) {
         AdmissionParams::Distribution(_) | AdmissionParams::Probabilistic(_) => true,
         _ => false,
     };
-    if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if p.size.is_none()) {
+    let uncounted = |p: &PerPortParams| p.size.amounts().any(|size| *size == Auto::Given(None));
+    if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if uncounted(p)) {
         report.warnings.push(format!(
             "switch.admission \"{}\" refuses nobody: it goes by the share of switch.buffer.size that is free, and that is off",
             s.switch.admission.kind()
@@ -143,7 +156,8 @@ fn measures(s: &Settings, report: &mut Report) {
 fn cells(s: &Settings, report: &mut Report) {
     let DeflectionParams::CanaryPisa(p) = &s.switch.deflection else { return };
     let cells = Bytes(u64::from(p.cells).saturating_mul(p.cell.get()));
-    if !matches!(&s.switch.buffer, BufferParams::PerPort(buffer) if buffer.size == Some(cells)) {
+    let is_cells = |p: &PerPortParams| p.per.is_none() && p.size == Auto::Given(Some(cells)).into();
+    if !matches!(&s.switch.buffer, BufferParams::PerPort(p) if is_cells(p)) {
         let text = format!("switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size");
         report.warnings.push(text);
     }

@@ -265,6 +265,18 @@ millpond_core::registry! {
     "swift" => Swift { SwiftParams; SWIFT },
 }
 
+impl TransportKind {
+    /// Whether it declares ECN, so that switches mark its packets.
+    pub fn reacts_to_marks(&self) -> bool {
+        match self {
+            TransportKind::NewReno(p) => p.newreno_ecn,
+            TransportKind::Cubic(p) => p.cubic_ecn,
+            TransportKind::Dctcp(_) => true,
+            TransportKind::Swift(_) => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

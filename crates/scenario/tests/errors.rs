@@ -207,7 +207,7 @@ fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
          dctcp-g = 0.5\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\noffset = 3\nstart = \"1us\"\n"
     );
     let p = plan(&text, None, &[("switch.marking.kind", "ecn")]).unwrap();
-    assert!(p.resolved.contains("threshold-packets = 65"));
+    assert!(p.resolved.contains("threshold-packets = \"auto\""));
     let p = plan(&text, None, &[("transport.kind", "cubic"), ("traffic.t.kind", "permutation")]).unwrap();
     assert!(
         p.resolved.contains("min-rto = \"7ms\"") && p.resolved.contains("cubic-c") && !p.resolved.contains("dctcp-g")
@@ -218,7 +218,7 @@ fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
     assert!(p.resolved.contains("threshold-bytes = \"30KB\"") && !p.resolved.contains("threshold-packets"));
     // Packets alone are the only limit.
     let p = plan(&text, None, &[("switch.buffer.packets", "1000")]).unwrap();
-    assert!(p.resolved.contains("buffer = { kind = \"per-port\", size = \"off\", packets = 1000 }"));
+    assert!(p.resolved.contains("buffer = { kind = \"per-port\", size = \"off\", packets = 1000, per = \"off\" }"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ use millpond_core::switch::path::{Path, Site};
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
+use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::switch::{Switch, SwitchConfig};
 use millpond_core::{Pool, Rate, Time};
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
@@ -236,15 +237,18 @@ pub fn fast_ports(plan: &Plan) -> bool {
     let displaces = Deflection::new(&switch.deflection).nature().displaces;
     let policies = !pauses(plan) && !displaces && !occupancy.watches_departures();
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
-    let port = port_config(plan, Rate(1)).fits_fast();
+    let port = port_config(plan, &PortSite::default(), None).fits_fast();
     policies && buffer && port && !plan.engine.general_ports
 }
 
-fn port_config(plan: &Plan, rate: Rate) -> PortConfig {
+/// A port that can hold what its parameters, or its switch's `memory`, allow.
+fn port_config(plan: &Plan, site: &PortSite, memory: Option<&Memory>) -> PortConfig {
+    let capacity = Capacity::new(&plan.switch.buffer, site);
+    let reach = memory.map_or(capacity, |memory| memory.reach(capacity));
     PortConfig {
-        rate,
-        capacity: Capacity::new(&plan.switch.buffer),
-        marking: Marking::new(&plan.switch.marking),
+        rate: site.rate,
+        capacity,
+        marking: Marking::new(&plan.switch.marking.at_port(site, reach)),
         admission: Admission::new(&plan.switch.admission),
         queue: Queue::new(&plan.switch.queue),
     }
@@ -255,14 +259,17 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     let site = &topology.switches[index];
     let name = format!("switch/{}", site.name);
     let link = |id: &u32| *id as usize / 2;
+    let memory = Memory::new(&plan.switch.buffer, &plan.switch_facts(index));
+    let port = |id: &u32| port_config(plan, &plan.port_site(site.tier, topology.links[link(id)].rate), Some(&memory));
+    let ports_of = ports.iter().map(port).collect();
     let fabric_ports = (0..ports.len()).filter(|p| !topology.is_host_link(link(&ports[*p]))).map(|p| p as u16);
     Switch::new(SwitchConfig {
         site: Site { tier: site.tier, salt: mix64(mix64(plan.seed) ^ hash_name(&name)) as u32 },
         routes: topology.routes[index].clone(),
-        ports: ports.iter().map(|id| port_config(plan, topology.links[link(id)].rate)).collect(),
+        ports: ports_of,
         fabric_ports: fabric_ports.collect(),
         fast: fast_ports(plan),
-        memory: Memory::new(&plan.switch.buffer, &plan.switch_facts(index)),
+        memory,
         path: Path::new(&plan.switch.path),
         deflection: Deflection::new(&plan.switch.deflection),
         occupancy: Occupancy::new(&plan.switch.occupancy),
@@ -272,15 +279,18 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
 }
 
 fn nic(plan: &Plan, rate: Rate) -> Nic {
-    let unlimited = BufferParams::PerPort(PerPortParams { size: None, packets: None });
+    let size = Auto::Given(None).into();
+    let unlimited = BufferParams::PerPort(PerPortParams { size, ..PerPortParams::default() });
     let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
+    let site = plan.port_site(0, rate);
+    let capacity = Capacity::new(buffer, &site);
     // A NIC that can be paused has a queue for each priority, or one would hold up the others.
     let strict = QueueParams::StrictPriority(StrictPriorityParams::default());
     let queue = if pauses(plan) { strict } else { QueueParams::default() };
     let config = PortConfig {
         rate,
-        capacity: Capacity::new(buffer),
-        marking: Marking::new(&plan.host.nic.marking),
+        capacity,
+        marking: Marking::new(&plan.host.nic.marking.at_port(&site, capacity)),
         admission: Admission::new(&Default::default()),
         queue: Queue::new(&queue),
     };

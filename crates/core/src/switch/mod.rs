@@ -19,6 +19,7 @@ pub mod pause;
 pub mod port;
 pub mod queue;
 pub mod route;
+pub mod site;
 
 use crate::counters::DropReason;
 use crate::packet::{Packet, PacketId, Pool};

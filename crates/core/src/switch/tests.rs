@@ -9,6 +9,7 @@ use super::path::PathParams;
 use super::pause::PauseParams;
 use super::queue::{Queue, QueueParams};
 use super::route::Attachment;
+use super::site::{Auto, PortSite};
 use super::*;
 use crate::packet::Ecn;
 use crate::registry::Choice;
@@ -70,7 +71,7 @@ fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &Qu
     let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (0, 1)] });
     let port = PortConfig {
         rate: Rate::from_gbps(10),
-        capacity: Capacity::new(buffer),
+        capacity: Capacity::new(buffer, &PortSite::default()),
         marking: marking::Marking::new(marking),
         admission: Admission::new(&AdmissionParams::default()),
         queue: Queue::new(queue),
@@ -95,7 +96,7 @@ fn data(dst: u32) -> Packet {
 }
 
 fn per_port(packets: u32) -> BufferParams {
-    BufferParams::PerPort(PerPortParams { size: None, packets: Some(packets) })
+    BufferParams::PerPort(PerPortParams { size: Auto::Given(None).into(), packets: Some(packets).into(), per: None })
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn drop_tail_loses_what_an_m_m_1_k_queue_does() {
 
 #[test]
 fn a_shared_memory_limits_by_what_is_free() {
-    let buffer = BufferParams::Shared(SharedParams { size: Bytes(15_000), alpha: 1.0 });
+    let buffer = BufferParams::Shared(SharedParams { size: Bytes(15_000).into(), ..Default::default() });
     let mut s = switch(false, &buffer, &MarkingParams::default(), &QueueParams::default());
     let mut w = Recorder::default();
     for _ in 0..8 {
@@ -204,8 +205,8 @@ proptest! {
         threshold in 0u32..20,
         bytes in prop::option::of(100u64..20_000),
     ) {
-        let buffer = BufferParams::PerPort(PerPortParams { size: bytes.map(Bytes), packets: Some(capacity) });
-        let marking = MarkingParams::Ecn(EcnParams { threshold_packets: threshold, ..Default::default() });
+        let buffer = BufferParams::PerPort(PerPortParams { size: Auto::Given(bytes.map(Bytes)).into(), packets: Some(capacity).into(), per: None });
+        let marking = MarkingParams::Ecn(EcnParams { threshold_packets: Auto::Given(threshold).into(), ..Default::default() });
         let run = |fast| {
             let mut s = switch(fast, &buffer, &marking, &QueueParams::default());
             let mut w = Recorder::default();
@@ -226,7 +227,7 @@ proptest! {
     /// Whatever arrives, the memory is empty when everything has left.
     #[test]
     fn memory_is_conserved(arrivals in prop::collection::vec((0u64..2_000, 40u16..1500, 0u8..8), 1..200), size in 1_500u64..40_000) {
-        let buffer = BufferParams::Shared(SharedParams { size: Bytes(size), alpha: 1.0 });
+        let buffer = BufferParams::Shared(SharedParams { size: Bytes(size).into(), ..Default::default() });
         let mut s = switch(false, &buffer, &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
         let mut w = Recorder::default();
         let mut now = Time::ZERO;

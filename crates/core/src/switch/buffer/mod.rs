@@ -5,6 +5,8 @@
 //! accounted twice, for the queue where a packet waits and for the port where it came in, with guaranteed minima and
 //! headroom, as shared-memory chips do it and as lossless links need it ([`pools`]).
 //!
+//! A size can differ by the tier of the switch and follow the rate of the link, or of a switch's links together.
+//!
 //! Invariant: the packet in transmission is outside the buffer, and a packet fits if occupancy + its size ≤ capacity.
 
 pub mod pools;
@@ -15,6 +17,7 @@ use crate::counters::DropReason;
 use crate::packet::Packet;
 use crate::registry::About;
 use crate::switch::QueueView;
+use crate::switch::site::{Auto, ByTier, PortSite, scaled};
 use crate::units::{Bytes, Rate, Time};
 use pools::Pools;
 
@@ -36,18 +39,28 @@ const SHARED: About = About {
 crate::params! {
     /// A buffer of each port's own.
     pub struct PerPortParams {
-        /// Bytes that may wait at a port; off means that only packets are counted. Source: 300 KB is the Canary and
-        /// Vertigo setting for 10 Gb/s ports.
-        pub size: Option<Bytes> = Some(Bytes(300_000)),
+        /// Bytes that may wait at a port; a size is that size at every port, and off means that only packets are
+        /// counted. "auto" follows the link's rate: 300 KB up to 10 Gb/s, and in proportion on faster links. Source:
+        /// 300 KB is the Canary and Vertigo setting for 10 Gb/s ports; the released simulator of HPCC (SIGCOMM 2019)
+        /// sizes a switch's memory in proportion to the rate of its links.
+        pub size: ByTier<Auto<Option<Bytes>>> = ByTier::all(Auto::Auto),
         /// Packets that may wait at a port; off means that only bytes are counted.
-        pub packets: Option<u32> = None,
+        pub packets: ByTier<Option<u32>> = ByTier::all(None),
+        /// The size and the packets that are written are for a link of this rate, and in proportion at others. Off means
+        /// that they are the same at every port.
+        #[within(1..)]
+        pub per: Option<Rate> = None,
     }
 }
 crate::params! {
     /// One buffer for all ports.
     pub struct SharedParams {
         /// Bytes that may wait in the whole switch. Source: 9 MB is a Trident II's.
-        pub size: Bytes = Bytes(9_000_000),
+        pub size: ByTier<Bytes> = ByTier::all(Bytes(9_000_000)),
+        /// The size is for as much as this of the rates of the switch's links together: size = "9.6KB" with
+        /// per = "1Gbps" is 12.3 MB for 32 ports of 40 Gb/s. Off means that all switches (of a tier) have the same.
+        #[within(1..)]
+        pub per: Option<Rate> = None,
         /// A queue may hold at most alpha times the free bytes. Source: 1 is a common default; TLT's egress uses 1.
         pub alpha: f64 = 1.0,
     }
@@ -71,6 +84,16 @@ pub struct SwitchFacts {
     pub links: Vec<(Rate, Time)>,
     /// Whether the switch pauses its neighbours.
     pub pauses: bool,
+    /// The switch's tier.
+    pub tier: u8,
+}
+
+impl SwitchFacts {
+    /// The bytes of its memory, of a size that may follow the rates of all its links together.
+    fn memory(&self, size: &ByTier<Bytes>, per: Option<Rate>) -> u64 {
+        let rates = self.links.iter().fold(0u64, |sum, (rate, _)| sum.saturating_add(rate.bps()));
+        scaled(size.at(self.tier).get(), per, Rate(rates))
+    }
 }
 
 /// A packet that asks for room: whence, whither, how much.
@@ -126,14 +149,21 @@ impl Capacity {
     }
 
     /// What the parameters allow one port.
-    pub fn new(params: &BufferParams) -> Capacity {
-        match params {
-            BufferParams::PerPort(p) => {
-                Capacity { bytes: p.size.map_or(u64::MAX, Bytes::get), packets: p.packets.unwrap_or(u32::MAX) }
-            }
-            BufferParams::Shared(_) | BufferParams::Pools(_) => Capacity::UNLIMITED,
-        }
+    pub fn new(params: &BufferParams, site: &PortSite) -> Capacity {
+        let BufferParams::PerPort(p) = params else { return Capacity::UNLIMITED };
+        let bytes = match p.size.at(site.tier) {
+            Auto::Auto => size_by_rate(site.rate),
+            Auto::Given(size) => size.map_or(u64::MAX, |size| scaled(size.get(), p.per, site.rate)),
+        };
+        let packets = p.packets.at(site.tier).map_or(u64::MAX, |packets| scaled(packets.into(), p.per, site.rate));
+        Capacity { bytes, packets: u32::try_from(packets).unwrap_or(u32::MAX) }
     }
+}
+
+/// The memory of a port that nobody has given one.
+fn size_by_rate(rate: Rate) -> u64 {
+    const UP_TO_TEN_GIGABIT: u64 = 300_000;
+    scaled(UP_TO_TEN_GIGABIT, Some(Rate::from_gbps(10)), rate).max(UP_TO_TEN_GIGABIT)
 }
 
 /// The memory of a whole switch: counts what all its ports hold.
@@ -152,8 +182,8 @@ impl Memory {
     pub fn new(params: &BufferParams, facts: &SwitchFacts) -> Memory {
         let (size, alpha) = match params {
             BufferParams::PerPort(_) => (1 << 40, 1 << 20),
-            BufferParams::Shared(p) => (p.size.get(), in_1024ths(p.alpha)),
-            BufferParams::Pools(p) => (p.size.get(), in_1024ths(p.alpha)),
+            BufferParams::Shared(p) => (facts.memory(&p.size, p.per), in_1024ths(p.alpha)),
+            BufferParams::Pools(p) => (p.size(facts), in_1024ths(p.alpha)),
         };
         let pools = match params {
             BufferParams::Pools(p) => Some(Box::new(Pools::new(p, facts))),
@@ -229,7 +259,7 @@ mod tests {
     #[test]
     fn one_hot_queue_takes_alpha_over_one_plus_alpha() {
         for (alpha, share) in [(1.0, 0.5), (2.0, 2.0 / 3.0), (0.5, 1.0 / 3.0)] {
-            let params = BufferParams::Shared(SharedParams { size: Bytes(3_000_000), alpha });
+            let params = BufferParams::Shared(SharedParams { size: Bytes(3_000_000).into(), alpha, per: None });
             let mut memory = Memory::new(&params, &SwitchFacts::default());
             let packet = Packet { size: 1_500, ..Packet::default() };
             let mut queued = 0;
@@ -240,5 +270,29 @@ mod tests {
             let expected = 3_000_000.0 * share;
             assert!((queued as f64 - expected).abs() <= 3_000.0, "{queued} against {expected}");
         }
+    }
+
+    #[test]
+    fn a_ports_memory_follows_its_link_where_it_is_told_to() {
+        let bytes = |params: PerPortParams, gbps| {
+            let site = PortSite { rate: Rate::from_gbps(gbps), ..PortSite::default() };
+            Capacity::new(&BufferParams::PerPort(params), &site)
+        };
+        let auto = |gbps| bytes(PerPortParams::default(), gbps).bytes;
+        assert_eq!([auto(1), auto(10), auto(40), auto(100)], [300_000, 300_000, 1_200_000, 3_000_000]);
+        let size = Auto::Given(Some(Bytes(100_000)));
+        let flat = PerPortParams { size: size.into(), ..PerPortParams::default() };
+        assert_eq!([bytes(flat.clone(), 1).bytes, bytes(flat.clone(), 100).bytes], [100_000; 2]);
+        let per = PerPortParams { packets: Some(10).into(), per: Some(Rate::from_gbps(10)), ..flat };
+        assert_eq!(bytes(per.clone(), 25), Capacity { bytes: 250_000, packets: 25 });
+        assert_eq!(bytes(per, 1), Capacity { bytes: 10_000, packets: 1 });
+    }
+
+    #[test]
+    fn a_switchs_memory_follows_its_links_where_it_is_told_to() {
+        let size = ByTier::all(Bytes(9_600));
+        let facts = SwitchFacts { links: vec![(Rate::from_gbps(40), Time::ZERO); 32], ..SwitchFacts::default() };
+        assert_eq!(facts.memory(&size, Some(Rate::from_gbps(1))), 12_288_000);
+        assert_eq!(facts.memory(&size, None), 9_600);
     }
 }

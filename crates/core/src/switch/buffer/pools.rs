@@ -21,6 +21,7 @@ use super::{Claim, IngressFacts, SwitchFacts};
 use crate::counters::DropReason;
 use crate::registry::About;
 use crate::switch::pause::FRAME_BYTES;
+use crate::switch::site::ByTier;
 use crate::units::{Bytes, Rate, Time};
 
 pub(super) const ABOUT: About = About {
@@ -47,7 +48,11 @@ crate::params! {
         /// Bytes that may wait in the whole switch, headroom included. Source: 4.5 MB for 12 ports of 40 Gb/s, TLT's
         /// simulations.
         #[within(1..)]
-        pub size: Bytes = Bytes(4_500_000),
+        pub size: ByTier<Bytes> = ByTier::all(Bytes(4_500_000)),
+        /// The size is for as much as this of the rates of the switch's links together. Off means that all switches (of a
+        /// tier) have the same.
+        #[within(1..)]
+        pub per: Option<Rate> = None,
         /// A queue may hold at most alpha times the free bytes of the egress pool. Source: 1, TLT's simulations.
         pub alpha: f64 = 1.0,
         /// Whether that limit holds beside pauses: "without-pause" or "always". Source: "without-pause" in TLT's
@@ -78,6 +83,11 @@ impl PoolsParams {
         self.headroom.map_or(on_its_way as u64 + 2 * packet_max, Bytes::get)
     }
 
+    /// Bytes of the whole memory.
+    pub fn size(&self, facts: &SwitchFacts) -> u64 {
+        facts.memory(&self.size, self.per)
+    }
+
     /// Sizes of the egress and the ingress pool; negative where minima and headroom leave nothing.
     pub fn pools(&self, facts: &SwitchFacts) -> (i64, i64) {
         let (ports, group) = (facts.links.len() as i64, self.group_min(facts));
@@ -86,7 +96,7 @@ impl PoolsParams {
         let headroom: u64 = facts.links.iter().map(|link| lossless * of_port(link)).sum();
         // What lossless priorities can hold beside pool and headroom is their minima and the packet that found the pool full.
         let beside = lossless * (group + self.port_min(facts) + facts.packet_max + FRAME_BYTES);
-        let size = self.size.get() as i64;
+        let size = self.size(facts) as i64;
         (size - ports * 8 * group as i64, size - headroom as i64 - ports * (8 * group).max(beside) as i64)
     }
 
@@ -151,7 +161,7 @@ impl Pools {
             Ingress { groups: [Group::default(); 8], headroom: of_port + FRAME_BYTES }
         };
         Pools {
-            size: params.size.get(),
+            size: params.size(facts),
             used: 0,
             egress: egress.max(0) as u64,
             egress_used: 0,

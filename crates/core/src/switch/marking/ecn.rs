@@ -1,10 +1,15 @@
 //! Step marking on the instantaneous queue length, as DCTCP asks of its switches (RFC 8257 §3.1; SIGCOMM 2010 §3.1).
 //!
+//! The threshold that keeps a link busy is proportional to its rate: K > C · RTT / 7 (SIGCOMM 2010 §3.4). So a threshold
+//! that nobody has written follows the link ([`packets_by_rate`]), and one that is written can be told to (`per`).
+//!
 //! Invariant: at a given queue length the answer is always the same; there is no average and no randomness.
 
 use crate::registry::About;
 use crate::switch::QueueView;
-use crate::units::Bytes;
+use crate::switch::buffer::Capacity;
+use crate::switch::site::{Auto, ByTier, PortSite, scaled};
+use crate::units::{Bytes, Rate};
 
 pub(super) const ABOUT: About = About {
     summary: "sets CE when the queue is at least as long as a threshold",
@@ -27,11 +32,19 @@ crate::choice! {
 crate::params! {
     /// Step marking.
     pub struct EcnParams {
-        /// CE is set when at least this many packets wait. Source: 65 at 10 Gb/s (DCTCP, SIGCOMM 2010 §3.4). Ignored
-        /// where threshold-bytes is given.
-        pub threshold_packets: u32 = 65,
-        /// CE is set when at least this many bytes wait. Source: RFC 8257 §3.1; off means that packets are counted.
-        pub threshold_bytes: Option<Bytes> = None,
+        /// CE is set when at least this many packets wait; a number is that number at every port. "auto" follows the
+        /// link's rate: 65 packets for each 10 Gb/s, at least 20, and on links faster than 10 Gb/s at most half of what
+        /// the port can hold (but 65). Ignored where threshold-bytes is given. Source: 20 at 1 Gb/s and 65 at 10 Gb/s
+        /// (DCTCP, SIGCOMM 2010 §3.5), in proportion to the rate as K > C RTT / 7 is (§3.4) and as the released
+        /// simulator of HPCC (SIGCOMM 2019) sets it for DCTCP.
+        pub threshold_packets: ByTier<Auto<u32>> = ByTier::all(Auto::Auto),
+        /// CE is set when at least this many bytes wait; off means that packets are counted. Source: RFC 8257 §3.1.
+        pub threshold_bytes: ByTier<Option<Bytes>> = ByTier::all(None),
+        /// The threshold that is written is for a link of this rate, and in proportion at others: with
+        /// threshold-bytes = "100KB" and per = "25Gbps" a port of 100 Gb/s marks from 400 KB on. Off means that it is
+        /// the same at every port. Source: the thresholds of HPCC's DCQCN (SIGCOMM 2019 §5.1) are such.
+        #[within(1..)]
+        pub per: Option<Rate> = None,
         /// Whether the queue is looked at on arrival or on departure. Source: RFC 8257 §3.1 leaves it open; arrival is
         /// the DCTCP paper's.
         pub at: MarkAt = MarkAt::Enqueue,
@@ -48,11 +61,54 @@ pub struct Ecn {
     at: MarkAt,
 }
 
+/// When a port marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// From this many packets on.
+    Packets(u32),
+    /// From this many bytes on.
+    Bytes(Bytes),
+}
+
+impl EcnParams {
+    /// What they mean at a port that can hold `capacity`.
+    pub fn threshold(&self, site: &PortSite, capacity: Capacity) -> Threshold {
+        match (self.threshold_bytes.at(site.tier), self.threshold_packets.at(site.tier)) {
+            (Some(bytes), _) => Threshold::Bytes(Bytes(scaled(bytes.get(), self.per, site.rate))),
+            (None, Auto::Given(packets)) => {
+                let packets = scaled(u64::from(*packets), self.per, site.rate);
+                Threshold::Packets(u32::try_from(packets).unwrap_or(u32::MAX))
+            }
+            (None, Auto::Auto) => Threshold::Packets(packets_by_rate(site, capacity)),
+        }
+    }
+
+    /// The same at one port, as plain numbers.
+    pub(super) fn at_port(&self, site: &PortSite, capacity: Capacity) -> EcnParams {
+        let (packets, bytes) = match self.threshold(site, capacity) {
+            Threshold::Packets(packets) => (Auto::Given(packets), None),
+            Threshold::Bytes(bytes) => (Auto::Auto, Some(bytes)),
+        };
+        EcnParams { threshold_packets: packets.into(), threshold_bytes: bytes.into(), per: None, at: self.at }
+    }
+}
+
+/// DCTCP's K for a link that nobody has given one: 65 packets for each 10 Gb/s, 20 for slow links. Above 10 Gb/s it leaves
+/// half of the port's memory to bursts, lest a scenario that sizes its buffers and nothing else never marks.
+fn packets_by_rate(site: &PortSite, capacity: Capacity) -> u32 {
+    const AT_TEN_GIGABIT: u64 = 65;
+    const LEAST: u64 = 20;
+    let proportional = scaled(AT_TEN_GIGABIT, Some(Rate::from_gbps(10)), site.rate).max(LEAST);
+    let held = (capacity.bytes / site.packet_max.max(1)).min(u64::from(capacity.packets));
+    proportional.min((held / 2).max(AT_TEN_GIGABIT)) as u32
+}
+
 impl Ecn {
+    /// Of parameters of one port ([`EcnParams::at_port`]); others are taken as at a leaf's port of 10 Gb/s.
     pub(super) fn new(params: &EcnParams) -> Ecn {
-        match params.threshold_bytes {
-            Some(bytes) => Ecn { packets: u32::MAX, bytes: bytes.0, at: params.at },
-            None => Ecn { packets: params.threshold_packets, bytes: u64::MAX, at: params.at },
+        match params.threshold(&PortSite::default(), Capacity::UNLIMITED) {
+            Threshold::Bytes(bytes) => Ecn { packets: u32::MAX, bytes: bytes.get(), at: params.at },
+            Threshold::Packets(packets) => Ecn { packets, bytes: u64::MAX, at: params.at },
         }
     }
     #[inline]
@@ -76,6 +132,7 @@ impl Ecn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::{Field, Value};
 
     fn view(packets: u32, bytes: u64) -> QueueView {
         QueueView { packets, bytes }
@@ -90,9 +147,54 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_wrote_follows_the_rate() {
+        let packets = |rate, bytes| {
+            let site = PortSite { rate, ..PortSite::default() };
+            match EcnParams::default().threshold(&site, Capacity { bytes, packets: u32::MAX }) {
+                Threshold::Packets(packets) => packets,
+                Threshold::Bytes(bytes) => unreachable!("{bytes}"),
+            }
+        };
+        let wide = |gbps| packets(Rate::from_gbps(gbps), 30_000_000);
+        // The two published points, and the line through the second.
+        assert_eq!([wide(1), wide(5), wide(10), wide(25), wide(40), wide(100)], [20, 32, 65, 162, 260, 650]);
+        // Half of a port's memory is for bursts; what 10 Gb/s and slower links have is the published value anyway.
+        assert_eq!(packets(Rate::from_gbps(40), 300_000), 100);
+        assert_eq!(packets(Rate::from_gbps(40), 30_000), 65);
+        assert_eq!(packets(Rate::from_gbps(10), 30_000), 65);
+    }
+
+    #[test]
+    fn what_is_written_follows_rate_or_tier_if_told_to() {
+        let threshold = |params: &EcnParams, gbps, tier| {
+            let site = PortSite { rate: Rate::from_gbps(gbps), tier, ..PortSite::default() };
+            params.threshold(&site, Capacity::UNLIMITED)
+        };
+        let flat = EcnParams { threshold_packets: Auto::Given(65).into(), ..EcnParams::default() };
+        assert_eq!(
+            (threshold(&flat, 1, 0), threshold(&flat, 100, 1)),
+            (Threshold::Packets(65), Threshold::Packets(65))
+        );
+        let per = EcnParams {
+            threshold_bytes: Some(Bytes(100_000)).into(),
+            per: Some(Rate::from_gbps(25)),
+            ..EcnParams::default()
+        };
+        let bytes = |bytes| Threshold::Bytes(Bytes(bytes));
+        assert_eq!((threshold(&per, 25, 0), threshold(&per, 100, 1)), (bytes(100_000), bytes(400_000)));
+        let tiers = Value::Tiers(vec![("spine".into(), Value::Int(200))]);
+        let tiered = EcnParams { threshold_packets: Field::from_value(&tiers).unwrap(), ..EcnParams::default() };
+        let packets = Threshold::Packets;
+        assert_eq!((threshold(&tiered, 10, 0), threshold(&tiered, 10, 1)), (packets(65), packets(200)));
+    }
+
+    #[test]
     fn bytes_take_the_place_of_packets() {
-        let ecn =
-            Ecn::new(&EcnParams { threshold_bytes: Some(Bytes(30_000)), at: MarkAt::Dequeue, ..Default::default() });
+        let ecn = Ecn::new(&EcnParams {
+            threshold_bytes: Some(Bytes(30_000)).into(),
+            at: MarkAt::Dequeue,
+            ..Default::default()
+        });
         assert!(!ecn.at_dequeue(&view(1_000, 29_999)));
         assert!(ecn.at_dequeue(&view(1, 30_000)));
         assert!(!ecn.at_enqueue(&view(1_000, 30_000)));

@@ -6,10 +6,12 @@
 mod ecn;
 mod none;
 
-pub use ecn::{Ecn, EcnParams, MarkAt};
+pub use ecn::{Ecn, EcnParams, MarkAt, Threshold};
 pub use none::{Unmarked, UnmarkedParams};
 
 use crate::switch::QueueView;
+use crate::switch::buffer::Capacity;
+use crate::switch::site::PortSite;
 
 crate::registry! {
     /// Which marking, with its parameters.
@@ -24,4 +26,14 @@ crate::registry! {
     };
     "none" => None { UnmarkedParams, Unmarked; none::ABOUT },
     "ecn" => Ecn { EcnParams, Ecn; ecn::ABOUT },
+}
+
+impl MarkingParams {
+    /// What they mean at a port that can hold `capacity`: what follows tier and rate as plain numbers.
+    pub fn at_port(&self, site: &PortSite, capacity: Capacity) -> MarkingParams {
+        match self {
+            MarkingParams::Ecn(params) => MarkingParams::Ecn(params.at_port(site, capacity)),
+            MarkingParams::None(_) => self.clone(),
+        }
+    }
 }

@@ -25,7 +25,7 @@ impl Setup {
         let hosts = (0..8).map(|host| if host < 4 { (0, host) } else { (1, 0) }).collect();
         let port = PortConfig {
             rate: Rate::from_gbps(10),
-            capacity: Capacity::new(&self.buffer),
+            capacity: Capacity::new(&self.buffer, &PortSite::default()),
             marking: marking::Marking::new(&MarkingParams::default()),
             admission: Admission::new(&self.admission),
             queue: Queue::new(&QueueParams::of_kind(self.queue()).unwrap()),
@@ -65,7 +65,7 @@ fn admission(kind: &str, size: u64) -> AdmissionParams {
 }
 
 fn bytes(size: u64) -> BufferParams {
-    BufferParams::PerPort(PerPortParams { size: Some(Bytes(size)), packets: None })
+    BufferParams::PerPort(PerPortParams { size: Auto::Given(Some(Bytes(size))).into(), ..Default::default() })
 }
 
 fn refreshed(period: Time) -> OccupancyParams {
@@ -187,7 +187,7 @@ proptest! {
     /// that is not its own; a packet whose hops are used up is dropped for that.
     #[test]
     fn whatever_arrives_nothing_is_lost_or_doubled(arrivals in arrivals(), setup in setup(), stop in any::<bool>()) {
-        let BufferParams::PerPort(PerPortParams { size: Some(size), .. }) = setup.buffer else { unreachable!() };
+        let size = Bytes(Capacity::new(&setup.buffer, &PortSite::default()).bytes);
         let mut s = setup.leaf(false);
         let mut full = false;
         let mut w = feed(&mut s, &arrivals, |_, _, s, _, _| {

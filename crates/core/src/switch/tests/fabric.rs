@@ -84,7 +84,7 @@ fn node(number: u16, deflection: &str) -> Switch {
     let queue = if deflection == "vertigo" { "srpt" } else { "fifo" };
     let port = PortConfig {
         rate: Rate::from_gbps(10),
-        capacity: Capacity::new(&buffer),
+        capacity: Capacity::new(&buffer, &PortSite::default()),
         marking: marking::Marking::new(&MarkingParams::default()),
         admission: Admission::new(&AdmissionParams::default()),
         queue: Queue::new(&QueueParams::of_kind(queue).unwrap()),

@@ -84,7 +84,7 @@ impl Run {
         let links = vec![(RATE, self.delay); PORTS as usize];
         let port = PortConfig {
             rate: RATE,
-            capacity: Capacity::new(&buffer),
+            capacity: Capacity::new(&buffer, &PortSite::default()),
             marking: marking::Marking::new(&MarkingParams::default()),
             admission: Admission::new(&AdmissionParams::default()),
             queue: Queue::new(&QueueParams::of_kind(self.queue).expect("it is registered")),
@@ -99,7 +99,7 @@ impl Run {
             ports: vec![port; PORTS as usize],
             fabric_ports: vec![],
             fast: false,
-            memory: Memory::new(&buffer, &SwitchFacts { packet_max: 1_500, links, pauses: true }),
+            memory: Memory::new(&buffer, &SwitchFacts { packet_max: 1_500, links, pauses: true, tier: 0 }),
             path: Path::new(&PathParams::default()),
             deflection: Deflection::new(&DeflectionParams::default()),
             occupancy: Occupancy::new(&OccupancyParams::default()),
@@ -218,7 +218,7 @@ fn runs() -> impl Strategy<Value = Run> {
         |(seed, pfc, delay, priorities, hot, full, blocked, queue)| Run {
             seed,
             buffer: PoolsParams {
-                size: Bytes(1_000_000 + 12 * priorities * delay * 10),
+                size: Bytes(1_000_000 + 12 * priorities * delay * 10).into(),
                 lossless_priorities: priorities as u32,
                 ..PoolsParams::default()
             },
@@ -254,7 +254,7 @@ proptest! {
 fn hard() -> Run {
     Run {
         seed: 7,
-        buffer: PoolsParams { lossless_priorities: 2, size: Bytes(3_500_000), ..PoolsParams::default() },
+        buffer: PoolsParams { lossless_priorities: 2, size: Bytes(3_500_000).into(), ..PoolsParams::default() },
         pfc: PfcParams::default(),
         delay: Time::from_us(10),
         priorities: 2,
@@ -271,7 +271,7 @@ fn headroom_is_what_prevents_the_loss() {
     let run = hard();
     let (s, w) = run.go(Time::from_us(400));
     assert!(w.dropped.is_empty() && s.pause_counts().episodes > 20 && w.sent > 100, "{:?}", s.pause_counts());
-    let scant = PoolsParams { headroom: Some(Bytes(20_000)), size: Bytes(1_500_000), ..run.buffer };
+    let scant = PoolsParams { headroom: Some(Bytes(20_000)), size: Bytes(1_500_000).into(), ..run.buffer };
     let (_, w) = Run { buffer: scant, ..run }.go(Time::from_us(400));
     assert!(w.dropped.len() > 100 && w.dropped.iter().all(|reason| *reason == DropReason::SharedBuffer));
 }

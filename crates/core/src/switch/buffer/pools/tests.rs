@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 /// The switch of TLT's simulations of TCP: twelve links of 40 Gb/s and 10 us.
 fn published() -> SwitchFacts {
-    SwitchFacts { packet_max: 1_500, links: vec![(Rate::from_gbps(40), Time::from_us(10)); 12], pauses: false }
+    SwitchFacts { packet_max: 1_500, links: vec![(Rate::from_gbps(40), Time::from_us(10)); 12], pauses: false, tier: 0 }
 }
 
 fn pools(params: &PoolsParams) -> Pools {
@@ -36,9 +36,9 @@ fn pool_sizes_are_as_published() {
     assert_eq!(params.pools(&published()), (4_356_000, 3_120_000));
     let links = vec![(Rate::from_gbps(40), Time::from_us(1)); 12];
     assert_eq!(params.headroom_of(links[0].0, links[0].1, 1_048), 12_096);
-    let rdma = SwitchFacts { packet_max: 1_048, links, pauses: true };
+    let rdma = SwitchFacts { packet_max: 1_048, links, pauses: true, tier: 0 };
     assert_eq!(params.pools(&rdma), (4_399_392, 4_254_240));
-    let tight = PoolsParams { size: Bytes(1_000_000), ..params };
+    let tight = PoolsParams { size: Bytes(1_000_000).into(), ..params };
     assert!(tight.pools(&published()).1 < 0);
 }
 
@@ -132,9 +132,9 @@ proptest! {
     /// when all have left.
     #[test]
     fn counters_add_up(operations in operations(), size in 40_000u64..400_000, pauses in any::<bool>(), alpha in 0.1f64..4.0) {
-        let params = PoolsParams { size: Bytes(size), alpha, headroom: Some(Bytes(2_000)), ..PoolsParams::default() };
+        let params = PoolsParams { size: Bytes(size).into(), alpha, headroom: Some(Bytes(2_000)), ..PoolsParams::default() };
         let links = vec![(Rate::from_gbps(10), Time::from_us(1)); 4];
-        let mut it = Pools::new(&params, &SwitchFacts { packet_max: 1_500, links, pauses });
+        let mut it = Pools::new(&params, &SwitchFacts { packet_max: 1_500, links, pauses, tier: 0 });
         let mut waiting = std::collections::VecDeque::new();
         for (ingress, port, priority, bytes, leave) in operations {
             let claim = Claim { port, ingress, priority, size: bytes };

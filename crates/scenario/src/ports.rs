@@ -1,0 +1,158 @@
+//! What each port of a network gets of the amounts that follow its tier or its link's rate: its memory, and from where on
+//! it marks.
+//!
+//! Invariant: the amounts told here are the ones that the simulator's ports are built with, for both come from
+//! [`Capacity::new`] and [`EcnParams::threshold`].
+
+use crate::error::Report;
+use crate::plan::switch_facts;
+use crate::settings::{NicChoice, Settings};
+use crate::topology::Topology;
+use crate::transport::TransportKind;
+use millpond_core::params::{Params, Value};
+use millpond_core::registry::Choice;
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, SwitchFacts};
+use millpond_core::switch::marking::{EcnParams, MarkingParams, Threshold};
+use millpond_core::switch::site::{OTHERS, PortSite, tier_of};
+use millpond_core::{Bytes, Rate, Time};
+use std::collections::BTreeSet;
+
+/// The ports of one tier whose links have one rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortKind {
+    /// "leaf", "spine", "edge", "agg"; "tier 2" where the switches of a tier have no common name.
+    pub tier: String,
+    /// Their links' rate.
+    pub rate: Rate,
+    /// How many there are.
+    pub count: usize,
+    /// The most that one can hold, all others being empty.
+    pub capacity: Capacity,
+    /// From where on one marks; `None`: never.
+    pub threshold: Option<Threshold>,
+}
+
+impl std::fmt::Display for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ports of {}: ", self.tier, self.rate)?;
+        match (self.capacity.bytes, self.capacity.packets) {
+            (u64::MAX, u32::MAX) => f.write_str("unlimited")?,
+            (bytes, u32::MAX) => write!(f, "up to {}", Bytes(bytes))?,
+            (u64::MAX, packets) => write!(f, "up to {packets} packets")?,
+            (bytes, packets) => write!(f, "up to {} and {packets} packets", Bytes(bytes))?,
+        }
+        match self.threshold {
+            None => Ok(()),
+            Some(Threshold::Packets(packets)) => write!(f, ", CE from {packets} packets on"),
+            Some(Threshold::Bytes(bytes)) => write!(f, ", CE from {bytes} on"),
+        }
+    }
+}
+
+/// All kinds of ports of a network's switches, tier by tier, slow ones first. `facts`: of a switch, by its number.
+pub(crate) fn kinds(
+    topology: &Topology,
+    (buffer, marking): (&BufferParams, &MarkingParams),
+    facts: impl Fn(usize) -> SwitchFacts,
+) -> Vec<PortKind> {
+    let mut kinds: Vec<(u8, PortKind)> = Vec::new();
+    for (index, switch) in topology.switches.iter().enumerate() {
+        let facts = facts(index);
+        let memory = Memory::new(buffer, &facts);
+        for (rate, _) in &facts.links {
+            let site = PortSite { rate: *rate, tier: switch.tier, packet_max: facts.packet_max };
+            let own = Capacity::new(buffer, &site);
+            // Ports of their own memory share none.
+            let capacity = if matches!(buffer, BufferParams::PerPort(_)) { own } else { memory.reach(own) };
+            let threshold = match marking {
+                MarkingParams::Ecn(ecn) => Some(ecn.threshold(&site, capacity)),
+                MarkingParams::None(_) => None,
+            };
+            let same = |(tier, kind): &&mut (u8, PortKind)| {
+                (*tier, kind.rate, kind.capacity, kind.threshold) == (switch.tier, *rate, capacity, threshold)
+            };
+            match kinds.iter_mut().find(same) {
+                Some((_, kind)) => kind.count += 1,
+                None => {
+                    let tier = tier_name(topology, switch.tier);
+                    kinds.push((switch.tier, PortKind { tier, rate: *rate, count: 1, capacity, threshold }));
+                }
+            }
+        }
+    }
+    kinds.sort_by_key(|(tier, kind)| (*tier, kind.rate));
+    kinds.into_iter().map(|(_, kind)| kind).collect()
+}
+
+/// What the switches of a tier are called.
+fn tier_name(topology: &Topology, tier: u8) -> String {
+    let of_tier = topology.switches.iter().filter(|switch| switch.tier == tier);
+    let names: BTreeSet<&str> =
+        of_tier.map(|switch| switch.name.trim_end_matches(|c: char| c.is_ascii_digit())).collect();
+    match names.first() {
+        Some(name) if names.len() == 1 && !name.is_empty() => name.to_string(),
+        _ => format!("tier {tier}"),
+    }
+}
+
+/// Checks what takes the network's tiers and rates.
+pub(crate) fn check(s: &Settings, topology: &Topology, stack_delay: Time, report: &mut Report) {
+    let tiers: BTreeSet<u8> = topology.switches.iter().map(|switch| switch.tier).collect();
+    amounts(s, s.switch.buffer.params(), "switch.buffer", &tiers, report);
+    amounts(s, s.switch.marking.params(), "switch.marking", &tiers, report);
+    // A NIC counts as a port of the lowest tier.
+    let nic = BTreeSet::from([0]);
+    if let NicChoice::Own(buffer) = &s.nic.buffer {
+        amounts(s, buffer.params(), "host.nic.buffer", &nic, report);
+    }
+    if let NicChoice::Own(marking) = &s.nic.marking {
+        amounts(s, marking.params(), "host.nic.marking", &nic, report);
+    }
+    let MarkingParams::Ecn(ecn) = &s.switch.marking else { return };
+    let transports = s.traffic.iter().map(|t| t.transport.as_ref().unwrap_or(&s.transport_kind));
+    if transports.into_iter().any(TransportKind::reacts_to_marks) {
+        reach(s, topology, ecn, stack_delay, report);
+    }
+}
+
+/// Tiers that the network lacks, and a `per` that scales nothing.
+fn amounts(s: &Settings, params: &dyn Params, path: &str, tiers: &BTreeSet<u8>, report: &mut Report) {
+    let mut scalable = Vec::new();
+    for (index, key) in params.keys().iter().enumerate().filter(|(_, key)| key.tiered) {
+        let key = format!("{path}.{}", key.name());
+        if let Value::Tiers(named) = params.get(index) {
+            let strange =
+                named.iter().find(|(name, _)| name != OTHERS && tier_of(name).is_none_or(|t| !tiers.contains(&t)));
+            if let Some((name, _)) = strange {
+                report.value(s.place(&key), &key, format!("the network has no tier {name:?}"));
+            }
+        }
+        scalable.push(key);
+    }
+    let per = params.keys().iter().position(|key| key.field == "per");
+    if per.is_some_and(|per| params.get(per) != Value::Off) && !scalable.iter().any(|key| s.is_written(key)) {
+        let key = format!("{path}.per");
+        let keys: Vec<&str> = scalable.iter().map(|key| &key[path.len() + 1..]).collect();
+        report.value(s.place(&key), &key, format!("scales what is written; write {} as well", keys.join(" or ")));
+    }
+}
+
+/// Ports that full packets fill before one is marked.
+fn reach(s: &Settings, topology: &Topology, ecn: &EcnParams, stack_delay: Time, report: &mut Report) {
+    let packet_max = u64::from(s.host.mtu + s.host.frame_overhead);
+    let facts = |switch| switch_facts(topology, switch, packet_max, stack_delay, s.switch.pause.kind() != "none");
+    let marking = MarkingParams::Ecn(ecn.clone());
+    for kind in kinds(topology, (&s.switch.buffer, &marking), facts) {
+        let held = (kind.capacity.bytes / packet_max.max(1)).min(u64::from(kind.capacity.packets));
+        let is_reached = match kind.threshold {
+            Some(Threshold::Packets(packets)) => u64::from(packets) <= held,
+            Some(Threshold::Bytes(bytes)) => bytes.get() <= held.saturating_mul(packet_max),
+            None => true,
+        };
+        if !is_reached {
+            report
+                .warnings
+                .push(format!("switch.marking \"ecn\" marks no full queue of {kind}: full packets overflow first"));
+        }
+    }
+}
