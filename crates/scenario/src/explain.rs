@@ -3,7 +3,10 @@
 use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::error::nearest;
+use crate::names::{NAMES, named};
 use crate::read::key_text;
+use crate::topology::GROUPS;
+use crate::tree::parse_path;
 use millpond_core::registry::PathProperty;
 use std::fmt::Write;
 
@@ -19,19 +22,62 @@ const PROPERTIES: &[PathProperty] = &[
     PathProperty::ControlNeverWaits,
 ];
 
-/// What `name` means: a key ("transport.min-rto", or "min-rto" alone), a kind ("dctcp"), a place or table
-/// ("switch.marking", "host"), a distribution ("web-search") or a path property ("fifo-per-flow"). Several things of one
-/// name are all told. An unknown name gives the nearest ones.
+/// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it: "traffic.background.load"), a
+/// kind ("dctcp"), a place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
+/// ("fifo-per-flow"), or a name of the field ("drill"). Several things of one name are all told. An unknown name gives the
+/// nearest ones.
 pub fn explain(name: &str) -> Result<String, String> {
-    let name = name.trim().trim_matches(['[', ']']);
-    let mut out = String::new();
+    let name = name.trim().trim_matches(['[', ']']).trim();
     let places = places();
+    for spelling in spellings(name) {
+        let mut out = explain_name(&spelling, &places);
+        if out.is_empty() {
+            // A key's name without its table.
+            let is_leaf = |key: &KeyInfo| key.name == spelling || key.name.rsplit('.').next() == Some(&spelling);
+            explain_keys(&mut out, &places, is_leaf);
+        }
+        if !out.is_empty() {
+            return Ok(out.trim_end().to_string() + "\n");
+        }
+    }
+    Err(unknown(name, &places))
+}
+
+/// What `--set`, a variant or a message calls a thing, and what that is called in the catalogue.
+fn spellings(name: &str) -> Vec<String> {
+    let mut list = vec![name.to_string(), name.to_lowercase().replace('_', "-")];
+    let Some(mut path) = parse_path(name) else { return list };
+    // One table of several, by its name or its number.
+    if path.len() >= 2 && ["traffic", "limit", "failure"].contains(&path[0].as_str()) {
+        path.remove(1);
+        list.push(path.join("."));
+    }
+    if path.len() >= 3 && path[0] == "host" && path[1] == "nic" && ["buffer", "marking"].contains(&path[2].as_str()) {
+        path.splice(0..2, ["switch".to_string()]);
+        list.push(path.join("."));
+    }
+    // A traffic's own transport.
+    if path.len() >= 2 && path[0] == "traffic" && path[1] == "transport" {
+        path.remove(0);
+        list.push(path.join("."));
+    }
+    // The kind of a place, a tier's amount, a part of a list or a distribution: what it is of.
+    if path.len() >= 2 {
+        list.push(path[..path.len() - 1].join("."));
+    }
+    list
+}
+
+/// All that has exactly this name.
+fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
+    let mut out = String::new();
     places.iter().filter(|p| p.place.path == name).for_each(|p| explain_place(&mut out, p));
     for table in tables().iter().filter(|t| t.path == name && !name.is_empty()) {
         let _ = writeln!(out, "[{}]\n  {}\n  keys: {}\n", table.path, table.about, names(&table.keys));
     }
-    explain_keys(&mut out, &places, |key| key.path == name);
-    for place in &places {
+    explain_members(&mut out, name, places);
+    explain_keys(&mut out, places, |key| key.path == name);
+    for place in places {
         for kind in place.kinds.iter().filter(|k| k.mechanism.kind == name && name != "none") {
             explain_kind(&mut out, place, kind);
         }
@@ -40,12 +86,34 @@ pub fn explain(name: &str) -> Result<String, String> {
         }
     }
     explain_cdf(&mut out, name);
-    explain_property(&mut out, &places, name);
-    if out.is_empty() {
-        // A key's name without its table.
-        explain_keys(&mut out, &places, |key| key.name == name || key.name.rsplit('.').next() == Some(name));
+    explain_property(&mut out, places, name);
+    let mut followed: Vec<&str> = Vec::new();
+    for other in named(name) {
+        let place = if other.place.is_empty() { String::new() } else { format!(" ({})", other.place) };
+        let _ = writeln!(out, "{name}{place}: {}\n", other.advice);
+        if !other.see.is_empty() && other.see != name && !followed.contains(&other.see) {
+            followed.push(other.see);
+        }
     }
-    if out.is_empty() { Err(unknown(name, &places)) } else { Ok(out.trim_end().to_string() + "\n") }
+    followed.iter().for_each(|see| out.push_str(&explain_name(see, places)));
+    out
+}
+
+/// A table that has no keys of its own but places ("switch"), or a part of one ("topology.host-link").
+fn explain_members(out: &mut String, name: &str, places: &[PlaceInfo]) {
+    let within = |path: &str| path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    let members: Vec<&PlaceInfo> = places.iter().filter(|p| within(p.place.path)).collect();
+    if !members.is_empty() && !places.iter().any(|p| p.place.path == name) {
+        let _ = writeln!(out, "[{name}]: places where a kind is chosen");
+        for member in members {
+            let _ = writeln!(out, "  {:<24} {}", member.place.path, member.place.question);
+        }
+        out.push('\n');
+    }
+    let group = name.split_once('.').filter(|(_, group)| GROUPS.contains(group));
+    if group.is_some() {
+        explain_keys(out, places, |key| within(&key.path));
+    }
 }
 
 fn names(keys: &[KeyInfo]) -> String {
@@ -157,6 +225,7 @@ fn unknown(name: &str, places: &[PlaceInfo]) -> String {
     }
     known.extend(BUILTIN.iter().map(|b| b.name.to_string()));
     known.extend(PROPERTIES.iter().map(|p| p.name().to_string()));
+    known.extend(NAMES.iter().flat_map(|n| n.names).map(|n| n.to_string()));
     known.sort();
     known.dedup();
     let mut near = Vec::new();
@@ -190,6 +259,9 @@ pub fn list() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scenario;
+    use crate::error::Report;
+    use crate::tree::{Datum, Node, Table, parse};
 
     #[test]
     fn keys_kinds_places_and_distributions() {
@@ -207,9 +279,59 @@ mod tests {
         has("fifo-per-flow", &["switch.path \"spray\"", "transport \"dctcp\""]);
         has("[host]", &["mtu", "mss"]);
         has("bfc", &["not built yet"]);
+        has("transport.kind", &["transport: how much", "dctcp"]);
+        has("traffic.background.load", &["traffic.load: ", "of kind:  poisson"]);
+        has("traffic.\"my incast\".degree", &["traffic.degree: "]);
+        has("traffic.bulk.transport.cubic-ecn", &["transport.cubic-ecn: "]);
+        has("limit.batch.rate", &["limit.rate: "]);
+        has("failure.0.at", &["failure.at: "]);
+        has("switch.buffer.size.spine", &["switch.buffer.size: ", "table by tier"]);
+        has("host.nic.marking.per", &["switch.marking.per: ", "HPCC"]);
+        has("topology.host-link", &["topology.host-link.rate: ", "topology.host-link.delay: "]);
+        has("switch", &["switch.path", "switch.buffer"]);
+        has("edge", &["edge.load-balancing"]);
+        has("flowlet", &["flowlet (switch.path): ", "edge.load-balancing = { kind = \"flowlet\" }: "]);
+        has("DRILL", &["memory = m", "switch.path = { kind = \"power-of-n\" }: "]);
+        has("dcqcn", &["not built yet", "transport = { kind = \"dctcp\" }: "]);
+        has("Min_RTO", &["transport.min-rto"]);
         assert!(explain("min-rtto").unwrap_err().contains("min-rto"));
         assert!(explain("qqqqqq").unwrap_err().contains("list"));
         assert!(explain("").is_err());
+    }
+
+    /// A name that a scenario can hold is a name that is explained.
+    fn explains(prefix: &str, table: &Table) {
+        for entry in &table.entries {
+            let path = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
+            assert!(explain(&path).is_ok(), "{path}: {:?}", explain(&path));
+            match &entry.node.datum {
+                Datum::Table(inner) => explains(&path, inner),
+                Datum::Array(items) => {
+                    for table in items.iter().filter_map(Node::as_table) {
+                        let name = table.text("name").map_or("0".into(), |name| format!("{name:?}"));
+                        explains(&format!("{path}.{name}"), table);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_path_of_a_scenario_is_explained() {
+        for text in [
+            "[host.nic]\nbuffer = { kind = \"per-port\" }\nmarking = { kind = \"ecn\" }\n[host]\nreceive-cpu = {}\n\
+             [[failure]]\nlink = [\"leaf0\", \"spine0\"]\nat = \"1us\"\n[[limit]]\nname = \"a\"\nrate = \"1Gbps\"\nhosts = 0\n\
+             [[traffic]]\nname = \"b c\"\nkind = \"poisson\"\ntransport = { kind = \"swift\" }\n\
+             [[traffic]]\nkind = \"incast\"\n",
+            "[topology]\nkind = \"fat-tree\"\n[switch]\nbuffer = { size = { core = \"1MB\" } }\n\
+             [[traffic]]\nkind = \"rpc\"\nclients = 2\nservers = 2\n[[traffic]]\nkind = \"poisson\"\nload = 0.1\n\
+             sizes = { points = [[1, 0], [2, 1]] }\n",
+        ] {
+            let scenario = Scenario::parse("s", &format!("duration = \"1ms\"\n{text}")).unwrap();
+            let resolved = scenario.plan(None, &[], None).unwrap().resolved;
+            explains("", &parse(0, &resolved, &mut Report::default()));
+        }
     }
 
     #[test]

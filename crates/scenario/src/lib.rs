@@ -14,6 +14,7 @@ pub mod composition;
 mod error;
 pub mod explain;
 pub mod limit;
+mod names;
 mod overrides;
 pub mod plan;
 mod ports;

@@ -6,7 +6,8 @@ pub mod document;
 mod lists;
 mod tables;
 
-use crate::error::{Problem, Report, suggestion};
+use crate::error::{Problem, Report, nearest, suggestion};
+use crate::names::{instead_of_key, instead_of_kind};
 use crate::settings::{NicChoice, NicSettings, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
@@ -237,7 +238,9 @@ impl<'r> Reader<'r> {
             }
             let table = if section.path.is_empty() { "the scenario".into() } else { format!("[{}]", section.path) };
             let problem = Problem::UnknownKey { key: entry.key.clone(), table };
-            self.report.push(entry.key_span, problem, suggestion(&entry.key, &known));
+            let near = nearest(&entry.key, known.iter().copied()).is_some();
+            let advice = instead_of_key(&entry.key).filter(|_| !near).map(String::from);
+            self.report.push(entry.key_span, problem, advice.or_else(|| suggestion(&entry.key, &known)));
         }
     }
 
@@ -275,13 +278,14 @@ impl<'r> Reader<'r> {
         if choice.is_none() {
             let place = C::place();
             let planned = PLANNED.iter().any(|(p, kinds)| *p == place.path && kinds.contains(&kind.as_str()));
+            let advice = instead_of_kind(place.path, kind).map(String::from);
             if planned {
                 let what = format!("kind \"{kind}\" of {}", section.path);
-                self.report.add(entry.node.span, Problem::NotBuilt(what));
+                self.report.push(entry.node.span, Problem::NotBuilt(what), advice);
             } else {
                 let kinds: Vec<&str> = place.mechanisms.iter().map(|m| m.kind).collect();
                 let problem = Problem::Unknown { what: format!("kind of {}", section.path), name: kind.clone() };
-                self.report.push(entry.node.span, problem, suggestion(kind, &kinds));
+                self.report.push(entry.node.span, problem, advice.or_else(|| suggestion(kind, &kinds)));
             }
         }
         choice

@@ -153,10 +153,11 @@ registry! {
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.marking", &["red"]),
-    ("switch.path", &["flowlet", "letflow", "conga"]),
+    ("switch.path", &["letflow", "conga"]),
     ("switch.pause", &["bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
-    ("edge.virtual-switch", &["lossy", "backpressure", "backdraft"]),
+    ("edge.load-balancing", &["plb"]),
+    ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"]),
 ];
 
 /// Something that a NIC takes from the switches, or has of its own.

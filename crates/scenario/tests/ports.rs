@@ -1,4 +1,4 @@
-//! Thresholds and buffers that follow the tier of a switch or the rate of a link.
+//! Thresholds and buffers that follow the tier of a switch or the rate of a link, and names of the field in errors.
 
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::{Plan, PortKind};
@@ -107,4 +107,14 @@ fn thresholds_that_full_packets_cannot_reach_are_warned_of() {
     assert!(!warns("buffer = { size = \"100KB\" }\nmarking = { threshold-packets = 66 }"));
     assert!(!warns("buffer = { size = \"100KB\" }"));
     assert!(!warns(""));
+}
+
+#[test]
+fn names_of_the_field_are_told_in_the_errors() {
+    fails("path = { kind = \"drill\" }", "power-of-n");
+    fails("path = { kind = \"flowlet\" }", "[edge] load-balancing = { kind = \"flowlet\" }");
+    fails("path = { kind = \"conga\" }", "not built yet in this version (congestion-aware");
+    fails("path = { kind = \"spry\" }", "did you mean `spray`?");
+    fails("buffer = { kind = \"dynamic-threshold\" }", "kind = \"shared\"");
+    fails("bandwidth = \"1Gbps\"", "topology.host-link.rate");
 }

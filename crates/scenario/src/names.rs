@@ -1,0 +1,371 @@
+//! Names of the field that are no name of a key or a kind here: what they are called in a scenario, or what comes nearest.
+//!
+//! `millpond explain` finds them, and where one is written as a kind or as a key, the error says the same.
+//!
+//! Invariant: what a line sends the reader on to exists.
+
+/// One thing with the names that people give it.
+pub(crate) struct Name {
+    /// All its names, in lower case with dashes.
+    pub names: &'static [&'static str],
+    /// Where somebody would write it as a kind; empty: it is no kind.
+    pub place: &'static str,
+    /// What to write instead.
+    pub advice: &'static str,
+    /// What `explain` goes on with; empty: nothing.
+    pub see: &'static str,
+}
+
+const fn kind(place: &'static str, names: &'static [&'static str], advice: &'static str, see: &'static str) -> Name {
+    Name { names, place, advice, see }
+}
+const fn key(names: &'static [&'static str], advice: &'static str, see: &'static str) -> Name {
+    Name { names, place: "", advice, see }
+}
+
+/// All of them. Kinds that are planned are in `settings::PLANNED` as well.
+pub(crate) const NAMES: &[Name] = &[
+    // Paths.
+    kind(
+        "switch.path",
+        &["flowlet", "flowlets", "flowlet-switching"],
+        "flowlets are switched at the sending edge: [edge] load-balancing = { kind = \"flowlet\" }, with \
+         switch.path = { kind = \"labels\" }",
+        "flowlet",
+    ),
+    kind(
+        "switch.path",
+        &["letflow"],
+        "LetFlow (NSDI 2017) is not built yet; the nearest is [edge] load-balancing = { kind = \"flowlet\" }, whose \
+         flowlets take the next path and not a random one",
+        "flowlet",
+    ),
+    kind(
+        "switch.path",
+        &["conga", "caver", "hula", "clove", "hermes"],
+        "congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) are not built yet; the nearest are \
+         switch.path = { kind = \"power-of-n\" }, which goes by the switch's own queues, and [edge] load-balancing = \
+         { kind = \"flowlet\" }",
+        "power-of-n",
+    ),
+    kind(
+        "switch.path",
+        &["drill", "drill(2,1)", "drill(d,m)"],
+        "DRILL(d, m) (SIGCOMM 2017) is switch.path = { kind = \"power-of-n\", choices = d, memory = m }, with m of 0 or 1",
+        "power-of-n",
+    ),
+    kind(
+        "switch.path",
+        &["power-of-two", "power-of-two-choices", "po2", "pow2"],
+        "it is switch.path = { kind = \"power-of-n\" }, choices = 2",
+        "power-of-n",
+    ),
+    kind(
+        "switch.path",
+        &["rps", "packet-spray", "packet-spraying", "random-packet-spraying", "per-packet"],
+        "random packet spraying is switch.path = { kind = \"spray\" }",
+        "spray",
+    ),
+    kind(
+        "switch.path",
+        &["wcmp", "weighted-ecmp"],
+        "WCMP (EuroSys 2014) is not built; hashes weigh all ports alike: the nearest are switch.path of kind \"ecmp\", and \"power-of-n\", which avoids the fuller ports",
+        "ecmp",
+    ),
+    kind(
+        "switch.path",
+        &["hedera", "mahout", "microte", "sdn"],
+        "central scheduling of elephants (Hedera, NSDI 2010) is not built; the nearest is [edge] load-balancing = { kind = \"presto\" }, which spreads every flow",
+        "presto",
+    ),
+    kind(
+        "switch.path",
+        &["d-mod-k", "dmodk", "static", "deterministic"],
+        "it is switch.path = { kind = \"balanced\" }",
+        "balanced",
+    ),
+    kind(
+        "switch.path",
+        &["presto"],
+        "Presto is of the sending edge: [edge] load-balancing = { kind = \"presto\" }, with switch.path = { kind = \"labels\" }",
+        "presto",
+    ),
+    kind(
+        "edge.load-balancing",
+        &["plb", "flowbender"],
+        "PLB (SIGCOMM 2022) and FlowBender, which change a flow's label when it meets congestion, are not built yet; the nearest is { kind = \"flowlet\" }",
+        "flowlet",
+    ),
+    kind("edge.load-balancing", &["flowcell", "flowcells"], "flowcells are Presto's: { kind = \"presto\" }", "presto"),
+    // Transports.
+    kind(
+        "transport",
+        &["dcqcn"],
+        "DCQCN (SIGCOMM 2015) is not built yet; the nearest is transport.kind = \"dctcp\", whose reaction to marks it follows",
+        "dctcp",
+    ),
+    kind(
+        "transport",
+        &["hpcc", "powertcp", "int"],
+        "HPCC (SIGCOMM 2019) is not built yet; the nearest is transport.kind = \"swift\", which steers the delay",
+        "swift",
+    ),
+    kind(
+        "transport",
+        &["timely"],
+        "TIMELY (SIGCOMM 2015) is not built yet; its successor is transport.kind = \"swift\"",
+        "swift",
+    ),
+    kind(
+        "transport",
+        &["homa", "phost", "ndp", "expresspass", "eqds", "receiver-driven"],
+        "receiver-driven transports (Homa, SIGCOMM 2018) are not built yet; the nearest to its order of service is transport.rank = { kind = \"remaining-bytes\" } with switch.queue = { kind = \"srpt\" }",
+        "remaining-bytes",
+    ),
+    kind(
+        "transport",
+        &["mptcp", "multipath-tcp"],
+        "MPTCP (RFC 8684) is not built yet; the nearest is [edge] load-balancing = { kind = \"presto\" }, which spreads one connection",
+        "presto",
+    ),
+    kind(
+        "transport",
+        &["irn", "rdma", "roce", "rocev2", "rdma-dctcp", "go-back-n"],
+        "RDMA transports (IRN, SIGCOMM 2018) are not built yet; the nearest is transport.kind = \"dctcp\", over switch.pause = { kind = \"pfc\" }",
+        "pfc",
+    ),
+    kind("transport", &["reno", "new-reno", "tcp"], "it is transport.kind = \"newreno\"", "newreno"),
+    kind(
+        "transport",
+        &["bbr", "vegas", "bic", "d2tcp", "dctcp+", "l2dct", "xcp", "rcp", "d3", "pdq"],
+        "it is not built; the nearest are \"dctcp\", which goes by marks, \"swift\", which goes by delay, and \"cubic\", which goes by losses",
+        "dctcp",
+    ),
+    kind(
+        "transport",
+        &["pfabric", "pias"],
+        "it is a transport with ranks: transport.rank = { kind = \"remaining-bytes\" } (pFabric) or \"attained-service\" (PIAS), with switch.queue = { kind = \"srpt\" }",
+        "remaining-bytes",
+    ),
+    // Marking, admission, queues.
+    kind(
+        "switch.marking",
+        &["red", "wred"],
+        "marking by RED is not built yet; a step is switch.marking = { kind = \"ecn\" }, and RED that drops is switch.admission = { kind = \"red\" }",
+        "ecn",
+    ),
+    kind("switch.marking", &["step", "threshold", "dctcp"], "it is switch.marking = { kind = \"ecn\" }", "ecn"),
+    kind(
+        "switch.admission",
+        &["codel", "fq-codel", "pie", "aqm"],
+        "CoDel and PIE, which go by the time in the queue, are not built; the nearest are switch.admission = { kind = \"red\" } and switch.marking = { kind = \"ecn\" }",
+        "red",
+    ),
+    kind(
+        "switch.admission",
+        &["droptail", "tail-drop", "taildrop"],
+        "it is switch.admission = { kind = \"drop-tail\" }",
+        "drop-tail",
+    ),
+    kind(
+        "switch.admission",
+        &["color", "colour-aware", "colored", "selective-dropping"],
+        "it is switch.admission = { kind = \"color-aware\" }",
+        "color-aware",
+    ),
+    kind(
+        "switch.queue",
+        &["pifo", "pfabric", "stfq"],
+        "a queue in the order of ranks is switch.queue = { kind = \"srpt\" }, and its approximation by FIFOs { kind = \"sp-pifo\" }",
+        "srpt",
+    ),
+    kind(
+        "switch.queue",
+        &["priority", "strict", "sp", "prio"],
+        "it is switch.queue = { kind = \"strict-priority\" }",
+        "strict-priority",
+    ),
+    kind(
+        "switch.queue",
+        &["drr", "wfq", "fair-queueing", "fq", "round-robin", "wrr"],
+        "fair queueing is not built; the nearest is switch.queue = { kind = \"strict-priority\" }",
+        "strict-priority",
+    ),
+    kind(
+        "switch.buffer",
+        &["dynamic-threshold", "dynamic-thresholds", "dt", "abm"],
+        "one memory under dynamic thresholds is switch.buffer = { kind = \"shared\" }",
+        "shared",
+    ),
+    kind(
+        "switch.buffer",
+        &["static", "private", "dedicated"],
+        "it is switch.buffer = { kind = \"per-port\" }",
+        "per-port",
+    ),
+    kind(
+        "switch.deflection",
+        &["pabo", "deflect"],
+        "it is not built; the nearest are switch.deflection = { kind = \"dibs\" } and { kind = \"simple\" }",
+        "dibs",
+    ),
+    kind(
+        "switch.deflection",
+        &["trimming", "packet-trimming", "cut-payload"],
+        "packet trimming (NDP, SIGCOMM 2017) is not built; the nearest is switch.deflection = { kind = \"dibs\" }, which saves the whole packet",
+        "dibs",
+    ),
+    kind(
+        "switch.pause",
+        &["bfc", "backpressure-flow-control"],
+        "BFC (NSDI 2022) is not built yet; the nearest is switch.pause = { kind = \"pfc\" }",
+        "pfc",
+    ),
+    kind("switch.pause", &["lossless", "802.1qbb"], "it is switch.pause = { kind = \"pfc\" }", "pfc"),
+    kind(
+        "edge.virtual-switch",
+        &["backdraft", "lossy", "backpressure", "flow-queues", "per-flow-queues", "ovs"],
+        "virtual switches in the host (Backdraft, NSDI 2022) are not built yet; what holds a flow back in the host is host.nic.per-flow-limit",
+        "host.nic.per-flow-limit",
+    ),
+    kind("limit", &["tbf", "token-bucket", "tc"], "it is a [[limit]] of kind \"htb\"", "htb"),
+    // Topologies and traffic.
+    kind(
+        "topology",
+        &["clos", "spine-leaf", "two-tier", "leafspine", "folded-clos"],
+        "it is topology.kind = \"leaf-spine\"",
+        "leaf-spine",
+    ),
+    kind("topology", &["fattree", "three-tier", "k-ary"], "it is topology.kind = \"fat-tree\"", "fat-tree"),
+    kind("topology", &["star", "single", "tor", "rack"], "it is topology.kind = \"single-switch\"", "single-switch"),
+    kind(
+        "topology",
+        &["custom", "graph", "jellyfish", "dragonfly", "torus", "edge-list"],
+        "any network is topology.kind = \"file\", from a list of its links",
+        "file",
+    ),
+    kind("traffic", &["all-to-all", "alltoall", "a2a"], "it is a [[traffic]] of kind \"shuffle\"", "shuffle"),
+    kind("traffic", &["ping", "pingpong", "ping-pong", "latency"], "it is a [[traffic]] of kind \"probe\"", "probe"),
+    kind(
+        "traffic",
+        &["trace", "csv", "list"],
+        "flows from a list or a file are a [[traffic]] of kind \"flows\"",
+        "flows",
+    ),
+    kind("traffic", &["open-loop", "background", "random-flows"], "it is a [[traffic]] of kind \"poisson\"", "poisson"),
+    kind(
+        "traffic",
+        &["query", "queries", "partition-aggregate", "fan-in"],
+        "it is a [[traffic]] of kind \"incast\"",
+        "incast",
+    ),
+    // Keys.
+    key(
+        &["k", "kmin", "ecn-threshold", "marking-threshold"],
+        "DCTCP's K is switch.marking.threshold-packets, or threshold-bytes",
+        "switch.marking.threshold-packets",
+    ),
+    key(&["rto", "rtomin", "rto-min", "minrto"], "it is transport.min-rto", "transport.min-rto"),
+    key(&["iw", "initcwnd", "init-cwnd", "initial-cwnd"], "it is transport.initial-window", "transport.initial-window"),
+    key(
+        &["bandwidth", "link-rate", "capacity", "speed"],
+        "it is the rate of a link: topology.host-link.rate, topology.fabric-link.rate",
+        "topology.host-link.rate",
+    ),
+    key(
+        &["latency", "propagation-delay", "link-delay"],
+        "it is the delay of a link: topology.host-link.delay, topology.fabric-link.delay",
+        "topology.host-link.delay",
+    ),
+    key(&["buffer-size", "queue-size", "qsize"], "it is switch.buffer.size", "switch.buffer.size"),
+    key(&["tso", "gso"], "it is host.segment-offload", "host.segment-offload"),
+    key(&["gro", "lro"], "it is host.receive-offload", "host.receive-offload"),
+    key(&["tsq"], "TCP small queues are host.nic.per-flow-limit", "host.nic.per-flow-limit"),
+    key(
+        &["workload", "cdf", "flow-sizes", "size-distribution"],
+        "it is the sizes of a [[traffic]] of kind \"poisson\"",
+        "traffic.sizes",
+    ),
+    key(
+        &["fanout", "fan-out", "incast-degree", "senders"],
+        "it is the degree of a [[traffic]] of kind \"incast\"",
+        "traffic.degree",
+    ),
+    key(&["dupack", "dupthresh", "reordering"], "it is transport.dupack-threshold", "transport.dupack-threshold"),
+    key(&["websearch"], "it is sizes = \"web-search\"", "web-search"),
+    key(&["datamining"], "it is sizes = \"data-mining\"", "data-mining"),
+    key(&["simulation-time", "sim-time", "stop-time", "time"], "it is duration", "duration"),
+    key(
+        &["variant", "variants", "variant.set", "variant.name", "set"],
+        "[[variant]] names a change of the scenario: name = \"x\", set = { \"switch.path.kind\" = \"spray\" }; the keys in set are those that --set takes",
+        "",
+    ),
+];
+
+/// A name as it is written here.
+fn normal(name: &str) -> String {
+    name.trim().to_lowercase().replace(['_', ' '], "-")
+}
+
+/// All that goes by a name.
+pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static Name> {
+    let name = normal(name);
+    NAMES.iter().filter(move |n| n.names.contains(&name.as_str()))
+}
+
+/// What to write in the place of a kind that is not there.
+pub(crate) fn instead_of_kind(place: &str, kind: &str) -> Option<&'static str> {
+    // A place of a NIC or of a traffic has its own path, and the same kinds.
+    let leaf = |path: &str| path.rsplit('.').next().unwrap_or(path).to_string();
+    let mut found: Vec<&Name> = named(kind).collect();
+    found.sort_by_key(|n| (n.place != place, leaf(n.place) != leaf(place), n.place.is_empty()));
+    found.first().filter(|n| !n.place.is_empty()).map(|n| n.advice)
+}
+
+/// What to write in the place of a key that is not there.
+pub(crate) fn instead_of_key(key: &str) -> Option<&'static str> {
+    named(key).find(|n| n.place.is_empty()).map(|n| n.advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::places;
+    use crate::explain::explain;
+    use crate::settings::PLANNED;
+
+    #[test]
+    fn every_line_leads_somewhere() {
+        for name in NAMES {
+            assert!(name.names.iter().all(|n| *n == normal(n)), "{:?}", name.names);
+            assert!(name.see.is_empty() || explain(name.see).is_ok(), "{}", name.see);
+            let Some(place) = places().into_iter().find(|p| p.place.path == name.place) else {
+                assert!(name.place.is_empty(), "{} is no place", name.place);
+                continue;
+            };
+            let shadowed = place.kinds.iter().find(|kind| name.names.contains(&kind.mechanism.kind));
+            assert!(shadowed.is_none(), "{} is built", shadowed.map_or("", |kind| kind.mechanism.kind));
+        }
+    }
+
+    #[test]
+    fn what_is_planned_has_something_in_its_place() {
+        for (place, kinds) in PLANNED {
+            let built = places().into_iter().find(|p| p.place.path == *place).unwrap();
+            let left = kinds.iter().filter(|kind| !built.kinds.iter().any(|k| k.mechanism.kind == **kind));
+            for kind in left {
+                assert!(named(kind).any(|n| n.place == *place), "{place} {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_means_what_its_place_makes_of_it() {
+        assert!(instead_of_kind("switch.queue", "pfabric").unwrap().contains("srpt"));
+        assert!(instead_of_kind("transport", "pfabric").unwrap().contains("remaining-bytes"));
+        assert!(instead_of_kind("switch.path", "DRILL").unwrap().contains("memory = m"));
+        assert!(instead_of_kind("host.nic.marking", "red").unwrap().contains("not built yet"));
+        assert_eq!(instead_of_kind("switch.path", "rto"), None);
+        assert!(instead_of_key("bandwidth").unwrap().contains("topology.host-link.rate"));
+    }
+}
