@@ -5,6 +5,7 @@ use crate::execute::execute;
 use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
+use crate::values::values;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
 use millpond_results::{Folder, Manifest, Status, Summary, compare_table, finish_compare, run_folder};
 use millpond_scenario::Scenario;
@@ -93,9 +94,9 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
     if arms.is_empty() {
         arms.push(Arm { name: "base".to_string(), variant: None, overrides: args.overrides.set.clone() });
     }
-    for (key, values) in &args.vary {
-        let values: Vec<&str> = split_values(values);
-        if values.iter().any(|value| value.is_empty()) {
+    for (key, list) in &args.vary {
+        let values = values(list).map_err(|message| Failure::Usage(format!("--vary {key}: {message}")))?;
+        if values.iter().any(String::is_empty) {
             return Err(Failure::Usage(format!("--vary {key}: an empty value; write {key}=a,b,c")));
         }
         let short = key.rsplit('.').next().unwrap_or(key);
@@ -122,25 +123,6 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
         return Err(Failure::Usage(hint.to_string()));
     }
     Ok(arms)
-}
-
-/// Splits at commas that are outside of brackets, braces and quotes.
-pub fn split_values(text: &str) -> Vec<&str> {
-    let (mut depth, mut quoted, mut from, mut parts) = (0i32, false, 0, Vec::new());
-    for (at, c) in text.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            '[' | '{' if !quoted => depth += 1,
-            ']' | '}' if !quoted => depth -= 1,
-            ',' if !quoted && depth == 0 => {
-                parts.push(text[from..at].trim());
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text[from..].trim());
-    parts
 }
 
 fn warn(arms: &[Arm], jobs: &[Job]) {
@@ -191,15 +173,4 @@ fn run_all(
     let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split_values;
-
-    #[test]
-    fn commas_within_tables_do_not_split() {
-        assert_eq!(split_values("a, b,c"), ["a", "b", "c"]);
-        assert_eq!(split_values("{ kind = \"x\", y = [1, 2] },off"), ["{ kind = \"x\", y = [1, 2] }", "off"]);
-    }
 }

@@ -14,6 +14,7 @@ mod run;
 mod runs;
 mod sweep;
 mod switch;
+mod values;
 mod watch;
 
 use args::{Cli, Command};

@@ -39,15 +39,22 @@ fn of_a_run(folder: &Path) -> Result<Manifest, Failure> {
     Err(Failure::Usage(format!("{folder} holds {of}: name one of the runs below it, or the scenario it was made of")))
 }
 
-/// Reads a scenario: a TOML file, or the scenario in a run's manifest. Gives its text, too.
+/// Reads a scenario: a TOML file, standard input (`-`), or the scenario in a run's manifest. Gives its text, too.
 pub fn load(path: &Path) -> Result<(Scenario, String), Failure> {
+    if path == Path::new("-") {
+        let text = std::io::read_to_string(std::io::stdin())
+            .map_err(|e| Failure::Usage(format!("the scenario on standard input cannot be read: {e}")))?;
+        return Ok((Scenario::parse("stdin", &text)?, text));
+    }
     if let Some(folder) = result_folder(path) {
         let Manifest { scenario: text, base, .. } = of_a_run(folder)?;
         let scenario = Scenario::parse(&folder.join(MANIFEST).display().to_string(), &text)?;
         return Ok((scenario.with_base(&base.unwrap_or_default()), text));
     }
     let scenario = Scenario::load(path)?;
-    Ok((scenario, std::fs::read_to_string(path).unwrap_or_default()))
+    // Read once: a pipe has nothing to give a second time.
+    let text = scenario.text().to_string();
+    Ok((scenario, text))
 }
 
 /// Where results go by default.

@@ -1,12 +1,12 @@
 //! `millpond sweep`: many runs, several at a time, that can be stopped and gone on with.
 
 use crate::args::SweepArgs;
-use crate::compare::split_values;
 use crate::failure::Failure;
 use crate::grid::{Design, Request, VARIANT, design};
 use crate::run::{default_out, load};
 use crate::runs::{Estimate, Running, estimate, run_all, span, values_text};
 use crate::say;
+use crate::values::values;
 use crate::watch::catch_interrupts;
 use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, finish_sweep, sweep_table};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("--variants: the scenario has no [[variant]] tables".to_string()));
     }
     if request.grid.is_empty() && request.variants.is_empty() && request.seeds.is_none() {
-        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds A..B";
+        let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds N";
         return Err(Failure::Usage(hint.to_string()));
     }
     let design = design(&scenario, &request)?;
@@ -67,10 +67,10 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 fn grid_of(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
     let mut axes: Vec<Axis> = Vec::new();
     for (key, text) in &args.grid {
-        let values: Vec<String> = split_values(text).into_iter().map(String::from).collect();
+        let values = values(text).map_err(|message| Failure::Usage(format!("--grid {key}: {message}")))?;
         let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
         let complaint = match () {
-            () if key == "seed" => "seeds are given by --seeds A..B".to_string(),
+            () if key == "seed" => "seeds are given by --seeds N or --seeds A..B".to_string(),
             () if key == VARIANT && args.variants => "--variants sweeps all of them".to_string(),
             () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
             () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),

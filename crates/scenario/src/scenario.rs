@@ -82,6 +82,11 @@ impl Scenario {
         self
     }
 
+    /// The text as it was read.
+    pub fn text(&self) -> &str {
+        self.sources.first()
+    }
+
     /// The names of the variants, in order.
     pub fn variants(&self) -> Vec<&str> {
         self.variants.iter().map(|v| v.name.as_str()).collect()

@@ -51,6 +51,10 @@ impl Sources {
         self.0.push(SourceText { name: name.into(), text: text.into() });
         (self.0.len() - 1) as u32
     }
+    /// The text of the file.
+    pub fn first(&self) -> &str {
+        self.0.first().map_or("", |source| &source.text)
+    }
     pub fn get(&self, span: Span) -> &SourceText {
         &self.0[span.source as usize]
     }

@@ -41,15 +41,18 @@ pub enum Command {
     )]
     Run(RunArgs),
     /// Run all variants of a scenario and lay them side by side
-    #[command(after_help = "Example: millpond compare scenarios/microburst.toml --seeds 1..5")]
+    #[command(after_help = "Example: millpond compare scenarios/microburst.toml --seeds 5")]
     Compare(CompareArgs),
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst")]
     Report(ReportArgs),
     /// Run a grid of values and seeds over all cores; stopped, the same command goes on
     #[command(after_help = "\
-Example: millpond sweep scenarios/incast.toml --grid traffic.incast.degree=8,16,32 --seeds 1..10
+Examples: millpond sweep scenarios/incast.toml --grid traffic.incast.degree=8,16,32 --seeds 10
+          millpond sweep scenarios/microburst.toml --grid traffic.background.load=0.2..0.8/0.2 --seeds 5
 
+A range FROM..TO/STEP has both ends (TO only if a step meets it); whole numbers step by 1 where no step is given, and
+units go with them: 10us..50us/10us. Values are exact decimals.
 The grid is the product of all --grid, of the scenario's variants with --variants, and of the seeds.
 Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.
 Exit codes: 0 all runs are complete, 1 some failed (they are named, and run again by the same command), 2 bad usage,
@@ -110,16 +113,24 @@ A file:   [[port]]
 Interfaces stay when the switch ends or is killed, and connections over them go on when it is back. Needs root, or
 CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other namespaces. docs/switch.md has every key.")]
     Switch(SwitchArgs),
-    /// Check a scenario without running it: what it says, what it warns of
+    /// Check a scenario without running it: what it says, what each port gets, what it warns of
+    #[command(after_help = "\
+Examples: millpond check scenarios/incast.toml · millpond check - < scenario.toml · millpond check FILE --resolved")]
     Check(CheckArgs),
     /// List topologies, traffic, size distributions, and the mechanisms at each place
     List(JsonArgs),
-    /// Explain a key, a mechanism or a place: meaning, unit, default, source
-    #[command(
-        after_help = "Examples: millpond explain transport.min-rto · millpond explain dctcp · millpond explain switch.marking"
-    )]
+    /// Explain a key, a mechanism, a place or a name of the field: meaning, unit, default, source
+    #[command(after_help = "\
+Examples: millpond explain transport.min-rto            a key; also as --set takes it: traffic.background.load
+          millpond explain dctcp                        a mechanism
+          millpond explain switch.marking               a place and what can be there
+          millpond explain drill                        a name of the field: what it is called here")]
     Explain(ExplainArgs),
     /// Print the JSON schema of scenarios, for editors
+    #[command(after_help = "\
+Example: millpond schema > millpond.schema.json
+Then write #:schema ./millpond.schema.json in a scenario's first line: an editor with a TOML plug-in completes keys, shows
+what they mean, and marks the one that is wrong. docs/scenario.md tells how to set editors up.")]
     Schema,
     /// Print completions for a shell
     #[command(after_help = "Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond")]
@@ -143,8 +154,9 @@ pub struct Overrides {
 /// Which seeds.
 #[derive(Args, Debug, Default)]
 pub struct Seeds {
-    /// Seeds of everything that is run, the last one included [default: the scenario's or the experiment's]
-    #[arg(long = "seeds", value_name = "A..B", value_parser = seeds, allow_negative_numbers = true)]
+    /// How many seeds (5 means 1 to 5), or from which to which (3..7, both included) [default: the scenario's or the
+    /// experiment's]
+    #[arg(long = "seeds", value_name = "N|A..B", value_parser = seeds, allow_negative_numbers = true)]
     pub range: Option<(u64, u64)>,
 }
 
@@ -166,7 +178,7 @@ impl Threads {
 /// What `run` takes.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// The scenario (TOML), or a results folder's manifest.json to run again
+    /// The scenario (TOML; - is standard input), or a results folder's manifest.json to run again
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
@@ -185,11 +197,12 @@ pub struct RunArgs {
 /// What `compare` takes.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The scenario (TOML)
+    /// The scenario (TOML; - is standard input)
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Vary a key instead of, or on top of, the scenario's variants: transport.kind=newreno,cubic,dctcp
+    /// Vary a key instead of, or on top of, the scenario's variants: transport.kind=newreno,cubic,dctcp, or a range with
+    /// its step: traffic.background.load=0.2..0.8/0.2
     #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub vary: Vec<(String, String)>,
     #[command(flatten)]
@@ -203,9 +216,10 @@ pub struct CompareArgs {
 /// What `sweep` takes.
 #[derive(Args, Debug)]
 pub struct SweepArgs {
-    /// The scenario (TOML)
+    /// The scenario (TOML; - is standard input)
     pub scenario: PathBuf,
-    /// Values of a key; several --grid make their product: transport.kind=dctcp,cubic
+    /// Values of a key; several --grid make their product: transport.kind=dctcp,cubic, or a range with its step:
+    /// traffic.background.load=0.2..0.8/0.2
     #[arg(long = "grid", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub grid: Vec<(String, String)>,
     #[command(flatten)]
@@ -390,7 +404,7 @@ pub struct ReportArgs {
 /// What `check` takes.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// The scenario (TOML)
+    /// The scenario (TOML; - is standard input)
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
@@ -416,7 +430,7 @@ pub struct JsonArgs {
 /// What `explain` takes.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// A key (transport.min-rto), a kind (dctcp) or a place (switch.marking)
+    /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field (drill)
     pub name: String,
     /// Print as JSON
     #[arg(long)]
@@ -447,11 +461,11 @@ fn threads(text: &str) -> Result<usize, String> {
 }
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
-    let help = "write A..B with A ≤ B (both included), for example 1..5";
+    let help = "write how many, for example 5 (seeds 1 to 5), or A..B with A ≤ B (both included), for example 3..7";
     if text == "0" {
         return Err(format!("no seeds, nothing to run; {help}, or 0..0 for seed 0 alone"));
     }
-    let (a, b) = text.split_once("..").unwrap_or((text, text));
+    let (a, b) = text.split_once("..").unwrap_or(("1", text));
     let b = b.strip_prefix('=').unwrap_or(b);
     match (a.parse::<u64>(), b.parse::<u64>()) {
         (Ok(a), Ok(b)) if a <= b && b - a < 100_000 => Ok((a, b)),
@@ -474,7 +488,9 @@ mod tests {
         assert_eq!(key_value("a.b = c"), Ok(("a.b".into(), "c".into())));
         assert!(key_value("a.b").is_err());
         assert_eq!(seeds("1..5"), Ok((1, 5)));
-        assert_eq!(seeds("3"), Ok((3, 3)));
+        assert_eq!(seeds("3"), Ok((1, 3)));
+        assert_eq!(seeds("3..3"), Ok((3, 3)));
+        assert!(seeds("five").unwrap_err().contains("how many"));
         assert!(seeds("5..1").is_err());
         assert!(seeds("0").unwrap_err().contains("0..0 for seed 0"));
         assert_eq!(seeds("0..0"), Ok((0, 0)));
