@@ -1,4 +1,5 @@
-//! What a run writes beside its flows and queries: samples of queues and connections, captures, a trace.
+//! What a run writes beside its flows and queries: samples of queues and connections, captures, a
+//! trace.
 //!
 //! Invariant: as for the rest of a run, memory does not grow with the records, and no file remains of a run that was not
 //! finished.
@@ -81,7 +82,7 @@ impl Recording {
             dir.join(name)
         };
         if what.queues {
-            self.queues = Some(Table::create(&file(QUEUES), &QUEUE_COLUMNS, &[schema.clone()], ROW_GROUP)?);
+            self.queues = Some(Table::create(&file(QUEUES), &QUEUE_COLUMNS, std::slice::from_ref(&schema), ROW_GROUP)?);
             self.nodes = what.nodes.iter().map(|name| ByteArray::from(name.as_str())).collect();
         }
         if let Some(laws) = &what.connections {

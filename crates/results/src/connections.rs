@@ -1,9 +1,10 @@
 //! `connections.parquet`: samples of the sending ends of connections.
 //!
-//! The last columns are what the run's control laws steer by. Each law names its own, so a file has those of the transports
-//! that the run has, and a row has values in those of its own.
+//! The last columns are what the run's control laws steer by. Each law names its own, so a file has
+//! those of the transports that the run has, and a row has values in those of its own.
 //!
-//! Invariant: rows keep the order of the calls, and a column means the same in every file that has it.
+//! Invariant: rows keep the order of the calls, and a column means the same in every file that has
+//! it.
 
 use std::path::Path;
 

@@ -59,8 +59,8 @@ pub struct QueueRecord {
     pub packets: u32,
 }
 
-/// A quantity that a control law steers by, beside its window: a column of `connections.parquet`. The end of its name is
-/// its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
+/// A quantity that a control law steers by, beside its window: a column of `connections.parquet`.
+/// The end of its name is its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantity {
     /// The column.

@@ -1,8 +1,10 @@
 //! What a run records beside its flows (`[capture]`), and which links fail when (`[[failure]]`).
 //!
-//! Both name nodes as the topology does ("host3", "leaf0"); what a port is called is told in `ports.rs`.
+//! Both name nodes as the topology does ("host3", "leaf0"); what a port is called is told in
+//! `ports.rs`.
 //!
-//! Invariant: recording changes no other result, and a plan names only ports, flows and links that exist.
+//! Invariant: recording changes no other result, and a plan names only ports, flows and links that
+//! exist.
 
 mod connections;
 mod ports;
@@ -21,35 +23,40 @@ use std::collections::BTreeSet;
 params! {
     /// The table `[capture]`: what a run records beside its flows.
     pub struct CaptureParams {
-        /// Time from one sample of the ports' queues to the next, for queues.parquet; off means none. A port has a row for
-        /// each sample at which it holds a packet, and one with zeros for the first at which it holds none again.
-        /// `queues = "10us"` is short for `queues = { every = "10us" }`.
+        /// Time from one sample of the ports' queues to the next, for queues.parquet; off means
+        /// none. A port has a row for each sample at which it holds a packet, and one with zeros
+        /// for the first at which it holds none again. `queues = "10us"` is short for `queues = {
+        /// every = "10us" }`.
         pub queues_every: Option<Time> = None,
-        /// The ports that are sampled: "leaf0:4", "leaf0->spine1" or "leaf0->host3" (all ports of the first that lead to the
-        /// second), "leaf0" (all its ports), "host3" (a host's NIC). Empty means all ports of all switches.
+        /// The ports that are sampled: "leaf0:4", "leaf0->spine1" or "leaf0->host3" (all ports of
+        /// the first that lead to the second), "leaf0" (all its ports), "host3" (a host's NIC).
+        /// Empty means all ports of all switches.
         pub queues_ports: Vec<String> = Vec::new(),
-        /// Time from one sample of the chosen connections to the next, for connections.parquet: window, round-trip time,
-        /// retransmission timeout, and what the transport steers by (DCTCP's alpha, Swift's target). Off means none.
-        /// `connections = "10us"` is short for `connections = { every = "10us" }`.
+        /// Time from one sample of the chosen connections to the next, for connections.parquet:
+        /// window, round-trip time, retransmission timeout, and what the transport steers by
+        /// (DCTCP's alpha, Swift's target). Off means none. `connections = "10us"` is short for
+        /// `connections = { every = "10us" }`.
         pub connections_every: Option<Time> = None,
-        /// The flows that are sampled, by their numbers in flows.parquet, such as 3 or ["0..7", "9"] (both ends count). Off
-        /// means any.
+        /// The flows that are sampled, by their numbers in flows.parquet, such as 3 or ["0..7",
+        /// "9"] (both ends count). Off means any.
         pub connections_flows: Option<FlowSet> = None,
         /// The traffics (or classes of a list of flows) whose flows are sampled; empty means any.
         pub connections_traffic: Vec<String> = Vec::new(),
-        /// The hosts whose data is sampled where it is sent: a number, or ranges such as "0..7" (both ends count). Off means
-        /// any.
+        /// The hosts whose data is sampled where it is sent: a number, or ranges such as "0..7"
+        /// (both ends count). Off means any.
         pub connections_src: Option<HostSet> = None,
         /// The hosts that the data is for. Off means any.
         pub connections_dst: Option<HostSet> = None,
-        /// How many connections are sampled: those that are open at the first samples, of several the lowest numbers.
+        /// How many connections are sampled: those that are open at the first samples, of several
+        /// the lowest numbers.
         #[within(1..=100000)]
         pub connections_max: u32 = 16,
         /// Time from one sample of what has been delivered to the next, for the goodput of each class over time in summary.json
         /// (`goodput_over_time`) and on the page; off means none.
         pub goodput: Option<Time> = None,
-        /// Hosts and switch ports whose packets and PAUSE frames are written, in both directions, to a pcapng file each
-        /// (host3.pcapng, leaf0-4.pcapng). They are named as in `queues.ports`.
+        /// Hosts and switch ports whose packets and PAUSE frames are written, in both directions,
+        /// to a pcapng file each (host3.pcapng, leaf0-4.pcapng). They are named as in
+        /// `queues.ports`.
         pub pcap: Vec<String> = Vec::new(),
         /// Bytes of each captured packet that are kept, from its Ethernet header on; off means all.
         pub snaplen: Option<Bytes> = Some(Bytes(96)),
@@ -160,8 +167,8 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, traffic: &TrafficPlan, 
     }
 }
 
-/// The period of a table of samples such as `queues`, if there is one. `others` are the table's other keys that are
-/// written: without a period they have no effect.
+/// The period of a table of samples such as `queues`, if there is one. `others` are the table's
+/// other keys that are written: without a period they have no effect.
 fn every(s: &Settings, table: &str, every: Option<Time>, others: &[&str], report: &mut Report) -> Option<Time> {
     let path = format!("{table}.every");
     if every.is_some_and(|period| period < PERIOD_MIN) {

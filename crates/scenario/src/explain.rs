@@ -34,9 +34,11 @@ pub fn explain(name: &str) -> Result<String, String> {
     for spelling in spellings(name) {
         let mut out = explain_name(&spelling, &places);
         if out.is_empty() {
-            // A key's name without its table.
+            // A key's name without its table, or a table within a table ("queues", "host-link").
+            let group = format!("{spelling}.");
+            let is_within = |key: &KeyInfo| !spelling.is_empty() && key.name.starts_with(&group);
             let is_leaf = |key: &KeyInfo| key.name == spelling || key.name.rsplit('.').next() == Some(&spelling);
-            explain_keys(&mut out, &places, is_leaf);
+            explain_keys(&mut out, &places, |key| is_leaf(key) || is_within(key));
         }
         if !out.is_empty() {
             return Ok(out.trim_end().to_string() + "\n");

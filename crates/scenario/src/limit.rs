@@ -56,7 +56,8 @@ impl Field for HostSet {
     }
 }
 
-/// Numbers and ranges of them ("0..7", both ends count), each of which may bear `word` before it ("host3").
+/// Numbers and ranges of them ("0..7", both ends count), each of which may bear `word` before it
+/// ("host3").
 pub(crate) fn ranges(value: &Value, word: &str) -> Option<Vec<(u32, u32)>> {
     let number = |text: &str| text.trim().strip_prefix(word).unwrap_or(text.trim()).parse::<u32>().ok();
     let range = |text: &str| match text.split_once("..") {
@@ -72,7 +73,8 @@ pub(crate) fn ranges(value: &Value, word: &str) -> Option<Vec<(u32, u32)>> {
 }
 
 impl HostSet {
-    /// Its hosts of the first `hosts`, in ascending order; `None`: all. An error where it names one that there is not.
+    /// Its hosts of the first `hosts`, in ascending order; `None`: all. An error where it names one
+    /// that there is not.
     pub(crate) fn members(&self, hosts: u32) -> Result<Option<Vec<u32>>, String> {
         let HostSet::Ranges(ranges) = self else { return Ok(None) };
         for (from, to) in ranges {

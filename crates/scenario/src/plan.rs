@@ -254,8 +254,8 @@ pub struct QueueCapture {
     pub ports: Option<Vec<End>>,
 }
 
-/// Which connections are sampled: those for which all of this holds. Probes, and requests that are not named by their
-/// number, make no flows and are none of them.
+/// Which connections are sampled: those for which all of this holds. Probes, and requests that are
+/// not named by their number, make no flows and are none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionCapture {
     /// From one sample to the next.

@@ -45,7 +45,8 @@ pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {
     (None, name)
 }
 
-/// The member of a group that a single value in its place means: `queues = "10us"` is `queues = { every = "10us" }`.
+/// The member of a group that a single value in its place means: `queues = "10us"` is `queues = {
+/// every = "10us" }`.
 pub(crate) const SHORT: &str = "every";
 
 /// Whether a group has such a member.

@@ -133,7 +133,8 @@ impl Nic {
         }
     }
 
-    /// What waits just before `at`, which is after all that the NIC was told; what a limit holds back is not there yet.
+    /// What waits just before `at`, which is after all that the NIC was told; what a limit holds
+    /// back is not there yet.
     pub fn occupancy(&mut self, at: Time) -> QueueView {
         match self {
             Nic::Fast(port) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),

@@ -1,13 +1,15 @@
 //! Samples: what a partition's queues, deliveries and connections are at exact virtual times.
 //!
-//! A sample is taken between events, just before all that happens at its instant, and is no event itself: it changes
-//! nothing and costs one comparison a window where none is asked for. All partitions sample at the same times, so who is
-//! where does not matter.
+//! A sample is taken between events, just before all that happens at its instant, and is no event
+//! itself: it changes nothing and costs one comparison a window where none is asked for. All
+//! partitions sample at the same times, so who is where does not matter.
 //!
-//! A connection sampler keeps to the first `max` connections that it finds, in the order of (time, flow). The director
-//! does the same for all partitions together: of what is first there, nothing can have been left out here.
+//! A connection sampler keeps to the first `max` connections that it finds, in the order of (time,
+//! flow). The director does the same for all partitions together: of what is first there, nothing
+//! can have been left out here.
 //!
-//! Invariant: samples are a function of the plan alone, for any number of partitions and threads and either kind of port.
+//! Invariant: samples are a function of the plan alone, for any number of partitions and threads
+//! and either kind of port.
 
 use crate::hosts::Hosts;
 use crate::partition::SwitchNode;
@@ -68,8 +70,8 @@ impl Samplers {
         Some(self.queues.clock.due.min(self.goodput.due).min(connections)).filter(|due| *due < end)
     }
 
-    /// When the next row of a connection may be due. A window that has one is not skipped for want of events, or the rows
-    /// of a long silence would all be in memory at its end.
+    /// When the next row of a connection may be due. A window that has one is not skipped for want
+    /// of events, or the rows of a long silence would all be in memory at its end.
     pub fn next_connection(&self, hosts: &Hosts) -> Option<Time> {
         self.connections.as_ref().filter(|_| hosts.has_senders()).map(|sampler| sampler.clock.due)
     }
@@ -89,7 +91,8 @@ impl Samplers {
         }
     }
 
-    /// The run ends at `end`: what was delivered by then is known without what happens at that instant.
+    /// The run ends at `end`: what was delivered by then is known without what happens at that
+    /// instant.
     pub fn finish(&mut self, end: Time, hosts: &Hosts) {
         if self.goodput.strikes(end) {
             self.delivered.push(hosts.delivered());
@@ -115,7 +118,8 @@ struct QueueSampler {
     chosen: Vec<bool>,
     /// Hosts here whose NICs are sampled.
     nics: Vec<u32>,
-    /// By port of all switches here, then by sampled NIC: whether it held anything at the last sample.
+    /// By port of all switches here, then by sampled NIC: whether it held anything at the last
+    /// sample.
     held: Vec<bool>,
     /// What was found.
     records: Vec<QueueRecord>,
@@ -138,7 +142,8 @@ impl QueueSampler {
         QueueSampler { clock: Clock::new(capture.map(|c| c.every)), chosen, nics, held, records: Vec::new() }
     }
 
-    /// The chosen ports that hold something just before `at`, and those that have become empty since the last sample.
+    /// The chosen ports that hold something just before `at`, and those that have become empty
+    /// since the last sample.
     fn sample(&mut self, at: Time, switches: &mut [SwitchNode], hosts: &mut Hosts) {
         let QueueSampler { chosen, nics, held, records, .. } = self;
         let mut flat = 0;

@@ -1,8 +1,9 @@
-//! Connections over time, from `connections.parquet`: the window, the round-trip time, and what the control law steers by.
+//! Connections over time, from `connections.parquet`: the window, the round-trip time, and what the
+//! control law steers by.
 //!
-//! A page of one run draws its first flows into one chart a quantity; one of several variants has the same flow of all
-//! variants in a chart, since all see the same arrivals. Time is cut into buckets, and of each the least and the most are
-//! drawn, so that no tooth of a sawtooth is lost.
+//! A page of one run draws its first flows into one chart a quantity; one of several variants has
+//! the same flow of all variants in a chart, since all see the same arrivals. Time is cut into
+//! buckets, and of each the least and the most are drawn, so that no tooth of a sawtooth is lost.
 //!
 //! Invariant: memory is that of the flows drawn and the buckets, not of the samples.
 
@@ -26,8 +27,12 @@ const BUCKETS: usize = 240;
 
 /// A flow: its number, source and destination.
 type Flow = (u64, u64, u64);
-/// A quantity: its column, what it is called, its unit, and its meaning where that is not said elsewhere.
+/// A quantity: its column, what it is called, its unit, and its meaning where that is not said
+/// elsewhere.
 type Quantity = (String, String, Unit, String);
+
+/// The least and the most of a bucket, each with its time.
+type Ends = [(f64, f64); 2];
 
 /// What a first pass finds in one run.
 struct Sampled {
@@ -66,10 +71,11 @@ impl Sampled {
         Ok((!flows.is_empty()).then_some(Sampled { path, span, flows, quantities }))
     }
 
-    /// A second pass: of each flow the least and the most of a column in each bucket, in the order of time.
+    /// A second pass: of each flow the least and the most of a column in each bucket, in the order
+    /// of time.
     fn tracks(&self, column: &str) -> Result<Vec<Vec<(f64, f64)>>> {
         let width = ((self.span.1 - self.span.0) / BUCKETS as f64).max(1e-6);
-        let mut found: Vec<Vec<Option<[(f64, f64); 2]>>> = vec![vec![None; BUCKETS]; self.flows.len()];
+        let mut found: Vec<Vec<Option<Ends>>> = vec![vec![None; BUCKETS]; self.flows.len()];
         Rows::open(&self.path)?.each(["time_us", "flow", column], |columns, count| {
             for row in 0..count {
                 let (Some(time), Some(value)) = (columns[0].float(row), columns[2].float(row)) else { continue };
@@ -88,12 +94,13 @@ impl Sampled {
             }
             Ok(())
         })?;
-        let in_order = |[a, b]: [(f64, f64); 2]| if a.0 <= b.0 { [a, b] } else { [b, a] };
+        let in_order = |[a, b]: Ends| if a.0 <= b.0 { [a, b] } else { [b, a] };
         Ok(found.into_iter().map(|track| track.into_iter().flatten().flat_map(in_order).collect()).collect())
     }
 }
 
-/// What is drawn of a file: the window, the round-trip time, and each column that a control law has added.
+/// What is drawn of a file: the window, the round-trip time, and each column that a control law has
+/// added.
 fn quantities(rows: &Rows) -> Vec<Quantity> {
     let fixed = [("cwnd_bytes", "Congestion window"), ("srtt_us", "Smoothed round-trip time")];
     let fixed = fixed.map(|(column, caption)| (column.to_string(), caption.to_string(), unit(column), String::new()));

@@ -1,6 +1,8 @@
-//! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0" (all its ports), "host3" (a host's NIC).
+//! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0" (all its ports), "host3" (a host's
+//! NIC).
 //!
-//! An arrow names the ports by where they lead, which is what a reader of the scenario knows; parallel links have several.
+//! An arrow names the ports by where they lead, which is what a reader of the scenario knows;
+//! parallel links have several.
 //!
 //! Invariant: a name that is accepted names at least one port, and each is there.
 

@@ -1,7 +1,8 @@
 //! The kinds of topology and their keys.
 //!
-//! A link is a table of two keys in a scenario (`host-link = { rate = …, delay = … }`) and two fields here
-//! (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables, those of `[capture]` included.
+//! A link is a table of two keys in a scenario (`host-link = { rate = …, delay = … }`) and two
+//! fields here (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables, those of
+//! `[capture]` included.
 
 use super::file::Graph;
 use millpond_core::registry::About;

@@ -1,4 +1,5 @@
-//! Sampling: which connections are open, and what a connection's sending end looks like from outside.
+//! Sampling: which connections are open, and what a connection's sending end looks like from
+//! outside.
 //!
 //! Invariant: looking changes nothing.
 
@@ -48,7 +49,8 @@ impl Hosts {
     }
 }
 
-/// Whether a capture means a connection. Requests, which are short and no flow of the results, must be named.
+/// Whether a capture means a connection. Requests, which are short and no flow of the results, must
+/// be named.
 fn is_meant(capture: &ConnectionCapture, it: &Sending) -> bool {
     let Opening { role, class, src, dst, .. } = it.opening;
     let is_one_of = |hosts: &Option<Vec<HostId>>, host| hosts.as_ref().is_none_or(|h| h.binary_search(&host).is_ok());

@@ -55,7 +55,8 @@ pub(super) type Told = (Quantity, Option<f64>);
 
 /// What every control law can be asked from outside.
 trait Law {
-    /// What it steers by, for those who sample connections. The same quantities in the same order, whatever its state.
+    /// What it steers by, for those who sample connections. The same quantities in the same order,
+    /// whatever its state.
     fn told(&self, _cfg: &Config) -> Vec<Told> {
         Vec::new()
     }
