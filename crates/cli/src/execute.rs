@@ -58,6 +58,7 @@ pub fn execute_into(
     let mut writer = open(header)?;
     writer.capture(&Captures {
         queues: plan.capture.queues.is_some(),
+        connections: plan.capture.connections.as_ref().map(|_| millpond_sim::quantities(plan)),
         nodes: plan.topology.switches.iter().map(|s| s.name.clone()).collect(),
         taps: plan.capture.taps.iter().map(|tap| tap.name.clone()).collect(),
         snaplen: plan.capture.snaplen,
@@ -115,9 +116,28 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
-        warnings: plan.warnings.clone(),
+        warnings: plan.warnings.iter().cloned().chain(unsampled(plan, outcome)).collect(),
         audit: conserved,
         ..Totals::default()
+    }
+}
+
+/// What to say of connections that were to be sampled and were not open at any sample.
+fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    let capture = plan.capture.connections.as_ref()?;
+    let missing = |flow: &&u32| !outcome.sampled.contains(flow);
+    let every = capture.every;
+    match &capture.flows {
+        Some(flows) => {
+            let missing: Vec<String> = flows.iter().filter(missing).map(u32::to_string).collect();
+            let of = missing.join(", ");
+            (!missing.is_empty())
+                .then(|| format!("capture.connections: not open at any sample, every {every}: flow {of}"))
+        }
+        None if outcome.sampled.is_empty() => {
+            Some(format!("capture.connections: no connection that it means was open at any sample, every {every}"))
+        }
+        None => None,
     }
 }
 

@@ -4,7 +4,9 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use millpond_core::Time;
-use millpond_results::{FlowRecord, Folder, PacketRecord, PauseRecord, Progress, QueryRecord, QueueRecord, RunWriter};
+use millpond_results::{
+    ConnectionRecord, FlowRecord, Folder, PacketRecord, PauseRecord, Progress, QueryRecord, QueueRecord, RunWriter,
+};
 use millpond_sim::{Observer, Standing};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,6 +106,10 @@ impl Observer for Watch<'_> {
 
     fn queue(&mut self, record: &QueueRecord) -> Result<(), Self::Error> {
         self.writer.queue(record)
+    }
+
+    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Self::Error> {
+        self.writer.connection(record)
     }
 
     fn packet(&mut self, record: &PacketRecord) -> Result<(), Self::Error> {

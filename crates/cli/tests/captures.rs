@@ -21,6 +21,7 @@ const SCENARIO: &str = r#"
     min-rto = "500us"
     [capture]
     queues = "10us"
+    connections = { every = "20us", traffic = "incast", dst = 3, max = 5 }
     pcap = ["host3", "leaf0:3", "leaf0:8"]
     trace = true
     [[failure]]
@@ -77,10 +78,11 @@ impl Run {
     }
 }
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "flows.parquet",
     "queries.parquet",
     "queues.parquet",
+    "connections.parquet",
     "host3.pcapng",
     "leaf0-3.pcapng",
     "leaf0-8.pcapng",
@@ -229,4 +231,45 @@ fn tshark_reads_what_was_written() {
     ] {
         assert!(found, "no {what}");
     }
+}
+
+/// As CSV, on the page, and told where there is nothing to tell.
+#[test]
+fn sampled_connections_are_exported_and_drawn() {
+    let run = Run::new("connections", &[]);
+    let export = |table: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        let output = command.args(["export", "out", "--table", table]).current_dir(&run.0).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let csv = export("connections");
+    let mut lines = csv.lines();
+    let head = "time_us,flow,class,src,dst,state,cwnd_bytes,ssthresh_bytes,in_flight_bytes,acked_bytes,srtt_us,rto_us,\
+                retransmitted,timeouts,alpha";
+    assert_eq!(lines.next(), Some(head));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert!(rows.len() > 50 && rows.iter().all(|row| row[2] == "incast" && row[4] == "3"), "{} rows", rows.len());
+    let flows: std::collections::BTreeSet<&str> = rows.iter().map(|row| row[1]).collect();
+    assert_eq!(flows.len(), 5);
+    let ended: Vec<Vec<String>> =
+        export("flows").lines().map(|line| line.split(',').map(str::to_string).collect()).collect();
+    assert!(flows.iter().all(|flow| ended.iter().any(|row| row[0] == **flow && row[1] == "incast" && row[3] == "3")));
+    let alpha = |row: &Vec<&str>| row[14].parse::<f64>().unwrap();
+    assert!(rows.iter().all(|row| (0.0..=1.0).contains(&alpha(row))) && rows.iter().any(|row| alpha(row) < 1.0));
+    let page = String::from_utf8(run.bytes("report.html")).unwrap();
+    for what in ["Connections over time", "<b>Congestion window</b>", "<b>Smoothed round-trip time</b>", "<b>alpha</b>"]
+    {
+        assert!(page.contains(what), "{what}");
+    }
+    let warnings = |run: &Run| {
+        let summary: Value = serde_json::from_slice(&run.bytes("summary.json")).unwrap();
+        summary["warnings"].to_string()
+    };
+    assert!(!warnings(&run).contains("capture.connections"), "{}", warnings(&run));
+    let flows = ["--set", "capture.connections.flows=4000000", "--set", "capture.connections.dst=off"];
+    let none = Run::new("no-connections", &flows);
+    assert!(warnings(&none).contains("not open at any sample, every 20us: flow 4000000"), "{}", warnings(&none));
+    let none = Run::new("other-connections", &["--set", "capture.connections.src=3"]);
+    assert!(warnings(&none).contains("no connection that it means was open"), "{}", warnings(&none));
 }

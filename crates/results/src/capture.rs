@@ -1,4 +1,5 @@
-//! What a run writes beside its flows and queries: samples of queues, captures, a trace.
+//! What a run writes beside its flows and queries: samples of queues and connections, captures, a
+//! trace.
 //!
 //! Invariant: as for the rest of a run, memory does not grow with the records, and no file remains of a run that was not
 //! finished.
@@ -8,9 +9,12 @@ use std::path::{Path, PathBuf};
 use parquet::data_type::ByteArray;
 
 use crate::columns::{Column, Of, ROW_GROUP, Table};
+use crate::connections::{CONNECTIONS, Connections};
 use crate::error::Result;
 use crate::pcap::Capture;
-use crate::record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::record::{
+    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, Quantity, QueryRecord, QueueRecord,
+};
 use crate::trace::Trace;
 
 /// Rows of `queues.parquet`.
@@ -20,8 +24,8 @@ pub(crate) const TRACE: &str = "trace.json";
 
 const QUEUE_COLUMNS: [Column; 5] = [
     ("time_us", Of::F64, "when, in microseconds: just before all that happens at this instant"),
-    ("node", Of::Name, "the switch"),
-    ("port", Of::U32, "its port"),
+    ("node", Of::Name, "the switch, or the host whose NIC it is"),
+    ("port", Of::U32, "its port; a host's is 0"),
     ("queue_bytes", Of::I64, "bytes that wait, without the packet in transmission"),
     ("queue_packets", Of::U32, "packets that wait"),
 ];
@@ -31,6 +35,8 @@ const QUEUE_COLUMNS: [Column; 5] = [
 pub struct Captures {
     /// Whether there are samples of queues.
     pub queues: bool,
+    /// Whether there are samples of connections, and what their control laws steer by.
+    pub connections: Option<Vec<Quantity>>,
     /// Names of the switches, by number.
     pub nodes: Vec<String>,
     /// By capture: its file's name without the extension.
@@ -48,6 +54,7 @@ pub struct Captures {
 /// The files under way.
 pub(crate) struct Recording {
     queues: Option<Table>,
+    connections: Option<Connections>,
     nodes: Vec<ByteArray>,
     captures: Vec<Capture>,
     trace: Option<Trace>,
@@ -58,7 +65,14 @@ pub(crate) struct Recording {
 impl Recording {
     /// No file yet.
     pub fn none() -> Recording {
-        Recording { queues: None, nodes: Vec::new(), captures: Vec::new(), trace: None, files: Vec::new() }
+        Recording {
+            queues: None,
+            connections: None,
+            nodes: Vec::new(),
+            captures: Vec::new(),
+            trace: None,
+            files: Vec::new(),
+        }
     }
 
     /// Creates the files. Those that exist when it fails are in `files`.
@@ -68,8 +82,11 @@ impl Recording {
             dir.join(name)
         };
         if what.queues {
-            self.queues = Some(Table::create(&file(QUEUES), &QUEUE_COLUMNS, &[schema], ROW_GROUP)?);
+            self.queues = Some(Table::create(&file(QUEUES), &QUEUE_COLUMNS, std::slice::from_ref(&schema), ROW_GROUP)?);
             self.nodes = what.nodes.iter().map(|name| ByteArray::from(name.as_str())).collect();
+        }
+        if let Some(laws) = &what.connections {
+            self.connections = Some(Connections::create(&file(CONNECTIONS), classes, laws, schema)?);
         }
         for name in &what.taps {
             let path = file(&format!("{name}.pcapng"));
@@ -91,10 +108,18 @@ impl Recording {
     }
 
     pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
-        if let (Some(table), Some(node)) = (&mut self.queues, self.nodes.get(q.node as usize)) {
-            table.f64(q.at.as_us_f64()).name(node).u32(q.port.into()).i64(q.bytes).u32(q.packets).end_row()?;
+        if let Some(table) = &mut self.queues {
+            let name = match q.node {
+                Node::Switch(switch) => self.nodes[switch as usize].clone(),
+                Node::Host(host) => ByteArray::from(format!("host{host}").as_str()),
+            };
+            table.f64(q.at.as_us_f64()).name(&name).u32(q.port.into()).i64(q.bytes).u32(q.packets).end_row()?;
         }
         self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q))
+    }
+
+    pub fn connection(&mut self, record: &ConnectionRecord) -> Result<()> {
+        self.connections.as_mut().map_or(Ok(()), |connections| connections.add(record))
     }
 
     pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
@@ -109,6 +134,9 @@ impl Recording {
     pub fn close(&mut self) -> Result<()> {
         if let Some(table) = self.queues.take() {
             table.close()?;
+        }
+        if let Some(connections) = self.connections.take() {
+            connections.close()?;
         }
         for capture in self.captures.drain(..) {
             capture.close()?;

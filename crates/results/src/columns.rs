@@ -26,6 +26,7 @@ pub(crate) enum Of {
     OptionalU32,
     /// Stored signed: byte counts do not need the last bit, and every reader sums these.
     I64,
+    OptionalI64,
     F64,
     OptionalF64,
     /// A name out of few.
@@ -40,6 +41,7 @@ enum Values {
     U32(Vec<i32>),
     OptionalU32(Vec<i32>, Vec<i16>),
     I64(Vec<i64>),
+    OptionalI64(Vec<i64>, Vec<i16>),
     F64(Vec<f64>),
     OptionalF64(Vec<f64>, Vec<i16>),
     Name(Vec<ByteArray>),
@@ -89,6 +91,15 @@ impl Table {
     pub fn i64(&mut self, value: u64) -> &mut Table {
         if let Values::I64(values) = self.next() {
             values.push(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        self
+    }
+
+    /// The next column's value.
+    pub fn optional_i64(&mut self, value: Option<u64>) -> &mut Table {
+        if let Values::OptionalI64(values, present) = self.next() {
+            present.push(i16::from(value.is_some()));
+            values.extend(value.map(|v| i64::try_from(v).unwrap_or(i64::MAX)));
         }
         self
     }
@@ -165,6 +176,7 @@ impl Values {
             Of::U32 => Values::U32(Vec::new()),
             Of::OptionalU32 => Values::OptionalU32(Vec::new(), Vec::new()),
             Of::I64 => Values::I64(Vec::new()),
+            Of::OptionalI64 => Values::OptionalI64(Vec::new(), Vec::new()),
             Of::F64 => Values::F64(Vec::new()),
             Of::OptionalF64 => Values::OptionalF64(Vec::new(), Vec::new()),
             Of::Name => Values::Name(Vec::new()),
@@ -176,6 +188,7 @@ impl Values {
             (Values::U32(v), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, None, None),
             (Values::OptionalU32(v, d), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, Some(d), None),
             (Values::I64(v), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, None, None),
+            (Values::OptionalI64(v, d), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, Some(d), None),
             (Values::F64(v), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, None, None),
             (Values::OptionalF64(v, d), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, Some(d), None),
             (Values::Name(v), ColumnWriter::ByteArrayColumnWriter(w)) => w.write_batch(v, None, None),
@@ -193,6 +206,10 @@ impl Values {
                 v.clear();
                 d.clear();
             }
+            Values::OptionalI64(v, d) => {
+                v.clear();
+                d.clear();
+            }
             Values::OptionalF64(v, d) => {
                 v.clear();
                 d.clear();
@@ -207,11 +224,11 @@ fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
     for &(name, of, _) in columns {
         let (physical, logical, converted) = match of {
             Of::U32 | Of::OptionalU32 => (Physical::INT32, Some(unsigned.clone()), ConvertedType::UINT_32),
-            Of::I64 => (Physical::INT64, None, ConvertedType::NONE),
+            Of::I64 | Of::OptionalI64 => (Physical::INT64, None, ConvertedType::NONE),
             Of::F64 | Of::OptionalF64 => (Physical::DOUBLE, None, ConvertedType::NONE),
             Of::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
         };
-        let optional = matches!(of, Of::OptionalU32 | Of::OptionalF64);
+        let optional = matches!(of, Of::OptionalU32 | Of::OptionalI64 | Of::OptionalF64);
         let field = Type::primitive_type_builder(name, physical)
             .with_logical_type(logical)
             .with_converted_type(converted)

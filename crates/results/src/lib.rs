@@ -10,6 +10,7 @@
 mod capture;
 mod columns;
 mod compare;
+mod connections;
 mod csv;
 mod error;
 mod folder;
@@ -43,7 +44,7 @@ pub use goodput::GoodputOverTime;
 pub use html::write_report;
 pub use interval::{FEW, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, MANIFEST, Machine, Manifest, is_result, rfc3339};
-pub use record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, Quantity, QueryRecord, QueueRecord};
 pub use reproduction::{
     Calls, Claim, Experiment, LoadPoint, Number, Published, REPRODUCTION, Reproduction, Scheme, Verdict, claims_json,
     query_times,

@@ -35,19 +35,73 @@ pub struct PauseRecord {
     pub quanta: u16,
 }
 
-/// What waited at a switch's port just before an instant.
+/// A node of the network, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Node {
+    /// A switch.
+    Switch(u32),
+    /// A host; its port is its NIC, number 0.
+    Host(u32),
+}
+
+/// What waited at a port just before an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRecord {
     /// The instant.
     pub at: Time,
-    /// Which switch, by its number.
-    pub node: u32,
+    /// Whose port it is.
+    pub node: Node,
     /// Which of its ports.
     pub port: u16,
     /// Bytes that waited.
     pub bytes: u64,
     /// Packets that waited.
     pub packets: u32,
+}
+
+/// A quantity that a control law steers by, beside its window: a column of `connections.parquet`.
+/// The end of its name is its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// The column.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// A connection's sending end just before an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConnectionRecord {
+    /// The instant.
+    pub at: Time,
+    /// The flow that it carries.
+    pub flow: u32,
+    /// Index into [`Header::classes`](crate::Header::classes).
+    pub class: u16,
+    /// Sending host.
+    pub src: u32,
+    /// Receiving host.
+    pub dst: u32,
+    /// Where its loss recovery stands, in Linux's words.
+    pub state: &'static str,
+    /// The congestion window in bytes.
+    pub cwnd: u64,
+    /// The slow-start threshold in bytes; `None`: there is none yet.
+    pub ssthresh: Option<u64>,
+    /// Bytes believed to be in the network.
+    pub in_flight: u64,
+    /// Bytes acknowledged since it was opened.
+    pub acked: u64,
+    /// The smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Time>,
+    /// The retransmission timeout, as backed off.
+    pub rto: Time,
+    /// Segments sent again since it was opened.
+    pub retransmitted: u32,
+    /// Expiries of its retransmission timer since it was opened.
+    pub timeouts: u32,
+    /// What its control law steers by; what has no value yet is not there.
+    pub law: Vec<(&'static str, f64)>,
 }
 
 /// One flow.

@@ -1,5 +1,5 @@
 //! A trace of a run for <https://ui.perfetto.dev> or chrome://tracing: flows and queries as slices of their hosts, queues
-//! as counters of their switches. Chrome's trace event format, JSON object form.
+//! as counters of their nodes. Chrome's trace event format, JSON object form.
 //!
 //! Processes: host h is 1 + h, switch s is 1,000,000,000 + s. Times are microseconds with all digits.
 //!
@@ -15,7 +15,7 @@ use millpond_core::Time;
 use serde_json::json;
 
 use crate::error::{At, Result};
-use crate::record::{FlowRecord, QueryRecord, QueueRecord};
+use crate::record::{FlowRecord, Node, QueryRecord, QueueRecord};
 
 const SWITCHES: u64 = 1_000_000_000;
 
@@ -72,11 +72,16 @@ impl Trace {
         self.slice("query", &name, &query.query.to_string(), process, (query.start, query.finish), &args)
     }
 
-    /// Adds a sample of a queue: two counters of its switch.
+    /// Adds a sample of a queue: two counters of its node.
     pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
-        let process = SWITCHES + q.node as u64;
-        let name = self.nodes.get(q.node as usize).cloned().unwrap_or_default();
-        self.name(process, &name)?;
+        let process = match q.node {
+            Node::Host(host) => self.host(host)?,
+            Node::Switch(switch) => {
+                let (process, name) = (SWITCHES + switch as u64, self.nodes.get(switch as usize).cloned());
+                self.name(process, &name.unwrap_or_default())?;
+                process
+            }
+        };
         let (at, port) = (us(q.at), q.port);
         writeln!(
             self.counters,

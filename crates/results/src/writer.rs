@@ -14,7 +14,7 @@ use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
-use crate::record::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::record::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::statistics::{Between, Samples};
 use crate::summary::{
     Fct, Flows, Latency, Ordered, Packets, Qct, Rtt, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
@@ -245,6 +245,12 @@ impl RunWriter {
     /// Adds a sample of a queue. Rows keep the order of the calls.
     pub fn queue(&mut self, record: &QueueRecord) -> Result<()> {
         self.recording.queue(record)
+    }
+
+    /// Adds a sample of a connection. Rows keep the order of the calls.
+    pub fn connection(&mut self, record: &ConnectionRecord) -> Result<()> {
+        self.class(record.flow, record.class)?;
+        self.recording.connection(record)
     }
 
     /// Adds a captured packet.

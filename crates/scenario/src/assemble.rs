@@ -67,7 +67,7 @@ pub(crate) fn assemble(mut s: Settings, base: &Path, variant: Option<&str>, repo
                     the run goes on until its timers have backed off to the end of time; give a duration";
         report.warnings.push(text.into());
     }
-    let capture = capture::capture(&s, &topology, report);
+    let capture = capture::capture(&s, &topology, &traffic, report);
     if traffic.sources.is_empty() {
         report.warnings.push("there is no traffic: nothing will happen".into());
     }

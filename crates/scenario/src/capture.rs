@@ -1,27 +1,62 @@
 //! What a run records beside its flows (`[capture]`), and which links fail when (`[[failure]]`).
 //!
-//! Both name nodes as the topology does ("host3", "leaf0"); a port is "leaf0:4".
+//! Both name nodes as the topology does ("host3", "leaf0"); what a port is called is told in
+//! `ports.rs`.
 //!
-//! Invariant: recording changes no other result, and a plan names only ports and links that exist.
+//! Invariant: recording changes no other result, and a plan names only ports, flows and links that
+//! exist.
+
+mod connections;
+mod ports;
+
+pub use connections::FlowSet;
 
 use crate::error::{Problem, Report, nearest};
-use crate::plan::{CapturePlan, FailurePlan, Tap};
+use crate::limit::HostSet;
+use crate::plan::{CapturePlan, FailurePlan, QueueCapture, Tap};
 use crate::settings::Settings;
 use crate::topology::{End, Topology};
+use crate::traffic::TrafficPlan;
 use millpond_core::{Bytes, Time, choice, params};
 use std::collections::BTreeSet;
 
 params! {
     /// The table `[capture]`: what a run records beside its flows.
     pub struct CaptureParams {
-        /// Time from one sample of the switch ports' queues to the next, for queues.parquet; off means none. A port has a
-        /// row for each sample at which it holds a packet, and one with zeros for the first at which it holds none again.
-        pub queues: Option<Time> = None,
+        /// Time from one sample of the ports' queues to the next, for queues.parquet; off means
+        /// none. A port has a row for each sample at which it holds a packet, and one with zeros
+        /// for the first at which it holds none again. `queues = "10us"` is short for `queues = {
+        /// every = "10us" }`.
+        pub queues_every: Option<Time> = None,
+        /// The ports that are sampled: "leaf0:4", "leaf0->spine1" or "leaf0->host3" (all ports of
+        /// the first that lead to the second), "leaf0" (all its ports), "host3" (a host's NIC).
+        /// Empty means all ports of all switches.
+        pub queues_ports: Vec<String> = Vec::new(),
+        /// Time from one sample of the chosen connections to the next, for connections.parquet:
+        /// window, round-trip time, retransmission timeout, and what the transport steers by
+        /// (DCTCP's alpha, Swift's target). Off means none. `connections = "10us"` is short for
+        /// `connections = { every = "10us" }`.
+        pub connections_every: Option<Time> = None,
+        /// The flows that are sampled, by their numbers in flows.parquet, such as 3 or ["0..7",
+        /// "9"] (both ends count). Off means any.
+        pub connections_flows: Option<FlowSet> = None,
+        /// The traffics (or classes of a list of flows) whose flows are sampled; empty means any.
+        pub connections_traffic: Vec<String> = Vec::new(),
+        /// The hosts whose data is sampled where it is sent: a number, or ranges such as "0..7"
+        /// (both ends count). Off means any.
+        pub connections_src: Option<HostSet> = None,
+        /// The hosts that the data is for. Off means any.
+        pub connections_dst: Option<HostSet> = None,
+        /// How many connections are sampled: those that are open at the first samples, of several
+        /// the lowest numbers.
+        #[within(1..=100000)]
+        pub connections_max: u32 = 16,
         /// Time from one sample of what has been delivered to the next, for the goodput of each class over time in summary.json
         /// (`goodput_over_time`) and on the page; off means none.
         pub goodput: Option<Time> = None,
-        /// Hosts ("host3") and switch ports ("leaf0:4") whose packets and PAUSE frames are written, in both directions, to a
-        /// pcapng file of that name (host3.pcapng, leaf0-4.pcapng).
+        /// Hosts and switch ports whose packets and PAUSE frames are written, in both directions,
+        /// to a pcapng file each (host3.pcapng, leaf0-4.pcapng). They are named as in
+        /// `queues.ports`.
         pub pcap: Vec<String> = Vec::new(),
         /// Bytes of each captured packet that are kept, from its Ethernet header on; off means all.
         pub snaplen: Option<Bytes> = Some(Bytes(96)),
@@ -105,43 +140,19 @@ fn unknown(topology: &Topology, name: &str) -> (Problem, String) {
 }
 
 /// The plan of what is recorded.
-pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) -> CapturePlan {
+pub(crate) fn capture(s: &Settings, topology: &Topology, traffic: &TrafficPlan, report: &mut Report) -> CapturePlan {
     let c = &s.capture;
-    if c.queues.is_some_and(|period| period < PERIOD_MIN) {
-        let message = format!("{} is too short; {PERIOD_MIN} is the least", c.queues.unwrap_or_default());
-        report.value(s.place("capture.queues"), "capture.queues", message);
-    }
-    if let Some(period) = c.goodput {
-        let least = s.run.duration.map(|duration| Time::from_ps(duration.as_ps().div_ceil(GOODPUT_SAMPLES)));
-        let message = match least {
-            Some(least) if period < least => {
-                Some(format!("{period} is too short for this duration; {least} is the least"))
-            }
-            Some(_) => None,
-            None => Some("needs a duration".to_string()),
-        };
-        message.into_iter().for_each(|message| report.value(s.place("capture.goodput"), "capture.goodput", message));
-    }
+    check_goodput(s, report);
     let snaplen = c.snaplen.map_or(u32::MAX as u64, Bytes::get);
     if snaplen < 54 {
         let message = format!("{snaplen} bytes do not hold the headers; 54 is the least");
         report.value(s.place("capture.snaplen"), "capture.snaplen", message);
     }
-    let mut taps: Vec<Tap> = Vec::new();
-    for name in &c.pcap {
-        match tap(topology, name) {
-            Ok(end) if taps.iter().any(|t| t.end == end) => {}
-            Ok(end) => taps.push(Tap { name: name.replace(':', "-"), end }),
-            Err((problem, help)) => report.help(s.place("capture.pcap"), problem, help),
-        }
-    }
-    if taps.len() > u16::MAX as usize {
-        report.value(s.place("capture.pcap"), "capture.pcap", "names more than 65535 places");
-    }
     CapturePlan {
-        queues: c.queues,
+        queues: queues(s, topology, report),
+        connections: connections::connections(s, topology, traffic, report),
         goodput: c.goodput,
-        taps,
+        taps: taps(s, topology, report),
         snaplen: u32::try_from(snaplen).unwrap_or(u32::MAX),
         tcp_timestamps: c.tcp_timestamps,
         timers: c.timers,
@@ -150,29 +161,71 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, report: &mut Report) ->
     }
 }
 
-/// The place that a text such as "host3" or "leaf0:4" names.
-fn tap(topology: &Topology, text: &str) -> Result<End, (Problem, String)> {
-    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
-    match (node(topology, name).ok_or_else(|| unknown(topology, name))?, port) {
-        (Node::Host(host), None) => Ok(End::Host(host)),
-        (Node::Switch(switch), Some(port)) => {
-            let ports = topology.switches[switch as usize].ports;
-            match port.parse::<u16>() {
-                Ok(port) if port < ports => Ok(End::Switch { switch, port }),
-                _ => {
-                    let problem = Problem::Unknown { what: format!("port of {name}"), name: port.into() };
-                    Err((problem, format!("it has ports 0 to {}", ports.saturating_sub(1))))
-                }
-            }
-        }
-        (Node::Host(_), Some(_)) => {
-            Err((Problem::Unknown { what: "port".into(), name: text.into() }, format!("a host has one port: {name}")))
-        }
-        (Node::Switch(_), None) => {
-            let problem = Problem::Unknown { what: "port".into(), name: text.into() };
-            Err((problem, format!("name one of the switch's ports, such as {name}:0")))
+/// The period of a table of samples such as `queues`, if there is one. `others` are the table's
+/// other keys that are written: without a period they have no effect.
+fn every(s: &Settings, table: &str, every: Option<Time>, others: &[&str], report: &mut Report) -> Option<Time> {
+    let path = format!("{table}.every");
+    if every.is_some_and(|period| period < PERIOD_MIN) {
+        let message = format!("{} is too short; {PERIOD_MIN} is the least", every.unwrap_or_default());
+        report.value(s.place(&path), table, message);
+    }
+    let other = others.iter().map(|key| format!("{table}.{key}")).find(|key| s.is_written(key));
+    if let Some(other) = other
+        && every.is_none()
+        && !s.is_written(&path)
+    {
+        let problem = Problem::Missing { table: table.into(), key: "every".into() };
+        report.help(s.place(&other), problem, "write every = \"100us\", or as often as it is to be sampled");
+    }
+    every
+}
+
+/// Which queues are sampled.
+fn queues(s: &Settings, topology: &Topology, report: &mut Report) -> Option<QueueCapture> {
+    let path = "capture.queues.ports";
+    let mut ports: Vec<End> = Vec::new();
+    for name in &s.capture.queues_ports {
+        match ports::named(topology, name) {
+            Ok(ends) => ports.extend(ends),
+            Err((problem, help)) => report.help(s.place(path), problem, help),
         }
     }
+    ports.sort_unstable();
+    ports.dedup();
+    let every = every(s, "capture.queues", s.capture.queues_every, &["ports"], report)?;
+    Some(QueueCapture { every, ports: (!s.capture.queues_ports.is_empty()).then_some(ports) })
+}
+
+fn check_goodput(s: &Settings, report: &mut Report) {
+    let Some(period) = s.capture.goodput else { return };
+    let least = s.run.duration.map(|duration| Time::from_ps(duration.as_ps().div_ceil(GOODPUT_SAMPLES)));
+    let message = match least {
+        Some(least) if period < least => Some(format!("{period} is too short for this duration; {least} is the least")),
+        Some(_) => None,
+        None => Some("needs a duration".to_string()),
+    };
+    message.into_iter().for_each(|message| report.value(s.place("capture.goodput"), "capture.goodput", message));
+}
+
+/// Where packets are captured; each place has a file.
+fn taps(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<Tap> {
+    let mut taps: Vec<Tap> = Vec::new();
+    for name in &s.capture.pcap {
+        match ports::named(topology, name) {
+            Ok(ends) => {
+                for end in ends {
+                    if !taps.iter().any(|tap| tap.end == end) {
+                        taps.push(Tap { name: ports::file_name(topology, end), end });
+                    }
+                }
+            }
+            Err((problem, help)) => report.help(s.place("capture.pcap"), problem, help),
+        }
+    }
+    if taps.len() > u16::MAX as usize {
+        report.value(s.place("capture.pcap"), "capture.pcap", "names more than 65535 places");
+    }
+    taps
 }
 
 /// The plan of what fails.

@@ -42,8 +42,13 @@ pub fn explain(name: &str) -> Result<String, String> {
     explain_cdf(&mut out, name);
     explain_property(&mut out, &places, name);
     if out.is_empty() {
-        // A key's name without its table.
-        explain_keys(&mut out, &places, |key| key.name == name || key.name.rsplit('.').next() == Some(name));
+        // A key's name without its table, or a table within a table ("capture.queues",
+        // "host-link").
+        let group = format!("{name}.");
+        let is_of = |key: &KeyInfo| key.name.starts_with(&group) || key.path.starts_with(&group);
+        explain_keys(&mut out, &places, |key| {
+            key.name == name || key.name.rsplit('.').next() == Some(name) || (!name.is_empty() && is_of(key))
+        });
     }
     if out.is_empty() { Err(unknown(name, &places)) } else { Ok(out.trim_end().to_string() + "\n") }
 }
@@ -206,6 +211,9 @@ mod tests {
         has("web-search", &["mean:     17"]);
         has("fifo-per-flow", &["switch.path \"spray\"", "transport \"dctcp\""]);
         has("[host]", &["mtu", "mss"]);
+        has("capture.queues", &["capture.queues.every", "leaf0->spine1"]);
+        has("queues", &["capture.queues.ports", "sp-pifo"]);
+        has("host-link", &["topology.host-link.rate"]);
         has("bfc", &["not built yet"]);
         assert!(explain("min-rtto").unwrap_err().contains("min-rto"));
         assert!(explain("qqqqqq").unwrap_err().contains("list"));

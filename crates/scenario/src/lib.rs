@@ -30,7 +30,7 @@ pub mod transport;
 mod tree;
 
 pub use assemble::HEADER_BYTES;
-pub use capture::{CaptureParams, FailureParams};
+pub use capture::{CaptureParams, FailureParams, FlowSet};
 pub use error::{Errors, Problem, ScenarioError, nearest};
 pub use plan::Plan;
 pub use read::document;

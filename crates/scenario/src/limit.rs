@@ -46,21 +46,45 @@ impl Field for HostSet {
         }
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
-        let number = |text: &str| text.trim().strip_prefix("host").unwrap_or(text.trim()).parse::<u32>().ok();
-        let range = |text: &str| match text.split_once("..") {
-            Some((a, b)) => Some((number(a)?, number(b)?)),
-            None => number(text).map(|host| (host, host)),
-        };
-        let list: Option<Vec<(u32, u32)>> = match value {
-            Value::Text(t) if t == "all" => return Ok(HostSet::All),
-            Value::Int(host) => u32::try_from(*host).ok().map(|host| vec![(host, host)]),
-            Value::Text(t) => t.split(',').map(range).collect(),
-            Value::List(list) => list.iter().map(|t| range(t)).collect(),
-            _ => None,
-        };
+        if matches!(value, Value::Text(text) if text == "all") {
+            return Ok(HostSet::All);
+        }
         let message =
             "expected \"all\", the number of a host, or hosts and ranges such as [\"0..7\", \"9\"] (both ends count)";
-        list.map(HostSet::Ranges).ok_or_else(|| ValueError(message.into()))
+        ranges(value, "host").map(HostSet::Ranges).ok_or_else(|| ValueError(message.into()))
+    }
+}
+
+/// Numbers and ranges of them ("0..7", both ends count), each of which may bear `word` before it
+/// ("host3").
+pub(crate) fn ranges(value: &Value, word: &str) -> Option<Vec<(u32, u32)>> {
+    let number = |text: &str| text.trim().strip_prefix(word).unwrap_or(text.trim()).parse::<u32>().ok();
+    let range = |text: &str| match text.split_once("..") {
+        Some((a, b)) => Some((number(a)?, number(b)?)),
+        None => number(text).map(|n| (n, n)),
+    };
+    match value {
+        Value::Int(n) => u32::try_from(*n).ok().map(|n| vec![(n, n)]),
+        Value::Text(text) => text.split(',').map(range).collect(),
+        Value::List(list) => list.iter().map(|text| range(text)).collect(),
+        _ => None,
+    }
+}
+
+impl HostSet {
+    /// Its hosts of the first `hosts`, in ascending order; `None`: all. An error where it names one
+    /// that there is not.
+    pub(crate) fn members(&self, hosts: u32) -> Result<Option<Vec<u32>>, String> {
+        let HostSet::Ranges(ranges) = self else { return Ok(None) };
+        for (from, to) in ranges {
+            if to < from {
+                return Err(format!("{from}..{to} runs backwards"));
+            }
+            if *to >= hosts {
+                return Err(format!("{to} is no host; there are {hosts}, from 0"));
+            }
+        }
+        Ok(Some((0..hosts).filter(|host| ranges.iter().any(|(from, to)| (from..=to).contains(&host))).collect()))
     }
 }
 
@@ -320,19 +344,14 @@ impl Check<'_> {
     }
 
     fn hosts(&mut self, set: Option<&HostSet>, hosts: u32) -> Vec<u32> {
-        let ranges = match set {
-            None => return Vec::new(),
-            Some(HostSet::All) => return (0..hosts).collect(),
-            Some(HostSet::Ranges(ranges)) => ranges,
-        };
-        for (from, to) in ranges {
-            if to < from {
-                self.wrong("hosts", format!("{from}..{to} runs backwards"));
-            } else if *to >= hosts {
-                self.wrong("hosts", format!("{to} is no host; there are {hosts}, from 0"));
+        match set.map(|set| set.members(hosts)) {
+            None => Vec::new(),
+            Some(Ok(members)) => members.unwrap_or_else(|| (0..hosts).collect()),
+            Some(Err(message)) => {
+                self.wrong("hosts", message);
+                Vec::new()
             }
         }
-        (0..hosts).filter(|host| ranges.iter().any(|(from, to)| (from..=to).contains(&host))).collect()
     }
 
     fn rate(&mut self, rate: Rate) {

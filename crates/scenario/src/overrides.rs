@@ -5,9 +5,11 @@
 //! together) kinds are set first, so the order of writing does not matter.
 
 use crate::error::{Problem, Report, nearest};
+use crate::read::SHORT;
 use crate::source::Span;
+use crate::topology::GROUPS;
 use crate::transport::TransportParams;
-use crate::tree::{Datum, Layer, Node, Table, parse_path};
+use crate::tree::{Datum, Entry, Layer, Node, Table, parse_path};
 
 /// One change: a dotted key and its new value.
 #[derive(Clone, Debug)]
@@ -91,9 +93,12 @@ fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer
         table.put(key, change.key_span, layer, change.node.clone());
         return;
     }
-    let is_table = table.get(key).is_some_and(|e| e.node.as_table().is_some());
-    if !is_table {
-        let node = Node { datum: Datum::Table(Table::default()), span: change.key_span };
+    let old = table.get(key).cloned();
+    if old.as_ref().is_none_or(|e| e.node.as_table().is_none()) {
+        // A value that is short for one member of the table stays that member.
+        let short = old.filter(|_| path[0] == "capture" && GROUPS.contains(&key.as_str()));
+        let entries = short.map(|entry| Entry { key: SHORT.into(), ..entry }).into_iter().collect();
+        let node = Node { datum: Datum::Table(Table { entries }), span: change.key_span };
         table.put(key, change.key_span, layer, node);
     }
     if let Some(Datum::Table(inner)) = table.get_mut(key).map(|e| &mut e.node.datum) {

@@ -20,7 +20,7 @@ use millpond_core::switch::occupancy::OccupancyParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::{Pause, PauseParams};
 use millpond_core::switch::queue::QueueParams;
-use millpond_core::{Bytes, Time};
+use millpond_core::{Bytes, FlowId, HostId, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -191,8 +191,10 @@ impl FailurePlan {
 /// What a run records beside its flows.
 #[derive(Clone, Debug, Default)]
 pub struct CapturePlan {
-    /// Period of the samples of the switch ports' queues.
-    pub queues: Option<Time>,
+    /// Samples of queues.
+    pub queues: Option<QueueCapture>,
+    /// Samples of connections.
+    pub connections: Option<ConnectionCapture>,
     /// Period of the samples of what has been delivered.
     pub goodput: Option<Time>,
     /// Where packets are captured, in both directions.
@@ -208,6 +210,33 @@ pub struct CapturePlan {
     /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it: it is for tests that
     /// hold other drivers of the edge against the simulator's.
     pub polls: bool,
+}
+
+/// Which queues are sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueCapture {
+    /// From one sample to the next.
+    pub every: Time,
+    /// Switch ports and NICs, in ascending order; `None`: all ports of all switches.
+    pub ports: Option<Vec<End>>,
+}
+
+/// Which connections are sampled: those for which all of this holds. Probes, and requests that are
+/// not named by their number, make no flows and are none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionCapture {
+    /// From one sample to the next.
+    pub every: Time,
+    /// Their flows, in ascending order; `None`: any.
+    pub flows: Option<Vec<FlowId>>,
+    /// Their classes; `None`: any.
+    pub classes: Option<Vec<u16>>,
+    /// Where their data comes from, in ascending order; `None`: anywhere.
+    pub src: Option<Vec<HostId>>,
+    /// Where it goes, in ascending order; `None`: anywhere.
+    pub dst: Option<Vec<HostId>>,
+    /// How many: the first that are found open at a sample, of several the lowest numbers.
+    pub max: usize,
 }
 
 /// A place where packets are captured.

@@ -41,6 +41,15 @@ pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {
     (None, name)
 }
 
+/// The member of a group that a single value in its place means: `queues = "10us"` is `queues = {
+/// every = "10us" }`.
+pub(crate) const SHORT: &str = "every";
+
+/// Whether a group has such a member.
+pub(crate) fn has_short(keys: &[Key], group: &str) -> bool {
+    keys.iter().any(|key| grouped(&key.name()) == (Some(group), SHORT))
+}
+
 /// What a value of this form looks like.
 pub(crate) fn form_text(form: Form) -> String {
     match form {
@@ -83,6 +92,7 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
         Datum::Array(items) if key.form == Form::List => {
             let text = |node: &Node| match &node.datum {
                 Datum::Text(text) => Ok(text.clone()),
+                Datum::Int(number) => Ok(number.to_string()),
                 _ => Err(format!("expected a text, found {}", node.describe())),
             };
             Value::List(items.iter().map(text).collect::<Result<_, _>>()?)
@@ -108,6 +118,10 @@ impl<'a> Section<'a> {
     fn take(&mut self, key: &str) -> Option<&'a Entry> {
         self.known.push(key.to_string());
         self.table?.get(key)
+    }
+    /// Whether a key is there and no table.
+    fn is_value(&self, key: &str) -> bool {
+        self.table.and_then(|table| table.get(key)).is_some_and(|entry| entry.node.as_table().is_none())
     }
     fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) }
@@ -177,6 +191,13 @@ impl<'r> Reader<'r> {
             let (group, leaf) = grouped(&name);
             let entry = match group {
                 None => section.take(leaf),
+                Some(group) if has_short(params.keys(), group) && section.is_value(group) => {
+                    if leaf == SHORT {
+                        section.take(group)
+                    } else {
+                        None
+                    }
+                }
                 Some(group) => {
                     let path = section.path_of(group);
                     let at = groups.iter().position(|g| g.path == path).unwrap_or_else(|| {

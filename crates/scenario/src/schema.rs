@@ -2,7 +2,7 @@
 
 use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables};
 use crate::cdf::BUILTIN;
-use crate::read::OFF_WORDS;
+use crate::read::{OFF_WORDS, SHORT};
 use millpond_core::params::Form;
 use serde_json::{Map, Value, json};
 
@@ -102,6 +102,9 @@ fn properties(keys: &[KeyInfo]) -> Map<String, Value> {
             }
         }
     }
+    for group in out.values_mut().filter(|value| value["properties"][SHORT].is_object()) {
+        *group = json!({ "anyOf": [group["properties"][SHORT], group] });
+    }
     out
 }
 
@@ -111,9 +114,11 @@ fn property(info: &KeyInfo) -> Value {
         "traffic.sizes" => sizes(),
         "topology.graph" => graph(),
         "traffic.rows" => json!({ "type": "array", "items": { "type": "array", "minItems": 4, "maxItems": 5 } }),
-        "limit.hosts" => json!({ "anyOf": [
-            { "type": "array", "items": { "type": "string" } }, { "type": "string" }, { "type": "integer", "minimum": 0 },
-        ] }),
+        "limit.hosts" | "capture.connections.flows" | "capture.connections.src" | "capture.connections.dst" => {
+            let number = json!({ "type": "integer", "minimum": 0 });
+            let member = json!({ "anyOf": [{ "type": "string" }, number] });
+            json!({ "anyOf": [{ "type": "array", "items": member }, { "type": "string" }, number] })
+        }
         "traffic.receiver" => json!({ "anyOf": [{ "const": "random" }, { "type": "integer", "minimum": 0 }] }),
         _ => match info.key.form {
             Form::Bool => json!({ "type": "boolean" }),

@@ -53,7 +53,7 @@ pub struct SwitchSite {
 }
 
 /// One end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// A host's NIC.
     Host(u32),

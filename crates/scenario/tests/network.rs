@@ -1,6 +1,7 @@
 //! Topologies from a file, captures and failures: from text to plan, and what is wrong with its place.
 
 use millpond_core::Time;
+use millpond_scenario::plan::{ConnectionCapture, QueueCapture};
 use millpond_scenario::topology::End;
 use millpond_scenario::{Plan, Scenario};
 use std::path::{Path, PathBuf};
@@ -88,12 +89,85 @@ fn captures_name_hosts_and_ports() {
     let plan = plan_in(Path::new("."), &text).unwrap();
     let taps: Vec<(&str, End)> = plan.capture.taps.iter().map(|t| (t.name.as_str(), t.end)).collect();
     assert_eq!(taps, [("host3", End::Host(3)), ("leaf1-3", End::Switch { switch: 1, port: 3 })]);
-    assert_eq!((plan.capture.queues, plan.capture.snaplen), (Some(Time::from_us(10)), u32::MAX));
+    assert_eq!(plan.capture.queues, Some(QueueCapture { every: Time::from_us(10), ports: None }));
+    assert_eq!(plan.capture.snaplen, u32::MAX);
     let again = plan_in(Path::new("."), &plan.resolved).unwrap();
     assert_eq!(again.resolved, plan.resolved);
     let scenario = Scenario::parse("t.toml", SMALL).unwrap();
     let set = [("capture.pcap".to_string(), "host0, spine1:0".to_string())];
     assert_eq!(scenario.plan(None, &set, None).unwrap().capture.taps.len(), 2);
+}
+
+/// Leaf 1 has hosts 2 and 3 at its ports 0 and 1, spines 0 and 1 at its ports 2 and 3.
+#[test]
+fn ports_are_named_by_number_by_where_they_lead_or_all_at_once() {
+    let port = |switch, port| End::Switch { switch, port };
+    let ports = |names: &str| {
+        let text = format!("{SMALL}[capture]\nqueues = {{ every = \"10us\", ports = {names} }}\n");
+        let plan = plan_in(Path::new("."), &text).unwrap();
+        let again = plan_in(Path::new("."), &plan.resolved).unwrap();
+        assert_eq!((&again.capture.queues, &again.resolved), (&plan.capture.queues, &plan.resolved));
+        plan.capture.queues.unwrap().ports.unwrap()
+    };
+    assert_eq!(ports("[\"leaf1->spine0\", \"leaf1->host3\"]"), [port(1, 1), port(1, 2)]);
+    assert_eq!(ports("[\"host3\", \"leaf1:0\", \"host3->leaf1\"]"), [End::Host(3), port(1, 0)]);
+    assert_eq!(ports("[\"spine1\"]"), [port(3, 0), port(3, 1)]);
+    assert_eq!(ports("\"leaf1->host3, spine0->leaf1\""), [port(1, 1), port(2, 1)]);
+    let text = format!("{SMALL}[capture]\npcap = [\"leaf1->spine0\", \"leaf1:2\", \"spine1\"]\n");
+    let taps = plan_in(Path::new("."), &text).unwrap().capture.taps;
+    assert_eq!(taps.iter().map(|tap| tap.name.as_str()).collect::<Vec<_>>(), ["leaf1-2", "spine1-0", "spine1-1"]);
+}
+
+#[test]
+fn a_period_alone_is_short_for_the_table_and_stays_when_a_member_is_set() {
+    let text = format!("{SMALL}[capture]\nqueues = \"10us\"\nconnections = \"20us\"\n");
+    let scenario = Scenario::parse("t.toml", &text).unwrap();
+    let set = |key: &str, value: &str| scenario.plan(None, &[(key.into(), value.into())], None).unwrap().capture;
+    let queues = |every, ports| Some(QueueCapture { every: Time::from_us(every), ports });
+    assert_eq!(set("capture.queues", "7us").queues, queues(7, None));
+    assert_eq!(set("capture.queues.every", "7us").queues, queues(7, None));
+    assert_eq!(set("capture.queues.ports", "host1").queues, queues(10, Some(vec![End::Host(1)])));
+    assert_eq!(set("capture.queues", "off").queues, None);
+    let connections = set("capture.connections.max", "3").connections.unwrap();
+    assert_eq!((connections.every, connections.max, connections.flows), (Time::from_us(20), 3, None));
+    assert_eq!(set("capture.connections.every", "off").connections, None);
+}
+
+#[test]
+fn connections_are_chosen_by_flow_traffic_and_hosts() {
+    let traffic = "[[traffic]]\nname = \"a\"\nkind = \"flows\"\nrows = [[0, 0, 2, 10], [1, 1, 3, 10, \"b\"]]\n\
+                   [[traffic]]\nname = \"ping\"\nkind = \"probe\"\n";
+    let text = |keys: &str| format!("{SMALL}[capture]\nconnections = {{ every = \"10us\", {keys} }}\n{traffic}");
+    let plan = |keys: &str| plan_in(Path::new("."), &text(keys));
+    let chosen = plan("flows = [0, \"8..9\"], traffic = \"b\", src = \"0..1\", dst = [3]").unwrap().capture;
+    let expected = ConnectionCapture {
+        every: Time::from_us(10),
+        flows: Some(vec![0, 8, 9]),
+        classes: Some(vec![2]),
+        src: Some(vec![0, 1]),
+        dst: Some(vec![3]),
+        max: 16,
+    };
+    assert_eq!(chosen.connections.unwrap(), expected);
+    let wrong = |keys: &str, message: &str| {
+        let e = plan(keys).unwrap_err();
+        assert!(e.starts_with("t.toml:7:") && e.contains(message), "{keys}: {e}");
+    };
+    wrong("traffic = [\"elephants\"]", "known here: a, ping, b");
+    wrong("traffic = [\"pings\"]", "did you mean `ping`");
+    wrong("traffic = [\"ping\"]", "makes no flows");
+    wrong("src = 4", "4 is no host; there are 4");
+    wrong("dst = \"2..1\"", "runs backwards");
+    wrong("flows = \"3..2\"", "runs backwards");
+    wrong("flows = \"0..16\"", "names 17 flows, and 16 are sampled");
+    wrong("flows = [\"x\"]", "the number of a flow");
+    wrong("flow = 3", "did you mean `flows`");
+    let e = plan_in(Path::new("."), &text("").replace("every = \"10us\",", "max = 3")).unwrap_err();
+    assert!(e.contains("t.toml:7:23: capture.connections needs `every`"), "{e}");
+    // Where the traffic is known to the last flow, so are its numbers.
+    let listed = text("flows = 2").replace("kind = \"probe\"", "kind = \"flows\"\nrows = []");
+    let e = plan_in(Path::new("."), &listed).unwrap_err();
+    assert!(e.contains("2 is no flow; there are 2, from 0"), "{e}");
 }
 
 #[test]
@@ -117,7 +191,11 @@ fn unknown_nodes_and_links_are_told_with_their_place() {
     wrong("[capture]\npcap = [\"host4\"]\n", "no node \"host4\"");
     wrong("[capture]\npcap = [\"laef0:1\"]\n", "did you mean `leaf0`");
     wrong("[capture]\npcap = [\"leaf0:4\"]\n", "it has ports 0 to 3");
-    wrong("[capture]\npcap = [\"leaf0\"]\n", "such as leaf0:0");
+    wrong("[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->spnie1\"] }\n", "did you mean `spine1`");
+    wrong("[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->leaf1\"] }\n", "no port \"leaf0->leaf1\"");
+    wrong("[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->host2\"] }\n", "did you mean `leaf0->host0`");
+    wrong("[capture]\nqueues = { ports = [\"leaf0\"] }\n", "capture.queues needs `every`");
+    wrong("[capture]\nqueues = { every = \"1us\", port = 3 }\n", "did you mean `ports`");
     wrong("[capture]\nsnaplen = 20\n", "do not hold the headers");
     wrong("[capture]\nqueues = \"1ns\"\n", "too short");
     wrong("[capture]\nqueue = \"1us\"\n", "did you mean `queues`");

@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::limiter::Limiter;
 use crate::mail::Mail;
 use crate::nic::{Limited, Nic};
-use crate::partition::{GoodputSampler, Partition, QueueSampler, SwitchNode};
+use crate::partition::{Partition, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
@@ -171,8 +171,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         fabric.outlinks.push(link);
     }
     let loops = loops(plan, &hosts);
-    let samples = (QueueSampler::new(plan.capture.queues), GoodputSampler::new(plan.capture.goodput));
-    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops, samples)
+    Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops)
 }
 
 /// What there is to watch on a directed link, if anything.

@@ -18,6 +18,7 @@ mod offload;
 mod opening;
 mod ordering;
 mod receiving;
+mod sampling;
 mod sending;
 
 use crate::events::{Class, Key};

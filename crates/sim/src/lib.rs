@@ -16,6 +16,7 @@
 //! | [`labels`] | what the controller tells edges and switches |
 //! | [`limiter`] | what holds a host to a bandwidth |
 //! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
+//! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
 
 pub mod audit;
@@ -33,9 +34,11 @@ pub mod mail;
 pub mod nic;
 pub mod partition;
 pub mod run;
+pub mod samples;
 pub mod shared;
 pub mod slab;
 pub mod transport;
 
 pub use hosts::PollRecord;
 pub use run::{Observer, Outcome, Standing, run};
+pub use transport::quantities;

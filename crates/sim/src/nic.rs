@@ -9,6 +9,7 @@
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::limiter::Limiter;
+use millpond_core::switch::QueueView;
 use millpond_core::switch::buffer::Memory;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::switch::port::{FastPort, GeneralPort, PortConfig, Service};
@@ -129,6 +130,16 @@ impl Nic {
                 all.extend(inner.limiter.queued());
                 all
             }
+        }
+    }
+
+    /// What waits just before `at`, which is after all that the NIC was told; what a limit holds
+    /// back is not there yet.
+    pub fn occupancy(&mut self, at: Time) -> QueueView {
+        match self {
+            Nic::Fast(port) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),
+            Nic::General(inner) => inner.0.view(),
+            Nic::Limited(inner) => inner.nic.occupancy(at),
         }
     }
 

@@ -5,9 +5,9 @@ use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
 use crate::hosts::Hosts;
 use crate::mail::Mail;
+use crate::samples::Samplers;
 use millpond_core::Time;
 use millpond_core::switch::Switch;
-use millpond_results::QueueRecord;
 use millpond_scenario::traffic::{Arrival, Query};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,69 +21,6 @@ pub struct SwitchNode {
     pub index: u32,
 }
 
-/// Samples of the switches' queues.
-#[derive(Default)]
-pub struct QueueSampler {
-    /// Time from one to the next.
-    period: Time,
-    /// When the next one is due; `Time::MAX`: never.
-    due: Time,
-    /// By port of all switches here: whether it held anything at the last one.
-    held: Vec<bool>,
-    /// What was found, in the order of (time, switch here, port).
-    pub records: Vec<QueueRecord>,
-}
-
-impl QueueSampler {
-    /// Of this period; `None`: no samples.
-    pub fn new(period: Option<Time>) -> QueueSampler {
-        QueueSampler { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), ..QueueSampler::default() }
-    }
-
-    /// All ports that hold something just before `at`, and those that have become empty since the last sample.
-    fn sample(&mut self, at: Time, switches: &mut [SwitchNode]) {
-        let (mut flat, records) = (0, &mut self.records);
-        for it in switches {
-            let node = it.index;
-            it.switch.occupancy(at, |port, view| {
-                if flat == self.held.len() {
-                    self.held.push(false);
-                }
-                let holds = view.packets > 0;
-                if holds || self.held[flat] {
-                    records.push(QueueRecord { at, node, port, bytes: view.bytes, packets: view.packets });
-                }
-                self.held[flat] = holds;
-                flat += 1;
-            });
-        }
-    }
-}
-
-/// Samples of what the hosts here have delivered.
-#[derive(Default)]
-pub struct GoodputSampler {
-    /// Time from one to the next.
-    period: Time,
-    /// When the next one is due; `Time::MAX`: never.
-    due: Time,
-    /// Of each sample, bytes by class since the beginning.
-    pub samples: Vec<Vec<u64>>,
-}
-
-impl GoodputSampler {
-    /// Of this period; `None`: no samples.
-    pub fn new(period: Option<Time>) -> GoodputSampler {
-        GoodputSampler { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX), samples: Vec::new() }
-    }
-
-    /// What was delivered before `due`.
-    fn sample(&mut self, hosts: &Hosts) {
-        self.samples.push(hosts.delivered());
-        self.due = self.due.saturating_add(self.period);
-    }
-}
-
 /// A partition.
 pub struct Partition {
     /// Links, packets, events.
@@ -92,10 +29,8 @@ pub struct Partition {
     pub switches: Vec<SwitchNode>,
     /// Hosts.
     pub hosts: Hosts,
-    /// Samples of the queues.
-    pub sampler: QueueSampler,
-    /// Samples of the goodput.
-    pub goodput: GoodputSampler,
+    /// What is sampled of them.
+    pub samplers: Samplers,
     /// Who sends on an out-link.
     pub owners: Vec<Receiver>,
     /// Open-loop flows to come, in their order; the first one's start is an event.
@@ -115,14 +50,12 @@ impl Partition {
         hosts: Hosts,
         owners: Vec<Receiver>,
         loops: Vec<(Time, u16, u32)>,
-        (sampler, goodput): (QueueSampler, GoodputSampler),
     ) -> Partition {
         let mut partition = Partition {
+            samplers: Samplers::new(&hosts.shared.plan.capture, &switches, &hosts),
             fabric,
             switches,
             hosts,
-            sampler,
-            goodput,
             owners,
             starts: VecDeque::new(),
             loops,
@@ -168,37 +101,25 @@ impl Partition {
 
     /// Serves all events before `end`, and takes the samples that are due before it.
     pub fn run_until(&mut self, end: Time) {
-        while let Some(at) = self.next_sample(end) {
+        while let Some(at) = self.samplers.next(end) {
             self.serve_until(at);
             self.sample(at);
         }
         self.serve_until(end);
     }
 
-    fn next_sample(&self, end: Time) -> Option<Time> {
-        Some(self.sampler.due.min(self.goodput.due)).filter(|due| *due < end)
-    }
-
     fn sample(&mut self, at: Time) {
-        if self.sampler.due == at {
-            self.sampler.sample(at, &mut self.switches);
-            self.sampler.due = at.saturating_add(self.sampler.period);
-        }
-        if self.goodput.due == at {
-            self.goodput.sample(&self.hosts);
-        }
+        self.samplers.sample(at, &mut self.switches, &mut self.hosts);
     }
 
     /// Ends the run at `end`, with the samples that are due by then: its last events may have been long before. A run
     /// without an end takes no more of them.
     pub fn finish(&mut self, end: Time) {
         if end < Time::MAX {
-            while let Some(at) = self.next_sample(end) {
+            while let Some(at) = self.samplers.next(end) {
                 self.sample(at);
             }
-            if self.goodput.due == end {
-                self.goodput.sample(&self.hosts);
-            }
+            self.samplers.finish(end, &self.hosts);
         }
         self.hosts.finish(end);
     }

@@ -21,14 +21,15 @@ use crate::hosts::{CoreCounts, HostCounters, PollRecord};
 use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
+use crate::samples::ConnectionFilter;
 use crate::shared::Shared;
 use millpond_core::edge::gro::Counters;
 use millpond_core::switch::pause::PauseCounts;
-use millpond_core::{HostId, Time};
-use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use millpond_core::{FlowId, HostId, Time};
+use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,8 +69,12 @@ pub trait Observer: Send {
     fn rtt(&mut self, _rtt: Time) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A port's queue was sampled. In the order of (time, switch, port).
+    /// A port's queue was sampled. In the order of (time, node, port).
     fn queue(&mut self, _record: &QueueRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// A connection was sampled. In the order of (time, flow).
+    fn connection(&mut self, _record: &ConnectionRecord) -> Result<(), Self::Error> {
         Ok(())
     }
     /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one first.
@@ -111,6 +116,8 @@ pub struct Outcome {
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// Application bytes delivered since the beginning, by class, at each multiple of `[capture] goodput`.
     pub delivered: Vec<Vec<u64>>,
+    /// The flows whose connections were sampled.
+    pub sampled: BTreeSet<FlowId>,
     /// The most bytes that ever waited at a switch port.
     pub queue_bytes_max: u64,
     /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
@@ -137,6 +144,7 @@ pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result
     };
     let director = Director {
         arrivals: Ahead::new(plan),
+        connections: ConnectionFilter::new(&plan.capture),
         shared: &shared,
         observer,
         threads,
@@ -323,6 +331,7 @@ impl Ahead {
 struct Director<'a, O: Observer> {
     shared: &'a Shared,
     arrivals: Ahead,
+    connections: ConnectionFilter,
     observer: &'a mut O,
     threads: usize,
     /// Events served so far, and the moving mean of a window's, in sixteenths.
@@ -344,7 +353,7 @@ impl<O: Observer> Director<'_, O> {
         let waiting: usize = partitions.iter().map(|p| p.hosts.flow_records.len()).sum();
         let captured: usize = partitions
             .iter()
-            .map(|p| p.sampler.records.len() + p.fabric.captured.len() + p.fabric.captured_pauses.len())
+            .map(|p| p.samplers.waiting() + p.fabric.captured.len() + p.fabric.captured_pauses.len())
             .sum();
         if waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(256) {
             let standing = self.standing(partitions);
@@ -365,6 +374,7 @@ impl<O: Observer> Director<'_, O> {
             return None;
         }
         let due = partitions.iter().filter_map(|p| p.next_time()).chain(self.arrivals.next_time()).min();
+        let due = due.into_iter().chain(self.next_connection(partitions)).min();
         let next = if mail { Some(self.edge) } else { due };
         let Some(next) = next.filter(|next| *next < plan.horizon) else {
             self.edge = plan.horizon;
@@ -375,6 +385,12 @@ impl<O: Observer> Director<'_, O> {
         self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
         self.edge = end.min(plan.horizon);
         Some(self.edge)
+    }
+
+    /// When a connection is to be sampled next. A run without an end does not go on for that.
+    fn next_connection(&self, partitions: &[&mut Partition]) -> Option<Time> {
+        let bounded = self.shared.plan.horizon < Time::MAX;
+        partitions.iter().filter(|_| bounded).filter_map(|p| p.samplers.next_connection(&p.hosts)).min()
     }
 
     /// Whether windows hold too little to share. Decides who computes, never what.
@@ -442,11 +458,13 @@ impl<O: Observer> Director<'_, O> {
     /// it waits until it is due, whatever the kind of port that knew it.
     fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
         let (mut rtts, mut queues, mut polls) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut packets, mut pauses) = (Vec::new(), Vec::new());
+        let (mut packets, mut pauses, mut connections) = (Vec::new(), Vec::new(), Vec::new());
         for p in partitions.iter_mut() {
             rtts.append(&mut p.hosts.rtts);
             polls.append(&mut p.hosts.poll_records);
-            queues.append(&mut p.sampler.records);
+            let (mut of_queues, mut of_connections) = p.samplers.take();
+            queues.append(&mut of_queues);
+            connections.append(&mut of_connections);
             packets.extend(p.fabric.captured.extract_if(.., |record| record.at < self.edge));
             pauses.extend(p.fabric.captured_pauses.extract_if(.., |record| record.at < self.edge));
         }
@@ -459,6 +477,10 @@ impl<O: Observer> Director<'_, O> {
             self.observer.rtt(rtt)?;
         }
         queues.iter().try_for_each(|record| self.observer.queue(record))?;
+        connections.sort_unstable_by_key(|record| (record.at, record.flow));
+        for record in connections.iter().filter(|record| self.connections.keeps(record)) {
+            self.observer.connection(record)?;
+        }
         polls.iter().try_for_each(|record| self.observer.poll(record))?;
         let mut pauses = pauses.iter().peekable();
         for packet in &packets {
@@ -486,6 +508,7 @@ impl<O: Observer> Director<'_, O> {
             paused: Time::ZERO,
             pairs: BTreeMap::new(),
             delivered: Vec::new(),
+            sampled: BTreeSet::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
             offload: None,
@@ -493,7 +516,7 @@ impl<O: Observer> Director<'_, O> {
         };
         for p in &mut partitions {
             p.finish(self.edge);
-            add_samples(&mut outcome.delivered, std::mem::take(&mut p.goodput.samples));
+            add_samples(&mut outcome.delivered, std::mem::take(&mut p.samplers.delivered));
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();
@@ -520,6 +543,7 @@ impl<O: Observer> Director<'_, O> {
         let standing = self.standing(&all);
         self.hand_over(&mut all)?;
         self.observer.edge(&standing)?;
+        outcome.sampled = self.connections.kept();
         Ok(outcome)
     }
 }

@@ -77,6 +77,11 @@ impl<T> Slab<T> {
         &mut self.slots[slot as usize].as_mut().expect("the caller holds an open slot").1
     }
 
+    /// The same without changing it.
+    pub fn look(&self, slot: u32) -> &T {
+        &self.slots[slot as usize].as_ref().expect("the caller holds an open slot").1
+    }
+
     /// All that are open, by slot.
     pub fn iter(&self) -> impl Iterator<Item = (FlowId, &T)> {
         self.slots.iter().flatten().map(|(flow, value)| (*flow, value))

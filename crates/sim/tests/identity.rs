@@ -5,6 +5,7 @@ mod common;
 use common::{fingerprint, plan, simulate};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
+use millpond_results::Node;
 
 /// Everything on at once: failures with and without detection, captures, samples, probes.
 const EVERYTHING: &str = r#"
@@ -25,7 +26,8 @@ const EVERYTHING: &str = r#"
     kind = "dctcp"
     min-rto = "500us"
     [capture]
-    queues = "7us"
+    queues = { every = "7us", ports = ["leaf0", "leaf1->spine0", "spine0", "host3", "host9"] }
+    connections = { every = "5us", traffic = "background", max = 7 }
     pcap = ["host3", "leaf1:6", "spine0:2", "leaf0:3"]
     [[failure]]
     link = ["leaf0", "spine1"]
@@ -72,6 +74,8 @@ const LEAF_SPINE: &str = r#"
     buffer = { kind = "per-port", size = "60KB" }
     [transport]
     kind = "dctcp"
+    [capture]
+    connections = { every = "11us", src = "0..11", max = 40 }
     [[traffic]]
     name = "background"
     kind = "poisson"
@@ -108,6 +112,8 @@ const FAT_TREE: &str = r#"
     buffer = { kind = "per-port", size = "30KB" }
     [transport]
     kind = "cubic"
+    [capture]
+    connections = { every = "20us", max = 25 }
     [[traffic]]
     name = "shuffle"
     kind = "shuffle"
@@ -433,6 +439,11 @@ fn everything_at_once_happens() {
     assert!(outcome.audit.dropped[DropReason::LinkDown as usize].packets > 100);
     assert!(records.rtts.len() > 300, "{}", records.rtts.len());
     assert!(records.queues.len() > 300, "{}", records.queues.len());
+    let nics = |host| records.queues.iter().filter(|q| q.node == Node::Host(host)).count();
+    assert!(nics(3) > 2 && nics(9) > 2, "{} {}", nics(3), nics(9));
+    let sampled: std::collections::BTreeSet<u32> = records.connections.iter().map(|c| c.flow).collect();
+    assert!(sampled.len() == 7 && sampled == outcome.sampled, "{sampled:?}");
+    assert!(records.connections.len() > 300 && records.connections.iter().any(|c| c.state != "open"));
     for tap in 0..4 {
         let of = |outgoing: bool| records.packets.iter().filter(|p| p.tap == tap && p.outgoing == outgoing).count();
         assert!(of(true) > 50 && of(false) > 50, "capture {tap}: {} out, {} in", of(true), of(false));
@@ -493,10 +504,10 @@ fn busy_cores_do_something() {
 /// What is only recorded changes nothing else.
 #[test]
 fn captures_change_no_result() {
-    let off = [("capture.queues", "off"), ("capture.pcap", "")];
+    let off = [("capture.queues", "off"), ("capture.connections", "off"), ("capture.pcap", "")];
     let with = simulate(&plan(EVERYTHING, &[]), 1);
     let without = simulate(&plan(EVERYTHING, &off), 1);
-    assert!(without.1.queues.is_empty() && without.1.packets.is_empty());
+    assert!(without.1.queues.is_empty() && without.1.connections.is_empty() && without.1.packets.is_empty());
     assert_eq!(with.1.flows, without.1.flows);
     assert_eq!(with.1.rtts, without.1.rtts);
     assert_eq!(format!("{:?}", with.0.audit.dropped), format!("{:?}", without.0.audit.dropped));

@@ -6,6 +6,7 @@ use common::{plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
+use millpond_results::Node;
 use millpond_sim::Outcome;
 
 /// Two hosts on a switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte packets 32 ns.
@@ -251,4 +252,130 @@ fn goodput_is_sampled_by_class_and_adds_up() {
     let late: Vec<u64> = progress.iter().map(|sample| sample[1] / 1460).collect();
     assert_eq!((progress.len(), &late[9..]), (15, [0, 0, 2, 2, 2, 2].as_slice()));
     assert_eq!(of("auto", 2), progress);
+}
+
+/// All ten packets are handed to the NIC at the start and begin 1.2 µs apart; one that begins at a
+/// sample's instant still waits, with either kind of port. The switch's port to host 1, which was
+/// not asked for, has no row.
+#[test]
+fn a_nic_is_sampled_where_it_is_named() {
+    let capture = "[capture]\nqueues = { every = \"600ns\", ports = [\"host0\", \"host1\", \"switch0->host2\"] }\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600]", capture);
+    for ports in BOTH_PORTS {
+        let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
+        let seen: Vec<_> = records.queues.iter().map(|q| (q.at.as_ps() / 1_000, q.node, q.packets, q.bytes)).collect();
+        let waiting = |sample: u64| 10 - sample.div_ceil(2);
+        let row = |n: u64| (600 * n, Node::Host(0), waiting(n) as u32, 1_500 * waiting(n));
+        // The last one begins at 10.8 µs, sample 18, and sample 19 is the first without any.
+        assert_eq!(seen, (1..=19).map(row).collect::<Vec<_>>(), "{ports}");
+    }
+}
+
+/// A window of ten packets at once. Acknowledgement i is back at 4.4 + 1.2 i + 2 · 1.032 µs; each
+/// lets slow start grow the window by a packet, as long as the window is what limits: only the
+/// first finds it full.
+#[test]
+fn connections_are_sampled_by_hand() {
+    let capture = "[capture]\nconnections = { every = \"1us\", src = 0 }\n";
+    let text = one_switch("[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 1460]", capture);
+    let set = [("engine.ports", "auto"), ("engine.ports", "general"), ("engine.partitions", "one")];
+    for way in set {
+        let (outcome, records) = simulate(&plan(&text, &[way]), 1);
+        let rows = &records.connections;
+        // Host 2's packet takes its turn at host 1's port before all but the first of host 0's, so
+        // they are 1.2 µs later.
+        let back = |i: u64| 6_464 + 1_200 * i + if i > 0 || rows[6].acked == 0 { 1_200 } else { 0 };
+        let acked = |at: u64| 1_460 * (0..10).filter(|i| back(*i) < at).count() as u64;
+        let times: Vec<u64> = rows.iter().map(|row| row.at.as_ps() / 1_000_000).collect();
+        assert_eq!(times, (1..=back(9) / 1_000).collect::<Vec<_>>(), "until the last is acknowledged: {way:?}");
+        for (row, at) in rows.iter().zip(1u64..) {
+            assert_eq!((row.flow, row.src, row.dst, row.state), (0, 0, 1, "open"));
+            assert_eq!((row.acked, row.in_flight), (acked(1_000 * at), 14_600 - row.acked), "{at} µs, {way:?}");
+            assert_eq!((row.ssthresh, row.timeouts, row.retransmitted), (None, 0, 0));
+            assert_eq!(row.rto, Time::from_ms(1));
+            assert_eq!(row.srtt.is_some(), row.acked > 0);
+            assert!(row.law.is_empty(), "NewReno steers by its window alone");
+        }
+        assert_eq!(rows[0].cwnd, 14_600);
+        assert!(rows.last().unwrap().cwnd > 14_600);
+        assert_eq!(outcome.sampled, [0].into());
+    }
+}
+
+/// Nothing happens for a millisecond, the retransmission timeout: there is a row every 10 µs all
+/// the same, whatever the partitions, and the records do not pile up until something does.
+#[test]
+fn silence_is_sampled_as_it_passes() {
+    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nuntil = \"500us\"\n[capture]\nconnections = \"10us\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 1460]", failure);
+    let rows =
+        |partitions, threads| simulate(&plan(&text, &[("engine.partitions", partitions)]), threads).1.connections;
+    let rows = rows("one", 1).into_iter().zip(rows("auto", 2)).map(|(a, b)| {
+        assert_eq!(a, b);
+        a
+    });
+    let rows: Vec<_> = rows.collect();
+    let times: Vec<u64> = rows.iter().map(|row| row.at.as_ps() / 10_000_000).collect();
+    assert_eq!(times, (1..=100).collect::<Vec<_>>());
+    assert!(rows.iter().all(|row| (row.state, row.timeouts, row.in_flight) == ("open", 0, 1_460)));
+}
+
+/// The most that are sampled, of those that are open at the first samples; a request is none unless
+/// it is named.
+#[test]
+fn the_first_connections_are_sampled_and_no_more() {
+    let rows = "[\"0us\", 0, 1, 14600], [\"5us\", 2, 1, 14600], [\"6us\", 1, 2, 14600], [\"30us\", 0, 2, 14600]";
+    let sampled = |connections: &str| {
+        let text = one_switch(rows, &format!("[capture]\nconnections = {{ every = \"4us\", {connections} }}\n"));
+        let of = |partitions| simulate(&plan(&text, &[("engine.partitions", partitions)]), 1).0.sampled;
+        assert_eq!(of("one"), of("auto"), "{connections}");
+        of("auto").into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(sampled("max = 2"), [0, 1]);
+    assert_eq!(sampled("max = 9"), [0, 1, 2, 3]);
+    assert_eq!(sampled("dst = 2"), [2, 3]);
+    assert_eq!(sampled("dst = 2, src = [0]"), [3]);
+    assert_eq!(sampled("flows = [1, 3]"), [1, 3]);
+    assert_eq!(sampled("flows = [1, 3], src = 2"), [1]);
+    let ask = |flows: &str| {
+        let traffic = "[[traffic]]\nname = \"ask\"\nkind = \"incast\"\ndegree = 2\nresponse = \"14600\"\nrequest = 250\nreceiver = 0\n";
+        let text = one_switch(
+            "[\"0us\", 0, 1, 14600]",
+            &format!("[capture]\nconnections = {{ every = \"1us\"{flows} }}\n{traffic}"),
+        );
+        simulate(&plan(&text, &[]), 1).0.sampled.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!((ask(""), ask(", flows = \"0..3\"")), (vec![0, 2, 4], vec![0, 1, 2, 3]));
+}
+
+/// Each law tells of itself, and of several transports each connection of its own.
+#[test]
+fn each_control_law_tells_what_it_steers_by() {
+    let more = "[[traffic]]\nname = \"other\"\nkind = \"flows\"\nrows = [[\"0us\", 2, 1, 14_600_000]]\n\
+                transport = { kind = \"swift\" }\n[capture]\nconnections = \"10us\"\n";
+    let text = one_switch("[\"0us\", 0, 1, 14_600_000], [\"0us\", 2, 1, 14_600_000]", more);
+    for (kind, expected) in [("newreno", &[][..]), ("cubic", &["w_max_bytes"]), ("dctcp", &["alpha"])] {
+        let plan = plan(&text, &[("transport.kind", kind), ("duration", "5ms"), ("switch.buffer.size", "30KB")]);
+        let names: Vec<&str> = millpond_sim::quantities(&plan).iter().map(|quantity| quantity.name).collect();
+        assert_eq!(names, [expected, &["fcwnd_segments", "target_delay_us"]].concat(), "{kind}");
+        let (_, records) = simulate(&plan, 1);
+        // The most that any row of these flows tells: W_max has no value before the first loss.
+        let most = |is: fn(u32) -> bool| {
+            let rows = records.connections.iter().filter(|row| is(row.flow));
+            rows.max_by_key(|row| row.law.len()).unwrap().clone()
+        };
+        let names = |is| most(is).law.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        assert_eq!(names(|flow| flow < 2), expected, "{kind}");
+        assert_eq!(names(|flow| flow == 2), ["fcwnd_segments", "target_delay_us"], "{kind}");
+        let swift = most(|flow| flow == 2);
+        let [(_, window), (_, target)] = swift.law[..] else { panic!() };
+        // One switch on the way: 60 + 30 µs and what flow scaling adds for this window.
+        assert!(
+            (90.0..=390.0).contains(&target) && (swift.cwnd as f64 - window.max(1.0) * 1460.0).abs() < 1.0,
+            "{window} {target}"
+        );
+        for (_, alpha) in most(|flow| flow < 2).law.iter().filter(|(name, _)| *name == "alpha") {
+            assert!((0.0..=1.0).contains(alpha));
+        }
+    }
 }

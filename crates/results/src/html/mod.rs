@@ -5,6 +5,7 @@
 
 mod axis;
 mod chart;
+mod connections;
 mod figures;
 mod flows;
 mod losses;
@@ -165,6 +166,7 @@ fn page_of(
     figures::distributions(&mut text, variants);
     figures::sizes(&mut text, variants);
     figures::goodput(&mut text, variants)?;
+    connections::connections(&mut text, variants)?;
     figures::queues(&mut text, variants)?;
     losses::losses(&mut text, variants);
     page::section(&mut text, "scenario", "Scenario and numbers");

@@ -81,6 +81,19 @@ impl Rows {
         value.and_then(|text| text.parse().ok()).ok_or_else(missing)
     }
 
+    /// The names of its columns, in their order, each with what the writer has noted of its
+    /// meaning.
+    pub fn columns(&self) -> Vec<(String, String)> {
+        let metadata = self.reader.metadata().file_metadata();
+        let meaning = |name: &str| {
+            let key = format!("millpond.column.{name}");
+            let notes = metadata.key_value_metadata()?;
+            notes.iter().find(|note| note.key == key)?.value.clone()
+        };
+        let names = metadata.schema_descr().columns().iter().map(|column| column.name().to_string());
+        names.map(|name| (meaning(&name).unwrap_or_default(), name)).map(|(meaning, name)| (name, meaning)).collect()
+    }
+
     /// Calls `each` with batches of these columns and their number of rows, in the file's order.
     pub fn each<const N: usize>(
         &self,

@@ -1,14 +1,15 @@
 //! The kinds of topology and their keys.
 //!
-//! A link is a table of two keys in a scenario (`host-link = { rate = …, delay = … }`) and two fields here
-//! (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables.
+//! A link is a table of two keys in a scenario (`host-link = { rate = …, delay = … }`) and two
+//! fields here (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables, those of
+//! `[capture]` included.
 
 use super::file::Graph;
 use millpond_core::registry::About;
 use millpond_core::{Rate, Time, params, registry};
 
 /// Keys that begin with one of these and a dash stand in a table of that name.
-pub(crate) const GROUPS: &[&str] = &["host-link", "fabric-link", "bottleneck"];
+pub(crate) const GROUPS: &[&str] = &["host-link", "fabric-link", "bottleneck", "queues", "connections"];
 
 const fn about(summary: &'static str, source: &'static str) -> About {
     About { summary, source, needs: &[], breaks: &[], restores: &[] }

@@ -32,9 +32,26 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 
 use millpond_core::{Ecn, Sack, Time};
+use millpond_results::Quantity;
+use millpond_scenario::plan::Plan;
 use millpond_scenario::transport::{
     DctcpAlphaUpdate, DctcpEcho, DctcpReduce, FastRecovery, RtoEstimator, SwiftParams, TransportKind, TransportParams,
 };
+
+/// What the control laws of a plan's connections steer by, each quantity once.
+pub fn quantities(plan: &Plan) -> Vec<Quantity> {
+    let kinds = std::iter::once(&plan.transport_kind).chain(&plan.traffic.other_transports);
+    let mut all: Vec<Quantity> = Vec::new();
+    for kind in kinds {
+        let cfg = Config::new(&plan.transport, kind, plan.host.mtu);
+        for (quantity, _) in congestion::Congestion::new(&cfg).told(&cfg) {
+            if !all.contains(&quantity) {
+                all.push(quantity);
+            }
+        }
+    }
+    all
+}
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);

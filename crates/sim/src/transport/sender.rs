@@ -232,7 +232,23 @@ impl Sender {
     pub fn rto(&self) -> Time {
         self.rto.current()
     }
+    /// Where its loss recovery stands, in Linux's words.
+    pub fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Open | Phase::Paced => "open",
+            Phase::Disorder => "disorder",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+            Phase::Closed | Phase::SynSent => "syn-sent",
+        }
+    }
+    /// What its control law steers by: names and values.
+    pub fn law(&self, cfg: &Config) -> Vec<(&'static str, f64)> {
+        let told = self.congestion.told(cfg.of(self.which));
+        told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect()
+    }
     /// DCTCP's alpha, for those that have one.
+    #[cfg(test)]
     pub fn alpha(&self) -> Option<f64> {
         self.congestion.alpha()
     }

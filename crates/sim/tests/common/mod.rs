@@ -4,7 +4,7 @@
 
 use millpond_core::Time;
 use millpond_core::packet::flags;
-use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
@@ -17,6 +17,7 @@ pub struct Records {
     pub queries: Vec<QueryRecord>,
     pub rtts: Vec<Time>,
     pub queues: Vec<QueueRecord>,
+    pub connections: Vec<ConnectionRecord>,
     pub packets: Vec<PacketRecord>,
     pub pauses: Vec<PauseRecord>,
     /// End the run when this many flows are over.
@@ -39,6 +40,10 @@ impl Observer for Records {
     }
     fn queue(&mut self, record: &QueueRecord) -> Result<(), Infallible> {
         self.queues.push(*record);
+        Ok(())
+    }
+    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Infallible> {
+        self.connections.push(record.clone());
         Ok(())
     }
     fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
@@ -93,11 +98,12 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,
         records.queues,
+        records.connections,
         records.packets.iter().map(seen).collect::<Vec<_>>(),
         records.pauses
     )

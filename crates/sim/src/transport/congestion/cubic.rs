@@ -5,9 +5,10 @@
 //!
 //! Invariant: between congestion events the window never shrinks, and never grows by more than half a window a window.
 
-use super::{Cause, Growth, Window};
+use super::{Cause, Growth, Law, Told, Window};
 use crate::transport::{Config, Control};
 use millpond_core::Time;
+use millpond_results::Quantity;
 
 const SECONDS: f64 = 1e-12; // a picosecond
 
@@ -33,6 +34,17 @@ pub(crate) struct Cubic {
 impl Default for Cubic {
     fn default() -> Cubic {
         Cubic { epoch: Time::MAX, w_max: 0.0, k: 0.0, w_est: 0.0, prior: 0.0, credit: 0.0, timed_out: false }
+    }
+}
+
+const W_MAX: Quantity = Quantity {
+    name: "w_max_bytes",
+    meaning: "CUBIC's W_max (RFC 9438): the window at which its curve is flat; null before congestion avoidance",
+};
+
+impl Law for Cubic {
+    fn told(&self, cfg: &Config) -> Vec<Told> {
+        vec![(W_MAX, (self.w_max > 0.0).then(|| libm::round(self.w_max * f64::from(cfg.mss))))]
     }
 }
 

@@ -10,8 +10,9 @@
 //! Invariant: alpha lies in [0, 1] and changes once an observation window.
 
 use super::newreno::NewReno;
-use super::{Cause, Window};
+use super::{Cause, Law, Told, Window};
 use crate::transport::{Config, Control};
+use millpond_results::Quantity;
 use millpond_scenario::transport::{DctcpAlphaUpdate, DctcpReduce};
 
 /// One connection's state.
@@ -29,12 +30,22 @@ pub(crate) struct Dctcp {
     marked: u64,
 }
 
+const ALPHA: Quantity =
+    Quantity { name: "alpha", meaning: "DCTCP.Alpha (RFC 8257): the fraction of bytes that are marked, as estimated" };
+
+impl Law for Dctcp {
+    fn told(&self, _: &Config) -> Vec<Told> {
+        vec![(ALPHA, Some(self.alpha))]
+    }
+}
+
 impl Dctcp {
     pub(super) fn new(alpha: f64) -> Dctcp {
         Dctcp { reno: NewReno::default(), alpha, window_end: 0, acked: 0, marked: 0 }
     }
 
     /// DCTCP.Alpha.
+    #[cfg(test)]
     pub(super) fn alpha(&self) -> f64 {
         self.alpha
     }

@@ -16,6 +16,7 @@ use super::{Config, Control};
 use cubic::Cubic;
 use dctcp::Dctcp;
 use millpond_core::Time;
+use millpond_results::Quantity;
 use newreno::NewReno;
 use swift::Swift;
 
@@ -47,6 +48,18 @@ pub(super) enum Cause {
     Timeout,
     /// An ECN echo.
     Mark,
+}
+
+/// What a control law steers by beside the window, and its value; `None` before there is one.
+pub(super) type Told = (Quantity, Option<f64>);
+
+/// What every control law can be asked from outside.
+trait Law {
+    /// What it steers by, for those who sample connections. The same quantities in the same order,
+    /// whatever its state.
+    fn told(&self, _cfg: &Config) -> Vec<Told> {
+        Vec::new()
+    }
 }
 
 /// One connection's control.
@@ -128,7 +141,19 @@ impl Congestion {
         }
     }
 
+    /// What it steers by.
+    pub(super) fn told(&self, cfg: &Config) -> Vec<Told> {
+        let law: &dyn Law = match self {
+            Congestion::NewReno(control) => control,
+            Congestion::Cubic(control) => control,
+            Congestion::Dctcp(control) => control,
+            Congestion::Swift(control) => control,
+        };
+        law.told(cfg)
+    }
+
     /// DCTCP's alpha, for those that have one.
+    #[cfg(test)]
     pub(super) fn alpha(&self) -> Option<f64> {
         match self {
             Congestion::Dctcp(control) => Some(control.alpha()),

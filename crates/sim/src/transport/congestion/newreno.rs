@@ -2,7 +2,7 @@
 //!
 //! Invariant: in congestion avoidance the window grows by one MSS for every window of bytes acknowledged.
 
-use super::{Cause, Window};
+use super::{Cause, Law, Window};
 use crate::transport::Config;
 
 /// One connection's state.
@@ -11,6 +11,9 @@ pub(crate) struct NewReno {
     /// Bytes acknowledged towards the next segment of growth.
     credit: u64,
 }
+
+/// Its window is all that it steers by.
+impl Law for NewReno {}
 
 impl NewReno {
     /// Congestion avoidance by counting bytes, which RFC 5681 §3.1 recommends (RFC 3465 §2.1).

@@ -9,9 +9,10 @@
 //! Invariant: the window lies in [`swift-window-min`, `swift-window-max`] and shrinks at most once a round trip, except
 //! for repeated timeouts.
 
-use super::{Cause, Window};
+use super::{Cause, Law, Told, Window};
 use crate::transport::{Config, Control, Swift as Constants};
 use millpond_core::Time;
+use millpond_results::Quantity;
 
 /// A segment is held back no longer, however small the window.
 const LONGEST_GAP: Time = Time::from_s(60);
@@ -29,6 +30,25 @@ pub(crate) struct Swift {
     pub(crate) rto_at: Time,
     /// retransmit_cnt: timeouts in a row.
     timeouts: u32,
+    /// Switches that the newest data has crossed.
+    hops: u8,
+}
+
+const FCWND: Quantity = Quantity {
+    name: "fcwnd_segments",
+    meaning: "Swift's window in segments; below one it is a rate, one segment every srtt / fcwnd",
+};
+const TARGET: Quantity = Quantity {
+    name: "target_delay_us",
+    meaning: "Swift's target delay, in microseconds; null before the first acknowledgement",
+};
+
+impl Law for Swift {
+    fn told(&self, cfg: &Config) -> Vec<Told> {
+        let Control::Swift(p) = &cfg.control else { return Vec::new() };
+        let target = (self.rtt > Time::ZERO).then(|| self.target(self.hops, p) / 1e6);
+        vec![(FCWND, Some(self.window)), (TARGET, target)]
+    }
 }
 
 impl Swift {
@@ -39,6 +59,7 @@ impl Swift {
             decreased: Time::MAX,
             rto_at: Time::MAX,
             timeouts: 0,
+            hops: 0,
         }
     }
 
@@ -74,7 +95,7 @@ impl Swift {
             return; // it echoes an older time
         }
         self.timeouts = 0;
-        self.rtt = delay;
+        (self.rtt, self.hops) = (delay, hops);
         let (target, delay) = (self.target(hops, p), delay.as_ps() as f64);
         if delay < target {
             let step = p.increase * (bytes as f64 / f64::from(cfg.mss));

@@ -1,0 +1,95 @@
+//! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0" (all its ports), "host3" (a host's
+//! NIC).
+//!
+//! An arrow names the ports by where they lead, which is what a reader of the scenario knows;
+//! parallel links have several.
+//!
+//! Invariant: a name that is accepted names at least one port, and each is there.
+
+use super::{Node, node, unknown};
+use crate::error::{Problem, nearest};
+use crate::topology::{End, Topology};
+
+/// What is wrong with a name, and what would do.
+type Wrong = (Problem, String);
+
+fn wrong<T>(what: impl Into<String>, name: &str, help: String) -> Result<T, Wrong> {
+    Err((Problem::Unknown { what: what.into(), name: name.into() }, help))
+}
+
+/// The ports of that name.
+pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> {
+    if let Some((from, to)) = text.split_once("->") {
+        return towards(topology, from.trim(), to.trim());
+    }
+    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    match (find(topology, name)?, port) {
+        (Node::Host(host), None) => Ok(vec![End::Host(host)]),
+        (Node::Host(_), Some(_)) => wrong("port", text, format!("a host has one port: {name}")),
+        (Node::Switch(switch), None) => {
+            Ok((0..topology.switches[switch as usize].ports).map(|port| End::Switch { switch, port }).collect())
+        }
+        (Node::Switch(switch), Some(port)) => {
+            let ports = topology.switches[switch as usize].ports;
+            match port.parse::<u16>() {
+                Ok(port) if port < ports => Ok(vec![End::Switch { switch, port }]),
+                _ => wrong(format!("port of {name}"), port, format!("it has ports 0 to {}", ports.saturating_sub(1))),
+            }
+        }
+    }
+}
+
+/// What a file of this port is called: "host3", "leaf0-4".
+pub(super) fn file_name(topology: &Topology, end: End) -> String {
+    match end {
+        End::Host(host) => format!("host{host}"),
+        End::Switch { switch, port } => format!("{}-{port}", topology.switches[switch as usize].name),
+    }
+}
+
+fn find(topology: &Topology, name: &str) -> Result<Node, Wrong> {
+    node(topology, name).ok_or_else(|| unknown(topology, name))
+}
+
+/// The ports of a node whose links lead to another.
+fn towards(topology: &Topology, from: &str, to: &str) -> Result<Vec<End>, Wrong> {
+    let source = find(topology, from)?;
+    find(topology, to)?;
+    let ends: Vec<End> = match source {
+        Node::Host(host) => vec![End::Host(host)],
+        Node::Switch(switch) => {
+            (0..topology.switches[switch as usize].ports).map(|port| End::Switch { switch, port }).collect()
+        }
+    };
+    let next: Vec<(End, String)> =
+        ends.into_iter().map(|end| (end, name(topology, other_end(topology, end)))).collect();
+    let ports: Vec<End> = next.iter().filter(|(_, name)| name == to).map(|(end, _)| *end).collect();
+    if !ports.is_empty() {
+        return Ok(ports);
+    }
+    let mut names: Vec<&str> = next.iter().map(|(_, name)| name.as_str()).collect();
+    names.dedup();
+    let help = match nearest(to, names.iter().copied()) {
+        Some(near) => format!("did you mean `{from}->{near}`?"),
+        None => format!("{from} leads to {} … {}", names[0], names[names.len() - 1]),
+    };
+    wrong("port", &format!("{from}->{to}"), help)
+}
+
+/// Where the link of a port leads.
+fn other_end(topology: &Topology, end: End) -> End {
+    let link = match end {
+        End::Host(host) => host,
+        End::Switch { switch, port } => topology.link_at(switch, port),
+    };
+    let site = &topology.links[link as usize];
+    if site.a == end { site.b } else { site.a }
+}
+
+/// The name of a port's node.
+fn name(topology: &Topology, end: End) -> String {
+    match end {
+        End::Host(host) => format!("host{host}"),
+        End::Switch { switch, .. } => topology.switches[switch as usize].name.clone(),
+    }
+}

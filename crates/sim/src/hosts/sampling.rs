@@ -1,0 +1,66 @@
+//! Sampling: which connections are open, and what a connection's sending end looks like from
+//! outside.
+//!
+//! Invariant: looking changes nothing.
+
+use super::*;
+use millpond_results::ConnectionRecord;
+use millpond_scenario::plan::ConnectionCapture;
+
+impl Hosts {
+    /// Whether any connection is open.
+    pub fn has_senders(&self) -> bool {
+        !self.senders.is_empty()
+    }
+
+    /// The open connections here that a capture means, in no order.
+    pub fn sampled_by(&self, capture: &ConnectionCapture) -> Vec<FlowId> {
+        let meant = |(flow, it): (FlowId, &Sending)| is_meant(capture, it).then_some(flow);
+        match &capture.flows {
+            Some(flows) => {
+                let open = |flow: &FlowId| Some((*flow, self.senders.look(self.senders.slot_of(*flow)?)));
+                flows.iter().filter_map(open).filter_map(meant).collect()
+            }
+            None => self.senders.iter().filter_map(meant).collect(),
+        }
+    }
+
+    /// A connection as it is at `at`, if it is open here.
+    pub fn connection(&self, at: Time, flow: FlowId) -> Option<ConnectionRecord> {
+        let it = self.senders.look(self.senders.slot_of(flow)?);
+        let (sender, opening) = (&it.sender, &it.opening);
+        Some(ConnectionRecord {
+            at,
+            flow,
+            class: opening.class,
+            src: opening.src,
+            dst: opening.dst,
+            state: sender.state(),
+            cwnd: sender.cwnd(),
+            ssthresh: Some(sender.ssthresh()).filter(|bytes| *bytes < u64::MAX),
+            in_flight: sender.in_flight(),
+            acked: sender.acked(),
+            srtt: Some(sender.srtt()).filter(|srtt| *srtt > Time::ZERO),
+            rto: sender.rto(),
+            retransmitted: sender.retransmitted,
+            timeouts: sender.timeouts,
+            law: sender.law(&self.shared.transport),
+        })
+    }
+}
+
+/// Whether a capture means a connection. Requests, which are short and no flow of the results, must
+/// be named.
+fn is_meant(capture: &ConnectionCapture, it: &Sending) -> bool {
+    let Opening { role, class, src, dst, .. } = it.opening;
+    let is_one_of = |hosts: &Option<Vec<HostId>>, host| hosts.as_ref().is_none_or(|h| h.binary_search(&host).is_ok());
+    let carries_flows = match role {
+        Role::Pings | Role::Pongs => false,
+        Role::Request { .. } => capture.flows.is_some(),
+        _ => true,
+    };
+    carries_flows
+        && capture.classes.as_ref().is_none_or(|classes| classes.contains(&class))
+        && is_one_of(&capture.src, src)
+        && is_one_of(&capture.dst, dst)
+}
