@@ -196,6 +196,10 @@ fn shuffle() {
 }
 
 #[test]
+fn sawtooth() {
+    holds("sawtooth");
+}
+#[test]
 fn swift_incast() {
     holds("swift-incast");
 }

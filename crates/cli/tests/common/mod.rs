@@ -274,6 +274,7 @@ pub const SHIPPED: &[Shipped] = &[
         short: &["duration=10ms"],
     },
     Shipped { name: "rpc", variants: &["with-bulk", "hardly-any-bulk"], short: &["duration=10ms", "warm-up=1ms"] },
+    Shipped { name: "sawtooth", variants: &["dctcp", "newreno"], short: &[] },
     Shipped { name: "shuffle", variants: &["two-at-a-time", "four-at-a-time"], short: &["traffic.shuffle.size=200KB"] },
     Shipped {
         name: "swift-incast",
