@@ -161,7 +161,8 @@ mod tests {
     }
 
     fn run(classes: &[(&str, u64, u64)], queries: (u64, u64)) -> Summary {
-        let fct_us = classes.iter().map(|&(name, count, open)| (name.to_string(), class(count, open))).collect();
+        let fct_us: Vec<_> =
+            classes.iter().map(|&(name, count, open)| (name.to_string(), class(count, open))).collect();
         let qct_us = Qct { started: queries.0, completed: queries.1, ..Qct::default() };
         Summary { fct_us: Ordered::from(fct_us), qct_us, ..Summary::default() }
     }

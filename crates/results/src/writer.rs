@@ -302,7 +302,8 @@ impl RunWriter {
         let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
         let measured_ps = totals.measured.as_ps() as f64;
         let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
-        let latency: Vec<(String, Latency)> = fct_us.iter().filter(is_call).map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
+        let latency: Vec<(String, Latency)> =
+            fct_us.iter().filter(is_call).map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
         let summary = Summary {
             schema: SCHEMA,
             name: header.name.clone(),

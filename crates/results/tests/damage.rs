@@ -154,7 +154,7 @@ fn a_folder_named_with_a_dot_is_written_again_and_again() {
     let dir = Dir::new("dot");
     let out = dir.0.join("t").join(".");
     for _ in 0..3 {
-        let folder = Folder::create(&out, false).unwrap();
+        let folder = Folder::create(&out, &Owner::new(Kind::Run, "run"), false).unwrap();
         write_run(folder.path());
         assert_eq!(folder.commit().unwrap(), dir.0.join("t"));
     }

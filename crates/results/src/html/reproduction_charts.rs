@@ -248,7 +248,7 @@ mod tests {
             let calls = Latency { count: 1000, p50: Some(9e3), p99: Some(20e3), p999: None, ..Latency::default() };
             let mut summary = Summary { seed, ..Summary::default() };
             summary.flows.goodput_gbps = Some(0.9 + seed as f64 / 100.0);
-            summary.latency_us.0 = vec![("large".into(), calls)];
+            summary.latency_us.insert("large".into(), calls);
             summary
         };
         let (a, b) = (run(1), run(2));
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn classes_without_calls_are_left_out() {
         let mut of = experiment(&[9.0]);
-        of.schemes[0].points[0].calls.0.push(("small".into(), Calls::default()));
+        of.schemes[0].points[0].calls.insert("small".into(), Calls::default());
         assert!(charts(&of, &["DCTCP"]).iter().all(|chart| !chart.caption.contains("small")));
     }
 }

@@ -516,7 +516,14 @@ mod tests {
             (["first", "second", "third"][at].to_string(), runs)
         });
         let results = crate::compare(&runs.collect::<Vec<(String, Vec<Summary>)>>()).unwrap();
-        let of = |result| Variant { result, runs: vec![], times: super::super::Times::default(), places: vec![] };
+        let of = |result| Variant {
+            result,
+            runs: vec![],
+            times: super::super::Times::default(),
+            places: vec![],
+            seeds: vec![],
+            failures: vec![],
+        };
         results.into_iter().map(of).collect()
     }
 

@@ -168,7 +168,7 @@ proptest! {
 fn shares_of_any_size_add_up() {
     let most = Some(Bytes::LARGEST);
     let links = vec![(Rate::FASTEST, Time::from_s(1_000)); 65_535];
-    let facts = SwitchFacts { packet_max: 65_535, links, pauses: true };
+    let facts = SwitchFacts { packet_max: 65_535, links, pauses: true, tier: 0 };
     for (queue_min, group_min, port_min, headroom) in [(most, most, most, most), (None, None, None, None)] {
         let params =
             PoolsParams { queue_min, group_min, port_min, headroom, lossless_priorities: 8, ..PoolsParams::default() };
