@@ -1,6 +1,8 @@
-//! The values of a key that `--grid` and `--vary` give: a list with commas, whose members may be ranges `FROM..TO/STEP`.
+//! The values of a key that `--grid` and `--vary` give: a list with commas, whose members may be
+//! ranges `FROM..TO/STEP`.
 //!
-//! Invariant: the values of a range are exact decimals, written as a person would: 0.6, never 0.6000000000000001.
+//! Invariant: the values of a range are exact decimals, written as a person would: 0.6, never
+//! 0.6000000000000001.
 
 /// More values than this are a slip.
 const VALUES_MAX: i128 = 10_000;

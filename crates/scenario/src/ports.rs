@@ -1,8 +1,8 @@
-//! What each port of a network gets of the amounts that follow its tier or its link's rate: its memory, and from where on
-//! it marks.
+//! What each port of a network gets of the amounts that follow its tier or its link's rate: its
+//! memory, and from where on it marks.
 //!
-//! Invariant: the amounts told here are the ones that the simulator's ports are built with, for both come from
-//! [`Capacity::new`] and [`EcnParams::threshold`].
+//! Invariant: the amounts told here are the ones that the simulator's ports are built with, for
+//! both come from [`Capacity::new`] and [`EcnParams::threshold`].
 
 use crate::error::Report;
 use crate::plan::switch_facts;
@@ -49,7 +49,8 @@ impl std::fmt::Display for PortKind {
     }
 }
 
-/// All kinds of ports of a network's switches, tier by tier, slow ones first. `facts`: of a switch, by its number.
+/// All kinds of ports of a network's switches, tier by tier, slow ones first. `facts`: of a switch,
+/// by its number.
 pub(crate) fn kinds(
     topology: &Topology,
     (buffer, marking): (&BufferParams, &MarkingParams),

@@ -1,9 +1,11 @@
 //! The JSON schema of a scenario, for editors.
 //!
-//! A wrong key or value is one error, at its own place. So there are no alternatives whose branches would each complain:
-//! the keys of a kind are required by `if kind = … then …`, with `additionalProperties: false` in each branch; a value that
-//! may be a number or a word has one list of types, with a bound for the numbers and a pattern for the words. What several
-//! branches share is said once, beside them. Draft 7, since that is what the usual editors' TOML plug-ins know.
+//! A wrong key or value is one error, at its own place. So there are no alternatives whose branches
+//! would each complain: the keys of a kind are required by `if kind = … then …`, with
+//! `additionalProperties: false` in each branch; a value that may be a number or a word has one
+//! list of types, with a bound for the numbers and a pattern for the words. What several branches
+//! share is said once, beside them. Draft 7, since that is what the usual editors' TOML plug-ins
+//! know.
 //!
 //! Invariant: what the reader takes is valid here, and a key that no declaration reads is not.
 
@@ -171,7 +173,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// A key; one that several kinds have is only described, unless it takes the same values in all of them.
+    /// A key; one that several kinds have is only described, unless it takes the same values in all
+    /// of them.
     fn add(&mut self, path: &str, value: Value) {
         let (list, path) = match path.split_once('.') {
             Some((list @ ("traffic" | "limit"), key)) => {
@@ -247,7 +250,7 @@ fn property(info: &KeyInfo) -> Value {
     };
     if info.key.tiered {
         let tiers = TIER_NAMES.iter().copied().chain([OTHERS]);
-        value["type"].as_array_mut().map(|types| types.push(json!("object")));
+        value["type"].as_array_mut().into_iter().for_each(|types| types.push(json!("object")));
         value["properties"] = tiers.map(|tier| (tier.to_string(), amount(&info.key))).collect();
         value["patternProperties"] = json!({ "^tier-[0-9]+$": amount(&info.key) });
         value["additionalProperties"] = json!(false);
@@ -288,7 +291,7 @@ fn amount(key: &Key) -> Value {
         Form::List => return json!({ "type": ["array", "string"], "items": { "type": "string" } }),
     };
     if !words.is_empty() && value.get("pattern").is_none() {
-        value["type"].as_array_mut().map(|types| types.push(json!("string")));
+        value["type"].as_array_mut().into_iter().for_each(|types| types.push(json!("string")));
         value["pattern"] = json!(text(&[]));
     }
     value

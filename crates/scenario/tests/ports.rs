@@ -1,4 +1,5 @@
-//! Thresholds and buffers that follow the tier of a switch or the rate of a link, and names of the field in errors.
+//! Thresholds and buffers that follow the tier of a switch or the rate of a link, and names of the
+//! field in errors.
 
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::{Plan, PortKind};
@@ -62,7 +63,8 @@ fn thresholds_and_buffers_by_rate_and_tier() {
             "spine ports of 40Gbps: up to 1MB, CE from 30 packets on",
         ]
     );
-    // A memory of the whole switch, by what its links carry together: 4 · 10 + 2 · 40 and 2 · 40 Gb/s.
+    // A memory of the whole switch, by what its links carry together: 4 · 10 + 2 · 40 and 2 · 40
+    // Gb/s.
     let shared = "buffer = { kind = \"shared\", size = \"20KB\", per = \"1Gbps\" }\nmarking = { kind = \"none\" }";
     assert_eq!(told(&plan(shared, &[]))[0], "leaf ports of 10Gbps: up to 1200KB");
     assert_eq!(told(&plan(shared, &[]))[2], "spine ports of 40Gbps: up to 800KB");

@@ -1,8 +1,9 @@
 //! Amounts that differ from port to port: by the tier of the switch, and by the rate of the link.
 //!
-//! A threshold or a buffer is written once in a scenario. It can be one amount for all ports, an amount by tier
-//! ([`ByTier`]), proportional to the link's rate (the key `per`, [`scaled`]), or left to the mechanism's own rule
-//! ([`Auto`]). Which amount a port gets is settled before the first packet.
+//! A threshold or a buffer is written once in a scenario. It can be one amount for all ports, an
+//! amount by tier ([`ByTier`]), proportional to the link's rate (the key `per`, [`scaled`]), or
+//! left to the mechanism's own rule ([`Auto`]). Which amount a port gets is settled before the
+//! first packet.
 //!
 //! Invariant: an amount that is written as one number, without `per`, is that number at every port.
 
@@ -14,7 +15,8 @@ use crate::units::Rate;
 pub struct PortSite {
     /// Its link's rate.
     pub rate: Rate,
-    /// Its switch's tier: 0 for leaf and edge (and for a host's NIC), 1 for spine and aggregation, 2 for core.
+    /// Its switch's tier: 0 for leaf and edge (and for a host's NIC), 1 for spine and aggregation,
+    /// 2 for core.
     pub tier: u8,
     /// Bytes on the wire of the largest packet.
     pub packet_max: u64,
@@ -27,8 +29,8 @@ impl Default for PortSite {
     }
 }
 
-/// `amount`, which is for a link of rate `per`, at a link of rate `rate`: proportional, rounded down, and at least one.
-/// Without `per` the amount is the same at every link.
+/// `amount`, which is for a link of rate `per`, at a link of rate `rate`: proportional, rounded
+/// down, and at least one. Without `per` the amount is the same at every link.
 pub fn scaled(amount: u64, per: Option<Rate>, rate: Rate) -> u64 {
     match per {
         Some(per) if per.bps() > 0 => {
@@ -39,7 +41,8 @@ pub fn scaled(amount: u64, per: Option<Rate>, rate: Rate) -> u64 {
     }
 }
 
-/// The name of a tier: "leaf" and "edge" are 0, "spine" and "aggregation" 1, "core" 2; "tier-3" and on have no others.
+/// The name of a tier: "leaf" and "edge" are 0, "spine" and "aggregation" 1, "core" 2; "tier-3" and
+/// on have no others.
 pub fn tier_of(name: &str) -> Option<u8> {
     match name {
         "leaf" | "edge" => Some(0),
@@ -55,8 +58,8 @@ pub const TIER_NAMES: &[&str] = &["leaf", "spine", "edge", "aggregation", "core"
 /// The name under which a table by tier holds the amount of all tiers that it does not name.
 pub const OTHERS: &str = "others";
 
-/// An amount for all tiers, or amounts by tier: `{ leaf = 65, spine = 260 }`. A tier that is not named has what `others`
-/// says; where the table does not say it, the key's default.
+/// An amount for all tiers, or amounts by tier: `{ leaf = 65, spine = 260 }`. A tier that is not
+/// named has what `others` says; where the table does not say it, the key's default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByTier<T> {
     others: T,
@@ -72,10 +75,6 @@ impl<T> ByTier<T> {
     /// The amount of a tier.
     pub fn at(&self, tier: u8) -> &T {
         self.named.iter().find(|(_, named, _)| *named == tier).map_or(&self.others, |(_, _, amount)| amount)
-    }
-    /// The tiers that are named.
-    pub fn names(&self) -> impl Iterator<Item = (&str, u8)> {
-        self.named.iter().map(|(name, tier, _)| (name.as_str(), *tier))
     }
     /// All amounts that some tier may have.
     pub fn amounts(&self) -> impl Iterator<Item = &T> {

@@ -1,4 +1,5 @@
-//! The schema against a validator: scenarios that run are valid, and a slip is one error at its own place.
+//! The schema against a validator: scenarios that run are valid, and a slip is one error at its own
+//! place.
 
 use super::*;
 use crate::error::Report;
