@@ -26,6 +26,10 @@ setup-bench:
 setup-limit:
 	@scripts/setup.sh --limit
 
+# Link-time optimisation takes most of a build and gains a sixth of the speed: the demo is sooner done without.
+# Results are the same to the byte.
+demo: export CARGO_PROFILE_RELEASE_LTO = off
+demo: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
 demo: setup
 	cargo build --release --locked -p millpond-cli
 	./target/release/millpond compare scenarios/microburst.toml --out out/demo --force

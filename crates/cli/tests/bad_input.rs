@@ -377,7 +377,7 @@ fn a_disk_that_fills_up() {
         return skip("no tmpfs can be mounted here");
     }
     let (mut failed, mut succeeded) = (0, 0);
-    for kib in (4..=100).step_by(4) {
+    for kib in (4..=292).step_by(12) {
         for older in [false, true] {
             let output = run(kib, older);
             let left = text(&output.stdout);

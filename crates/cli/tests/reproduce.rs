@@ -36,7 +36,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
         (["canary", "--threads", "0"], "at least one thread"),
         (["canary", "--threads", "-1"], "a whole number of threads from 1"),
         (["canary", "--seeds", "0"], "0..0 for seed 0 alone"),
-        (["canary", "--seeds", "-1"], "write A..B"),
+        (["canary", "--seeds", "-1"], "write how many"),
         (["canary", "--only", ""], "--only : canary has no such experiment"),
     ] {
         let ran = dir.run(&[&["reproduce"], &words[..]].concat()).ends(2);

@@ -112,7 +112,13 @@ fn others(out: &Path, own: &[String]) -> Result<Vec<String>> {
     let mut folders = vec![String::new()];
     while let Some(prefix) = folders.pop() {
         let dir = out.join(&prefix);
-        for entry in fs::read_dir(&dir).at("read", &dir)? {
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            // Another command has just put its result in its place.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error).at("read", &dir),
+        };
+        for entry in entries {
             let entry = entry.at("read", &dir)?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if own.binary_search(&name).is_ok() {

@@ -84,7 +84,7 @@ pub struct Plan {
 impl Plan {
     /// Where a port is that has a link of this rate.
     pub fn port_site(&self, tier: u8, rate: Rate) -> PortSite {
-        PortSite { rate, tier, packet_max: u64::from(self.host.mtu + self.host.frame_overhead) }
+        PortSite { rate, tier, packet_max: self.host.packet_max() }
     }
 
     /// The ports of the switches, by tier and rate, with what they hold and when they mark.
@@ -95,8 +95,7 @@ impl Plan {
     /// What a switch's buffer follows from.
     pub fn switch_facts(&self, switch: usize) -> SwitchFacts {
         let pauses = Pause::new(&self.switch.pause).is_active();
-        let packet_max = (self.host.mtu + self.host.frame_overhead) as u64;
-        switch_facts(&self.topology, switch, packet_max, &self.host, pauses)
+        switch_facts(&self.topology, switch, self.host.packet_max(), &self.host, pauses)
     }
 }
 
@@ -141,6 +140,10 @@ pub struct HostPlan {
 }
 
 impl HostPlan {
+    /// Bytes of the largest packet on the wire.
+    pub fn packet_max(&self) -> u64 {
+        u64::from(self.mtu) + u64::from(self.frame_overhead)
+    }
     /// The most that the host adds to a packet's way over its link of this rate.
     pub fn late(&self, rate: Rate) -> Time {
         self.stack_delay + self.jitter_size(rate).unwrap_or_default()
@@ -148,7 +151,7 @@ impl HostPlan {
 
     /// Where the range of the jitter ends on a link of this rate; `None`: the host is exact.
     pub fn jitter_size(&self, rate: Rate) -> Option<Time> {
-        let packet_bits = u128::from(self.mtu + self.frame_overhead) * 8;
+        let packet_bits = u128::from(self.packet_max()) * 8;
         let packet = packet_bits * 1_000_000_000_000 / u128::from(rate.bps()).max(1);
         self.jitter.size(Time::from_ps(packet as u64))
     }

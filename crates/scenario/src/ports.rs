@@ -140,7 +140,7 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, tiers: &BTreeSet<u8>, 
 
 /// Ports that full packets fill before one is marked.
 fn reach(s: &Settings, topology: &Topology, ecn: &EcnParams, host: &HostPlan, report: &mut Report) {
-    let packet_max = u64::from(s.host.mtu + s.host.frame_overhead);
+    let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
     let facts = |switch| switch_facts(topology, switch, packet_max, host, s.switch.pause.kind() != "none");
     let marking = MarkingParams::Ecn(ecn.clone());
     for kind in kinds(topology, (&s.switch.buffer, &marking), facts) {

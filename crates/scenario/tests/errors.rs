@@ -178,7 +178,7 @@ fn all_mistakes_are_told_at_once() {
     let errors = Scenario::parse("s.toml", text).unwrap_err();
     let lines: Vec<usize> = errors.errors.iter().map(|e| e.line).collect();
     assert_eq!(lines, [1, 2, 4, 5], "{errors}");
-    let errors = Scenario::parse("s.toml", "a = \nb = 2\nc = [1,,\n").unwrap_err();
+    let errors = Scenario::parse("s.toml", "a = \nb = 2\nc = ]\n").unwrap_err();
     assert!(errors.errors.len() >= 2, "{errors}");
 }
 

@@ -89,7 +89,7 @@ fn a_run_without_an_end_ends_when_nothing_more_can_happen() {
     assert!(plan.warnings.iter().any(|w| w.contains("give a duration")), "{:?}", plan.warnings);
     let (outcome, records) = simulate(&plan, 1);
     assert_eq!(records.flows.iter().map(|f| f.finish.is_some()).collect::<Vec<_>>(), [true, false]);
-    assert_eq!(outcome.simulated, Time::MAX);
+    assert_eq!(outcome.simulated, Time::END);
 }
 
 /// A port that drains after the last sample with traffic gets its row of zeros, even if nothing happens any more.

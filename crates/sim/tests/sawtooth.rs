@@ -15,8 +15,9 @@
 //! - RFC 8257's `window-end` cuts a round later. A second window has been marked by then, and it is
 //!   cut for that, too: two teeth in a row, and the queue swings by up to 2 A.
 //!
-//! The bands of A and of the top with `first-mark` are those chosen before the first run; the
-//! others follow from the above.
+//! The bands of A and of the top with `first-mark` are those chosen before the first run. All others
+//! were set after it: those of `first-mark` about the corrected analysis, those of `window-end` about
+//! what was measured. Hosts are exact here, as in the analysis.
 
 mod common;
 
@@ -44,6 +45,7 @@ fn scenario(n: u32, reduce: &str) -> String {
         host-link = {{ rate = "40Gbps", delay = "1us" }}
         bottleneck = {{ rate = "10Gbps", delay = "10us" }}
         [host]
+        jitter = "off"
         segment-offload = "off"
         [switch]
         buffer = {{ kind = "per-port", packets = 10_000 }}

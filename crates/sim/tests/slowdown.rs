@@ -234,7 +234,7 @@ fn slowdowns(fabric: &str, spines: u32, sizes: &[u64], set: &[(&str, &str)]) -> 
         "name = \"alone\"\nduration = \"100ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\n\
          hosts-per-leaf = 2\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
          fabric-link = {{ rate = \"{fabric}\", delay = \"2us\" }}\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"9MB\" }}\n\
-         [host]\nnic = {{ per-flow-limit = \"off\" }}\n[transport]\nkind = \"newreno\"\ninitial-window = 10000\n\
+         [host]\njitter = \"off\"\nnic = {{ per-flow-limit = \"off\" }}\n[transport]\nkind = \"newreno\"\ninitial-window = 10000\n\
          dupack-threshold = \"off\"\nhandshake = false\n[[traffic]]\nkind = \"flows\"\nrows = [{}]\n",
         rows.join(", ")
     );
@@ -268,7 +268,7 @@ fn spraying_over_slow_links_is_near_the_bound_and_one_path_is_not() {
 #[test]
 fn complete_is_complete_before_its_last_acknowledgement() {
     let text = "name = \"end\"\nduration = \"30us\"\n[topology]\nkind = \"dumbbell\"\nhosts-per-side = 2\n\
-                bottleneck = { rate = \"10Gbps\", delay = \"5us\" }\n[transport]\nhandshake = false\n\
+                bottleneck = { rate = \"10Gbps\", delay = \"5us\" }\n[host]\njitter = \"off\"\n[transport]\nhandshake = false\n\
                 [[traffic]]\nkind = \"flows\"\nrows = [[\"15us\", 0, 2, 1460]]\n\
                 [[traffic]]\nkind = \"rpc\"\npairs = [\"1-3\"]\nrequest = 100\nresponse = 1460\nconnections = 1\n";
     let (_, records) = simulate(&plan(text, &[]), 1);

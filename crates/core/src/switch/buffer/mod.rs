@@ -213,7 +213,7 @@ impl Memory {
     pub fn reach(&self, capacity: Capacity) -> Capacity {
         let share = match &self.pools {
             Some(pools) => pools.reach(),
-            None => (u128::from(self.size) * u128::from(self.alpha) / u128::from(self.alpha + 1024)) as u64,
+            None => (u128::from(self.size) * u128::from(self.alpha) / (u128::from(self.alpha) + 1024)) as u64,
         };
         Capacity { bytes: capacity.bytes.min(share), ..capacity }
     }

@@ -256,7 +256,7 @@ impl Pools {
     /// What one queue can hold at most, all others being empty.
     pub fn reach(&self) -> u64 {
         let Some(alpha) = self.alpha else { return self.size };
-        let share = u128::from(self.egress) * u128::from(alpha) / u128::from(alpha + 1024);
+        let share = u128::from(self.egress) * u128::from(alpha) / (u128::from(alpha) + 1024);
         (share as u64).saturating_add(self.queue_min).min(self.size)
     }
 }
