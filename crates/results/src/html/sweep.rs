@@ -203,7 +203,7 @@ fn chart(
     let several = groups.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
     let value = |run: u32| runs.iter().find(|(other, _)| *other == run).and_then(|(_, values)| values[number]);
     let line = |(series, group): (usize, &Group<'_>)| {
-        let place = |point: &Point| places.of(&point.values.0.get_index(key)?.1);
+        let place = |point: &Point| places.of(point.values.0.get_index(key)?.1);
         let mut found: Vec<(f64, Estimate, &Point)> =
             group.points.iter().filter_map(|point| Some((place(point)?, estimate(of, point)?, *point))).collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));

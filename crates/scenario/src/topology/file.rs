@@ -319,7 +319,7 @@ impl<'a> Graphed<'a> {
     /// A packet that meets as many switches as its TTL says ends at the last of them.
     fn check_lengths(&self, leaves: &[usize], far: &[Vec<u16>]) -> Result<(), String> {
         for (from, far) in leaves.iter().zip(far) {
-            for to in leaves.iter().filter(|to| far[**to] + 1 >= u16::from(TTL)) {
+            if let Some(to) = leaves.iter().find(|to| far[**to] + 1 >= u16::from(TTL)) {
                 let name = |switch: &usize| &self.list.switches[*switch].name;
                 let (from, to, switches) = (name(from), name(to), u32::from(far[*to]) + 1);
                 let most = TTL - 1;
