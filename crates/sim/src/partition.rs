@@ -4,7 +4,7 @@ use crate::audit::{Audit, Tally};
 use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
 use crate::hosts::Hosts;
-use crate::mail::Mail;
+use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use millpond_core::Time;
 use millpond_core::switch::Switch;
@@ -43,6 +43,8 @@ pub struct Partition {
     loops: Vec<(Time, u16, u32)>,
     /// By out-link: how many outages of it are known and not over.
     outages: BTreeMap<u32, u32>,
+    /// What is being read; empty between edges.
+    notes: Vec<Note>,
     now: Time,
 }
 
@@ -64,6 +66,7 @@ impl Partition {
             starts: VecDeque::new(),
             loops,
             outages: BTreeMap::new(),
+            notes: Vec::new(),
             now: Time::ZERO,
         };
         for (i, (at, _, _)) in partition.loops.iter().enumerate() {
@@ -85,10 +88,16 @@ impl Partition {
         self.hosts.expect(query);
     }
 
-    /// Takes in what another partition sent in the window before.
-    pub fn take_in(&mut self, mail: &mut Mail) {
-        self.fabric.take_in(mail);
-        for note in mail.notes.drain(..) {
+    /// Takes in what all partitions, itself among them, left for it in the window before. Notes are read in the order of
+    /// flows: the order in which they were written would tell which hosts share a partition.
+    pub fn take_in(&mut self, inbox: &mut [Mail]) {
+        for mail in inbox.iter_mut().filter(|mail| !mail.is_empty()) {
+            self.fabric.take_in(mail);
+            self.notes.append(&mut mail.notes);
+        }
+        // Stable: the notes of one flow stay in the order in which its other end wrote them.
+        self.notes.sort_by_key(Note::flow);
+        for note in self.notes.drain(..) {
             self.hosts.read(self.now, note, &mut self.fabric);
         }
     }
