@@ -392,7 +392,7 @@ fn threads_do_not_change_a_result() {
 }
 
 /// What is run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 12] = [
+const ALIKE: [(&str, &[(&str, &str)]); 13] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
@@ -405,7 +405,16 @@ const ALIKE: [(&str, &[(&str, &str)]); 12] = [
     (FAT_TREE, LOTS),
     (SHORT_FLOWS, &[]),
     (SHORT_FLOWS, EXACT),
+    (LEAF_SPINE, OFTEN),
 ];
+/// Connections are looked at within a window, and some halves of them are in different partitions.
+const OFTEN: &[(&str, &str)] = &[
+    ("duration", "300us"),
+    ("traffic.rpc.clients", "6"),
+    ("traffic.rpc.servers", "6"),
+    ("capture.connections", EVERY),
+];
+const EVERY: &str = r#"{ every = "500ns", traffic = "rpc", max = 80 }"#;
 /// Hosts that are exact: arrivals at one instant come in the order of links.
 const EXACT: &[(&str, &str)] = &[("host.jitter", "off")];
 /// Exact hosts whose packets draw lots: much arrives at one instant.
