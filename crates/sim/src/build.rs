@@ -231,13 +231,25 @@ fn watched(plan: &Plan, id: u32) -> Option<Watched> {
     })
 }
 
-/// The events at which the node at the beginning of a directed link, the last one added, learns of its failures.
+/// The events at which the node at the beginning of a directed link, the last one added, learns of its failures. Those that
+/// touch are one to it.
 fn notices(plan: &Plan, id: u32, fabric: &mut Fabric) {
     let out = fabric.outlinks.len() as u32 - 1;
-    for failure in plan.failures.iter().filter(|f| f.link == id / 2 && f.is_outage()) {
-        fabric.events.push(failure.at.saturating_add(failure.detect), Key::new(Class::Link, out, 1));
-        if failure.until != Time::MAX {
-            fabric.events.push(failure.until.saturating_add(failure.detect), Key::new(Class::Link, out, 0));
+    let failures = plan.failures.iter().filter(|f| f.link == id / 2 && f.is_outage());
+    let known = |f: &FailurePlan| (f.at.saturating_add(f.detect), f.until.saturating_add(f.detect));
+    let mut outages: Vec<(Time, Time)> = failures.map(known).collect();
+    outages.sort_unstable();
+    outages.dedup_by(|next, last| {
+        let touches = next.0 <= last.1;
+        if touches {
+            last.1 = last.1.max(next.1);
+        }
+        touches
+    });
+    for (down, up) in outages {
+        fabric.events.push(down, Key::new(Class::Link, out, 1));
+        if up < Time::MAX {
+            fabric.events.push(up, Key::new(Class::Link, out, 0));
         }
     }
 }

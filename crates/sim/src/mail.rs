@@ -3,6 +3,9 @@
 //!
 //! Notes are bookkeeping of the simulation, not of the network: they cost no bandwidth and take no virtual time, and no
 //! decision of a protocol depends on when one is read, as long as it is read before the packets that follow it.
+//!
+//! Invariant: what is read at one edge is read in an order that is of links and flows alone, whoever shares a partition with
+//! whom: packets in the order of their link, notes in the order of flows.
 
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{FlowId, HostId, Packet, Sack, Time};
@@ -156,4 +159,13 @@ pub enum Note {
     },
     /// To the receiver, when all is acknowledged.
     Release(FlowId),
+}
+
+impl Note {
+    /// The connection that it is about.
+    pub fn flow(&self) -> FlowId {
+        match *self {
+            Note::Open(Opening { flow, .. }) | Note::Delivered { flow, .. } | Note::Release(flow) => flow,
+        }
+    }
 }

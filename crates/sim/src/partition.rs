@@ -4,12 +4,12 @@ use crate::audit::{Audit, Tally};
 use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
 use crate::hosts::Hosts;
-use crate::mail::Mail;
+use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use millpond_core::Time;
 use millpond_core::switch::Switch;
 use millpond_scenario::traffic::{Arrival, Query};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Of events of [`Class::Link`], the sequence from which on routes change: to those of the epoch
 /// with that number. Below it are a link's own.
@@ -41,8 +41,8 @@ pub struct Partition {
     starts: VecDeque<Arrival>,
     /// Closed loops: (when, source, host here).
     loops: Vec<(Time, u16, u32)>,
-    /// By out-link: how many outages of it are known and not over.
-    outages: BTreeMap<u32, u32>,
+    /// What is being read; empty between edges.
+    notes: Vec<Note>,
     now: Time,
 }
 
@@ -63,7 +63,7 @@ impl Partition {
             owners,
             starts: VecDeque::new(),
             loops,
-            outages: BTreeMap::new(),
+            notes: Vec::new(),
             now: Time::ZERO,
         };
         for (i, (at, _, _)) in partition.loops.iter().enumerate() {
@@ -85,10 +85,16 @@ impl Partition {
         self.hosts.expect(query);
     }
 
-    /// Takes in what another partition sent in the window before.
-    pub fn take_in(&mut self, mail: &mut Mail) {
-        self.fabric.take_in(mail);
-        for note in mail.notes.drain(..) {
+    /// Takes in what all partitions, itself among them, left for it in the window before. Notes are read in the order of
+    /// flows: the order in which they were written would tell which hosts share a partition.
+    pub fn take_in(&mut self, inbox: &mut [Mail]) {
+        for mail in inbox.iter_mut().filter(|mail| !mail.is_empty()) {
+            self.fabric.take_in(mail);
+            self.notes.append(&mut mail.notes);
+        }
+        // Stable: the notes of one flow stay in the order in which its other end wrote them.
+        self.notes.sort_by_key(Note::flow);
+        for note in self.notes.drain(..) {
             self.hosts.read(self.now, note, &mut self.fabric);
         }
     }
@@ -170,12 +176,10 @@ impl Partition {
         self.fabric.audit.events += served;
     }
 
-    /// The link at an out-link's beginning changes as the switch there sees it: one outage ends or begins.
+    /// The node at an out-link's beginning learns that the link is down, or up again. Hosts have no other.
     fn notice(&mut self, out: u32, down: bool) {
         let Receiver::Switch(switch, port) = self.owners[out as usize] else { return };
-        let count = self.outages.entry(out).or_insert(0);
-        *count = if down { *count + 1 } else { count.saturating_sub(1) };
-        self.switches[switch as usize].switch.set_alive(port, *count == 0);
+        self.switches[switch as usize].switch.set_alive(port, !down);
     }
 
     /// The routes of the network change, and so those of some switches here.
@@ -202,7 +206,6 @@ impl Partition {
                 self.hosts.start_loops(now, source, host, &mut self.fabric);
             }
             Class::Link if key.sequence() >= REROUTE => self.reroute(key.sequence() - REROUTE),
-            // Up before down, so that one outage may begin where another ends.
             Class::Link => self.notice(key.source(), key.sequence() != 0),
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),

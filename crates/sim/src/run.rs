@@ -257,9 +257,7 @@ impl Stage {
     /// One partition's part of a window.
     fn serve(&self, p: usize, end: Time) {
         let mut partition = lock(&self.partitions[p]);
-        for mail in lock(&self.inboxes[p]).iter_mut().filter(|mail| !mail.is_empty()) {
-            partition.take_in(mail);
-        }
+        partition.take_in(&mut lock(&self.inboxes[p]));
         partition.run_until(end);
     }
 
@@ -290,7 +288,7 @@ impl Stage {
         let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
         loop {
             for (partition, inbox) in partitions.iter_mut().zip(&self.inboxes) {
-                lock(inbox).iter_mut().for_each(|mail| partition.take_in(mail));
+                partition.take_in(&mut lock(inbox));
             }
             if !self.exchange(&mut partitions) {
                 return;
@@ -539,9 +537,9 @@ impl<O: Observer> Director<'_, O> {
         }
         rtts.sort_unstable();
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
-        // Stable, for a host may look at several packets at one instant.
+        // Stable, for a host may look at several packets at one instant, and a port send several frames.
         packets.sort_by_key(|record| (record.at, record.tap, !record.outgoing));
-        pauses.sort_unstable_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
+        pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
         polls.sort_by_key(|record| (record.at, record.host));
         for (_, _, rtt) in rtts {
             self.observer.rtt(rtt)?;

@@ -104,6 +104,7 @@ fn transport() -> impl Strategy<Value = String> {
         "rank = { kind = \"remaining-bytes\", idle = \"100us\" }",
         "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }",
         "rank = { kind = \"attained-service\" }\nordering = { kind = \"timeout\" }",
+        "importance = { kind = \"tlt\" }",
     ]);
     (kind, any::<(bool, bool, bool)>(), rto, window, 1..4u32, threshold, edge).prop_map(
         |(kind, (handshake, sack, limited), rto, window, delayed, threshold, edge)| {
@@ -118,20 +119,21 @@ fn transport() -> impl Strategy<Value = String> {
 
 fn traffic() -> impl Strategy<Value = String> {
     let one =
-        (0..7, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(
+        (0..8, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(
             |(kind, size, n)| match kind {
                 0 => format!(
                     "kind = \"poisson\"\nsizes = {}\nload = 0.{}\nload-base = \"host-links\"",
                     size.max(1_460),
                     2 * n
                 ),
-                1 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest = 50"),
+                1 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest = 50\nthink-time = \"{}us\"", n - 1),
                 2 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nrate = 3000.0\nrequest = \"none\""),
                 3 => format!("kind = \"permutation\"\nsize = {size}\nstagger = \"{n}us\""),
                 4 => format!("kind = \"shuffle\"\nsize = {size}\nconcurrency = {n}"),
                 5 => format!(
                     "kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = {n}\nrequest = 100\nresponse = {size}"
                 ),
+                6 => format!("kind = \"probe\"\nsize = {size}\nperiod = \"{n}0us\""),
                 _ => format!("kind = \"random\"\nsize = {size}"),
             },
         );
@@ -162,13 +164,33 @@ fn host() -> impl Strategy<Value = String> {
         "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 }\nreceive-cpu = { ring = 20 }\n\
          [edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }",
     ]);
-    (offload, nic, prop::sample::select(vec!["0us", "2us"]), prop::sample::select(vec![0, 38]), edge).prop_map(
-        |(offload, nic, delay, overhead, edge)| {
+    // Exact hosts, and lots: much happens at one instant.
+    let jitter = prop::sample::select(vec!["", "jitter = \"off\"\n", "jitter = { packets = 0 }\n"]);
+    let times = (prop::sample::select(vec!["0us", "2us"]), jitter);
+    (offload, nic, times, prop::sample::select(vec![0, 38]), edge).prop_map(
+        |(offload, nic, (delay, jitter), overhead, edge)| {
             format!(
-                "segment-offload = {offload}\nnic = {nic}\nstack-delay = \"{delay}\"\nframe-overhead = {overhead}\n{edge}"
+                "segment-offload = {offload}\nnic = {nic}\nstack-delay = \"{delay}\"\nframe-overhead = {overhead}\n{jitter}{edge}"
             )
         },
     )
+}
+
+/// What is recorded beside flows, and what hosts limit.
+fn others() -> impl Strategy<Value = String> {
+    let capture = prop::sample::select(vec![
+        "",
+        "",
+        "[capture]\nqueues = \"3us\"\nconnections = { every = \"5us\", max = 5 }\ngoodput = \"50us\"\npcap = [\"host0\", \"host2\"]\n",
+    ]);
+    let limit = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "[[limit]]\nrate = \"1Gbps\"\nhosts = \"all\"\ndirection = \"both\"\n",
+        "[[limit]]\nkind = \"htb\"\nrate = \"2Gbps\"\nhosts = \"0..1\"\n",
+    ]);
+    (capture, limit).prop_map(|(capture, limit)| format!("{capture}{limit}"))
 }
 
 /// Nothing, or a leaf that loses an uplink for a while, which the network learns of soon, late or
@@ -197,9 +219,10 @@ fn up_of(topology: &str) -> &'static str {
 }
 
 fn scenario() -> impl Strategy<Value = String> {
-    (any::<u32>(), topology(), host(), switch(), transport(), (traffic(), failures()), any::<bool>()).prop_map(
-        |(seed, topology, host, switch, transport, (traffic, failures), until)| {
-            let traffic = format!("{traffic}{}", failures.replace("UP", up_of(&topology)));
+    let rest = (others(), traffic(), failures(), any::<bool>());
+    (any::<u32>(), topology(), host(), switch(), transport(), rest).prop_map(
+        |(seed, topology, host, switch, transport, (others, traffic, failures, until))| {
+            let traffic = format!("{others}{traffic}{}", failures.replace("UP", up_of(&topology)));
             // A run that ends with its flows also checks that nothing is forgotten.
             let until = if until { "until = \"flows-complete\"" } else { "" };
             format!(

@@ -115,6 +115,31 @@ fn a_repaired_link_is_used_again_when_routes_have_converged() {
     }
 }
 
+/// Failures of a link that overlap, end together or follow each other at once are the same as one.
+#[test]
+fn failures_that_touch_are_one() {
+    for converge in ["never", "400us"] {
+        let of = |times: &[(&str, &str)]| {
+            let failure = |(at, until)| {
+                format!(
+                    "[[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"{at}\"\n    until = \"{until}\"\n    \
+                     detect = \"10us\"\n    converge = \"{converge}\"\n    "
+                )
+            };
+            let failures: String = times.iter().copied().map(failure).collect();
+            let (from, to) = (LEAF_SPINE.find("[[failure]]").unwrap(), LEAF_SPINE.find("[[traffic]]").unwrap());
+            let text = format!("{}{failures}{}", &LEAF_SPINE[..from], &LEAF_SPINE[to..]);
+            fingerprint(&plan(&text, &[("traffic.poisson.stop", "6ms")]), 2)
+        };
+        let one = of(&[("300us", "4ms")]);
+        assert!(one == of(&[("300us", "4ms"), ("500us", "4ms")]), "{converge}: they end together");
+        assert!(one == of(&[("300us", "1ms"), ("1ms", "4ms")]), "{converge}: one after the other");
+        assert!(one == of(&[("2ms", "4ms"), ("300us", "3ms")]), "{converge}: they overlap");
+        assert!(one == of(&[("300us", "4ms"), ("300us", "2ms")]), "{converge}: they begin together");
+        assert_ne!(one, of(&[("300us", "2ms"), ("3ms", "4ms")]), "{converge}");
+    }
+}
+
 /// Two failures that overlap, of which the second cuts a leaf off: what is for it is dropped where
 /// it enters the network, for the reason of its link, and what waits goes on when one of them is
 /// mended.

@@ -3,9 +3,11 @@
 mod common;
 
 use common::{fingerprint, plan, simulate};
+use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 use millpond_results::Node;
+use std::collections::BTreeSet;
 
 /// Everything on at once: failures with and without detection and convergence, captures, samples,
 /// probes.
@@ -256,6 +258,36 @@ const DEFLECTION: &str = r#"
     rate = 5000
 "#;
 
+/// Short flows whose segments wait in receive offload: many end in one window, and waits of several run out at one instant.
+const SHORT_FLOWS: &str = r#"
+    name = "identity-short-flows"
+    duration = "2ms"
+    seed = 3
+    [topology]
+    kind = "leaf-spine"
+    leaves = 3
+    spines = 2
+    hosts-per-leaf = 4
+    host-link = { rate = "40Gbps", delay = "1us" }
+    fabric-link = { rate = "40Gbps", delay = "5us" }
+    [host]
+    receive-offload = { kind = "presto-gro", rules = "safe", min = "1us", initial = "3us", coalescing = "2us" }
+    [switch]
+    buffer = { kind = "shared", size = "60KB" }
+    path = { kind = "ecmp" }
+    [edge]
+    load-balancing = { kind = "presto", threshold = 3000, order = "shuffled" }
+    [transport]
+    kind = "newreno"
+    min-rto = "300us"
+    [[traffic]]
+    name = "short"
+    kind = "poisson"
+    sizes = 9999
+    load = 0.6
+    load-base = "host-links"
+"#;
+
 /// What a variant of [`DEFLECTION`] sets.
 type Set = &'static [(&'static str, &'static str)];
 
@@ -360,7 +392,7 @@ fn threads_do_not_change_a_result() {
 }
 
 /// What is run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 10] = [
+const ALIKE: [(&str, &[(&str, &str)]); 13] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
@@ -371,7 +403,18 @@ const ALIKE: [(&str, &[(&str, &str)]); 10] = [
     (EVERYTHING, EXACT),
     (FAT_TREE, EXACT),
     (FAT_TREE, LOTS),
+    (SHORT_FLOWS, &[]),
+    (SHORT_FLOWS, EXACT),
+    (LEAF_SPINE, OFTEN),
 ];
+/// Connections are looked at within a window, and some halves of them are in different partitions.
+const OFTEN: &[(&str, &str)] = &[
+    ("duration", "300us"),
+    ("traffic.rpc.clients", "6"),
+    ("traffic.rpc.servers", "6"),
+    ("capture.connections", EVERY),
+];
+const EVERY: &str = r#"{ every = "500ns", traffic = "rpc", max = 80 }"#;
 /// Hosts that are exact: arrivals at one instant come in the order of links.
 const EXACT: &[(&str, &str)] = &[("host.jitter", "off")];
 /// Exact hosts whose packets draw lots: much arrives at one instant.
@@ -419,7 +462,7 @@ fn deflection_is_as_deterministic() {
 /// What is compared above is there.
 #[test]
 fn deflection_does_something() {
-    let mut seen_before = std::collections::BTreeSet::new();
+    let mut seen_before = BTreeSet::new();
     for (name, sets) in DEFLECTIONS {
         let set: Vec<(&str, &str)> = sets.iter().flat_map(|set| set.iter()).copied().collect();
         let (outcome, records) = simulate(&plan(DEFLECTION, &set), 2);
@@ -460,7 +503,7 @@ fn everything_at_once_happens() {
     assert!(records.queues.len() > 300, "{}", records.queues.len());
     let nics = |host| records.queues.iter().filter(|q| q.node == Node::Host(host)).count();
     assert!(nics(3) > 2 && nics(9) > 2, "{} {}", nics(3), nics(9));
-    let sampled: std::collections::BTreeSet<u32> = records.connections.iter().map(|c| c.flow).collect();
+    let sampled: BTreeSet<u32> = records.connections.iter().map(|c| c.flow).collect();
     assert!(sampled.len() == 7 && sampled == outcome.sampled, "{sampled:?}");
     assert!(records.connections.len() > 300 && records.connections.iter().any(|c| c.state != "open"));
     for tap in 0..4 {
@@ -485,7 +528,7 @@ fn the_edge_does_something() {
     assert!(patient == 0 && impatient > 0 && none > 2 * impatient, "{none} {impatient} {patient}");
     let (outcome, records) = simulate(&plan(EDGE, &[]), 2);
     assert!(outcome.hosts.retransmitted > 100, "{:?}", outcome.hosts);
-    let ranks: std::collections::BTreeSet<u32> = records.packets.iter().map(|p| p.packet.rank).collect();
+    let ranks: BTreeSet<u32> = records.packets.iter().map(|p| p.packet.rank).collect();
     assert!(ranks.len() > 100 && ranks.contains(&0));
     let control = records.packets.iter().filter(|p| !p.packet.is_data());
     assert!(control.clone().count() > 100 && control.clone().all(|p| p.packet.rank == 0));
@@ -506,9 +549,21 @@ fn presto_does_something() {
     assert!(outcome.audit.dropped[DropReason::LinkDown as usize].packets > 10);
     let labels = |is_data: bool| {
         let of = records.packets.iter().filter(|p| p.packet.is_data() == is_data && p.outgoing);
-        of.map(|p| p.packet.hash).filter(|label| *label < 4).collect::<std::collections::BTreeSet<u32>>()
+        of.map(|p| p.packet.hash).filter(|label| *label < 4).collect::<BTreeSet<u32>>()
     };
     assert_eq!((labels(true).len(), labels(false).len()), (4, 4), "data and acknowledgements take all paths");
+}
+
+/// What is compared above is there: many flows end in one window, and waits run out.
+#[test]
+fn short_flows_do_something() {
+    let (outcome, records) = simulate(&plan(SHORT_FLOWS, &[]), 2);
+    let window = Time::from_us(5).as_ps();
+    let windows: BTreeSet<u64> =
+        records.flows.iter().filter_map(|flow| flow.sender_last).map(|last| last.as_ps() / window).collect();
+    println!("{} flows end in {} windows", records.flows.len(), windows.len());
+    assert!(records.flows.len() > 4 * windows.len());
+    assert!(outcome.offload.expect("hosts merge").of(Cause::Timeout) > 100);
 }
 
 #[test]

@@ -50,13 +50,15 @@ impl Hosts {
 }
 
 /// Whether a capture means a connection. Requests, which are short and no flow of the results, must
-/// be named.
+/// be named. A server's half of a persistent connection is there when a note says so, the time of
+/// which tells who shares a partition; it counts from its first message on.
 fn is_meant(capture: &ConnectionCapture, it: &Sending) -> bool {
     let Opening { role, class, src, dst, .. } = it.opening;
     let is_one_of = |hosts: &Option<Vec<HostId>>, host| hosts.as_ref().is_none_or(|h| h.binary_search(&host).is_ok());
     let carries_flows = match role {
         Role::Pings | Role::Pongs => false,
         Role::Request { .. } => capture.flows.is_some(),
+        Role::RpcResponses => it.sender.written() > 0,
         _ => true,
     };
     carries_flows

@@ -95,6 +95,8 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
         pauses,
         paused,
         pairs,
+        delivered,
+        sampled,
         queue_bytes_max,
         limits,
         offload,
@@ -103,7 +105,7 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {queue_bytes_max} {limits:?} {offload:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {delivered:?} {sampled:?} {queue_bytes_max} {limits:?} {offload:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,
