@@ -695,9 +695,12 @@ mod tests {
         let mut seen = Seen::default();
         let whole = run(&plan, 1, &mut seen).unwrap();
         assert!(seen.looks >= whole.audit.events / (2 * EVENTS_A_LOOK), "{} of {}", seen.looks, whole.audit.events);
-        let stopped = (1..=seen.looks).map(|looks| {
+        let part = Time::from_us(130);
+        let mut all = Seen::default();
+        run_in_parts(&plan, 2, &mut all, part).unwrap();
+        let stopped = (1..all.looks).map(|looks| {
             let mut seen = Seen { enough: Some(looks), ..Seen::default() };
-            let outcome = run_in_parts(&plan, 2, &mut seen, Time::from_us(130)).unwrap();
+            let outcome = run_in_parts(&plan, 2, &mut seen, part).unwrap();
             assert!(outcome.interrupted && outcome.audit.is_conserved());
             outcome.simulated
         });
