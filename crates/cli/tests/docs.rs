@@ -47,14 +47,12 @@ fn mechanisms() -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn every_mechanism_has_its_page() {
-    let contents = page("README.md");
     for (place, kind) in mechanisms() {
         let file = format!("mechanisms/{kind}.md");
         let text = fs::read_to_string(repository().join("docs").join(&file)).unwrap_or_else(|e| {
             panic!("{place} \"{kind}\" has no page docs/{file} ({e}): write one, see CONTRIBUTING.md")
         });
         assert_eq!(text.lines().next(), Some(format!("# {kind}").as_str()), "the title of docs/{file}");
-        assert!(contents.contains(&file), "docs/README.md does not link to {file}");
     }
 }
 

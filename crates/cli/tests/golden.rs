@@ -6,10 +6,12 @@
 
 mod common;
 
-use common::{Dir, SHIPPED, Shipped, names, root, scenario, succeed, summary};
+use common::{Dir, GOLDEN_COMMAND, SHIPPED, Shipped, root, stems, succeed, summary};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A number rounded to four significant digits; `-` for a statistic of nothing.
 fn four(value: &Value) -> String {
@@ -90,7 +92,7 @@ fn table(title: &str, s: &Value) -> String {
 /// All variants of a scenario.
 fn tables(shipped: &Shipped) -> String {
     let dir = Dir::new("golden");
-    let mut out = format!("millpond run scenarios/{}.toml", shipped.name);
+    let mut out = format!("{GOLDEN_COMMAND}{}.toml", shipped.name);
     shipped.short.iter().for_each(|set| out.push_str(&format!(" --set {set}")));
     out.push('\n');
     for variant in shipped.arms() {
@@ -105,22 +107,18 @@ fn tables(shipped: &Shipped) -> String {
     out
 }
 
-fn holds(name: &str) {
-    let found = tables(common::shipped(name));
+/// How a scenario's tables differ from its golden ones, or `None`; writes those where that is asked for.
+fn difference(shipped: &Shipped) -> Option<String> {
+    let (name, found) = (&shipped.name, tables(shipped));
     let path = root().join("tests/golden").join(format!("{name}.txt"));
     if std::env::var_os("MILLPOND_BLESS").is_some_and(|v| v == "1") {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &found).unwrap();
-        return;
+        return None;
     }
     let golden = fs::read_to_string(&path).unwrap_or_default();
-    let difference: Vec<String> = differing(&golden, &found);
-    assert!(
-        difference.is_empty(),
-        "{name} is not as in {} (- golden, + found):\n{}\nif it should be: MILLPOND_BLESS=1 cargo test -p millpond-cli --test golden",
-        path.display(),
-        difference.join("\n")
-    );
+    let lines: Vec<String> = differing(&golden, &found);
+    (!lines.is_empty())
+        .then(|| format!("{name} is not as in {} (- golden, + found):\n{}", path.display(), lines.join("\n")))
 }
 
 /// The lines that differ, in place.
@@ -130,91 +128,31 @@ fn differing(golden: &str, found: &str) -> Vec<String> {
     pairs.flat_map(|(a, b)| [a.map(|line| format!("- {line}")), b.map(|line| format!("+ {line}"))]).flatten().collect()
 }
 
+/// All of them, as many at a time as there are cores.
 #[test]
-fn admission() {
-    holds("admission");
+fn every_shipped_scenario_gives_its_table() {
+    let next = AtomicUsize::new(0);
+    let wrong: Mutex<Vec<String>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(shipped) = SHIPPED.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    wrong.lock().unwrap().extend(difference(shipped));
+                }
+            });
+        }
+    });
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.sort();
+    assert!(
+        wrong.is_empty(),
+        "{}\nif it should be: MILLPOND_BLESS=1 cargo test -p millpond-cli --test golden",
+        wrong.join("\n")
+    );
 }
 
+/// A golden table is of a scenario that ships. (That a scenario has one is seen where they are listed.)
 #[test]
-fn deflection() {
-    holds("deflection");
-}
-
-#[test]
-fn dumbbell() {
-    holds("dumbbell");
-}
-
-#[test]
-fn fat_tree_permutation() {
-    holds("fat-tree-permutation");
-}
-
-#[test]
-fn flows() {
-    holds("flows");
-}
-
-#[test]
-fn incast() {
-    holds("incast");
-}
-
-#[test]
-fn limit() {
-    holds("limit");
-}
-
-#[test]
-fn lossless() {
-    holds("lossless");
-}
-
-#[test]
-fn microburst() {
-    holds("microburst");
-}
-
-#[test]
-fn edge() {
-    holds("edge");
-}
-
-#[test]
-fn ordering() {
-    holds("ordering");
-}
-
-#[test]
-fn rpc() {
-    holds("rpc");
-}
-
-#[test]
-fn shuffle() {
-    holds("shuffle");
-}
-
-#[test]
-fn sawtooth() {
-    holds("sawtooth");
-}
-#[test]
-fn swift_incast() {
-    holds("swift-incast");
-}
-
-/// A scenario that ships has a golden table, and its variants are those that the tests run.
-#[test]
-fn no_shipped_scenario_is_left_out() {
-    let stems = |folder: &str, extension: &str| -> Vec<String> {
-        names(&root().join(folder)).iter().filter_map(|n| n.strip_suffix(extension)).map(str::to_string).collect()
-    };
-    let listed: Vec<String> = SHIPPED.iter().map(|s| s.name.to_string()).collect();
-    assert_eq!(stems("scenarios", ".toml"), listed, "scenarios/ and SHIPPED in tests/common");
-    assert_eq!(stems("tests/golden", ".txt"), listed, "tests/golden/ and SHIPPED in tests/common");
-    for s in SHIPPED {
-        let parsed = millpond_scenario::Scenario::load(&scenario(s.name)).unwrap();
-        assert_eq!(parsed.variants(), s.variants, "{}", s.name);
-    }
+fn no_table_is_left_over() {
+    assert_eq!(stems("tests/golden", ".txt"), stems("scenarios", ".toml"));
 }

@@ -141,7 +141,7 @@ fn comparisons_do_not_depend_on_how_many_run_at_a_time() {
         for name in ["compare.json", "report.html"] {
             all.insert(name.to_string(), std::fs::read(out.join(name)).unwrap());
         }
-        for variant in shipped("incast").variants {
+        for variant in &shipped("incast").variants {
             for seed in ["seed-1", "seed-2"] {
                 for (name, bytes) in contents(&out.join(variant).join(seed)) {
                     all.insert(format!("{variant}/{seed}/{name}"), bytes);
@@ -206,7 +206,7 @@ fn same_arrivals(name: &str, timed: impl Fn(&str) -> bool) {
         succeed(&mut shipped.run(Some(variant), &dir.at(variant), &[]));
         arrivals(&dir.at(variant), &timed)
     };
-    let first = of(shipped.variants[0]);
+    let first = of(&shipped.variants[0]);
     for variant in &shipped.variants[1..] {
         assert_eq!(first, of(variant), "{name}: {} and {variant}", shipped.variants[0]);
     }

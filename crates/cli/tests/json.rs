@@ -86,11 +86,12 @@ fn compare_prints_its_comparison() {
 
 #[test]
 fn check_tells_of_every_variant() {
-    for s in SHIPPED {
-        let path = scenario(s.name);
+    for s in SHIPPED.iter() {
+        let path = scenario(&s.name);
         let printed = stdout_json(&["check", path.to_str().unwrap(), "--json"]);
         let variants: Vec<Option<&str>> = printed.as_array().unwrap().iter().map(|v| v["variant"].as_str()).collect();
-        let expected: Vec<Option<&str>> = std::iter::once(None).chain(s.variants.iter().copied().map(Some)).collect();
+        let expected: Vec<Option<&str>> =
+            std::iter::once(None).chain(s.variants.iter().map(|v| Some(v.as_str()))).collect();
         assert_eq!(variants, expected, "{}: as it stands, then its variants", s.name);
     }
 }
@@ -145,8 +146,8 @@ fn the_schema_knows_the_shipped_scenarios() {
     let schema = stdout_json(&["schema"]);
     let known = schema["properties"].as_object().expect("a schema of an object");
     assert!(schema["$schema"].is_string());
-    for s in SHIPPED {
-        let written = std::fs::read_to_string(scenario(s.name)).unwrap();
+    for s in SHIPPED.iter() {
+        let written = std::fs::read_to_string(scenario(&s.name)).unwrap();
         for line in written.lines() {
             let table = line.strip_prefix('[').map(|l| l.trim_start_matches('[').split([']', '.']).next().unwrap());
             if let Some(table) = table.filter(|_| !line.starts_with("  ")) {

@@ -1,10 +1,11 @@
 //! What both worlds of millpond run: pure decisions. No clock, no I/O, no threads, no globals, and no floats that
 //! decide an order.
 //!
-//! A decision takes `now`, the packet's metadata, a view of the state that it may see, and (where it draws) a random
-//! stream; it returns a verdict. The simulator calls it with virtual time; the Linux poll loop reads its clock once a
+//! A decision takes a [`Context`]: `now`, the packet's metadata, a view of the state that it may see, and a random
+//! stream. It returns a verdict. The simulator calls it with virtual time; the Linux poll loop reads its clock once a
 //! burst and passes it in.
 
+pub mod context;
 pub mod counters;
 pub mod edge;
 pub mod importance;
@@ -17,5 +18,6 @@ pub mod registry;
 pub mod switch;
 pub mod units;
 
+pub use context::Context;
 pub use packet::{Color, Ecn, FlowId, HostId, Importance, Packet, PacketId, Pool, Sack};
 pub use units::{Bytes, Rate, Time};

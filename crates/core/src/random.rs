@@ -6,6 +6,8 @@
 //!
 //! Invariant: the same seed and name give the same sequence on every machine and in every version.
 
+use std::cell::Cell;
+
 /// Vigna's SplitMix64 finaliser: a bijection on `u64` that mixes every input bit into every output bit.
 #[inline]
 pub const fn mix64(x: u64) -> u64 {
@@ -109,6 +111,44 @@ impl Stream {
     }
 }
 
+/// A node's random numbers: a [`Stream`] that is drawn from through a shared reference, so that a decision and what it looks
+/// at can hold the same one. It belongs to one thread.
+#[derive(Clone, Debug)]
+pub struct Random {
+    words: Cell<[u64; 4]>,
+}
+
+impl From<Stream> for Random {
+    fn from(stream: Stream) -> Random {
+        Random { words: Cell::new(stream.s) }
+    }
+}
+
+impl Random {
+    #[inline]
+    fn draw<T>(&self, draw: impl FnOnce(&mut Stream) -> T) -> T {
+        let mut stream = Stream { s: self.words.get() };
+        let drawn = draw(&mut stream);
+        self.words.set(stream.s);
+        drawn
+    }
+    /// As [`Stream::bits`].
+    #[inline]
+    pub fn bits(&self) -> u64 {
+        self.draw(Stream::bits)
+    }
+    /// As [`Stream::below`].
+    #[inline]
+    pub fn below(&self, n: u64) -> u64 {
+        self.draw(|stream| stream.below(n))
+    }
+    /// As [`Stream::unit`].
+    #[inline]
+    pub fn unit(&self) -> f64 {
+        self.draw(Stream::unit)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +173,16 @@ mod tests {
         assert_ne!(a.bits(), b.bits());
         assert_eq!(Stream::new(1, "switch/leaf0").bits(), Stream::new(1, "switch/leaf0").bits());
         assert_ne!(Stream::new(1, "x").bits(), Stream::new(2, "x").bits());
+    }
+
+    #[test]
+    fn a_nodes_numbers_are_its_streams() {
+        let mut stream = Stream::new(3, "node");
+        let random = Random::from(stream.clone());
+        for n in 1..100 {
+            assert_eq!((random.bits(), random.below(n)), (stream.bits(), stream.below(n)));
+            assert_eq!(random.unit(), stream.unit());
+        }
     }
 
     #[test]

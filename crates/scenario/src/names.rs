@@ -37,13 +37,6 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "switch.path",
-        &["letflow"],
-        "LetFlow (NSDI 2017) is not built yet; the nearest is [edge] load-balancing = { kind = \"flowlet\" }, whose \
-         flowlets take the next path and not a random one",
-        "flowlet",
-    ),
-    kind(
-        "switch.path",
         &["conga", "caver", "hula", "clove", "hermes"],
         "congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) are not built yet; the nearest are \
          switch.path = { kind = \"power-of-n\" }, which goes by the switch's own queues, and [edge] load-balancing = \

@@ -25,6 +25,7 @@ pub fn reference() -> String {
         let _ = writeln!(out, "\n## {heading}\n\n{}\n", table.about);
         key_table(&mut out, &table.keys);
     }
+    pages(&mut out);
     for place in places() {
         place_section(&mut out, &place);
     }
@@ -39,6 +40,16 @@ pub fn reference() -> String {
          to that kind's defaults; the transport's common keys and a traffic's name, start and stop stay.\n",
     );
     out
+}
+
+/// The mechanisms' pages by place. Topologies and traffic are told of in the scenario's page.
+fn pages(out: &mut String) {
+    out.push_str("\n## Mechanisms\n\n| place | question | pages |\n|---|---|---|\n");
+    for info in places().iter().filter(|info| !matches!(info.place.path, "topology" | "traffic")) {
+        let kinds = info.kinds.iter().map(|kind| kind.mechanism.kind).filter(|kind| *kind != "none");
+        let links: Vec<String> = kinds.map(|kind| format!("[{kind}](mechanisms/{kind}.md)")).collect();
+        let _ = writeln!(out, "| `{}` | {} | {} |", info.place.path, info.place.question, links.join(", "));
+    }
 }
 
 fn cell(text: &str) -> String {

@@ -171,7 +171,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         hosts.push(Host {
             id: index as u32,
             out: fabric.outlinks.len() as u32,
-            nic: limited(plan, index as u32, nic(plan, topology.links[id as usize / 2].rate)),
+            nic: limited(plan, index as u32, nic(plan, index as u32, topology.links[id as usize / 2].rate)),
         });
         outlink(id, &mut fabric);
     }
@@ -322,7 +322,7 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     })
 }
 
-fn nic(plan: &Plan, rate: Rate) -> Nic {
+fn nic(plan: &Plan, host: u32, rate: Rate) -> Nic {
     let size = Auto::Given(None).into();
     let unlimited = BufferParams::PerPort(PerPortParams { size, ..PerPortParams::default() });
     let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
@@ -339,7 +339,8 @@ fn nic(plan: &Plan, rate: Rate) -> Nic {
         queue: Queue::new(&queue),
     };
     let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
-    Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast)
+    let random = Stream::new(plan.seed, &format!("nic/host{host}"));
+    Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast, random.into())
 }
 
 /// A NIC with the limits of its host, if it has any.

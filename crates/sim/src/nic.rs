@@ -9,19 +9,20 @@
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::limiter::Limiter;
+use millpond_core::random::Random;
 use millpond_core::switch::QueueView;
 use millpond_core::switch::buffer::Memory;
 use millpond_core::switch::pause::PauseFrame;
-use millpond_core::switch::port::{FastPort, GeneralPort, PortConfig, Service};
+use millpond_core::switch::port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use millpond_core::{PacketId, Time};
 use std::collections::VecDeque;
 
-/// A NIC's transmit queue.
+/// A NIC's transmit queue, with random numbers for a marking that draws.
 pub enum Nic {
     /// First come, first served: a departure is known on arrival.
-    Fast(FastPort),
+    Fast(FastPort, Random),
     /// Anything else.
-    General(Box<(GeneralPort, Memory)>),
+    General(Box<(GeneralPort, Memory, Random)>),
     /// Either of them behind the host's limits.
     Limited(Box<Limited>),
 }
@@ -46,15 +47,18 @@ pub enum Offered {
 
 impl Nic {
     /// A NIC with an empty queue.
-    pub fn new(config: PortConfig, memory: Memory, fast: bool) -> Nic {
-        if fast { Nic::Fast(FastPort::new(config)) } else { Nic::General(Box::new((GeneralPort::new(config), memory))) }
+    pub fn new(config: PortConfig, memory: Memory, fast: bool, random: Random) -> Nic {
+        match fast {
+            true => Nic::Fast(FastPort::new(config), random),
+            false => Nic::General(Box::new((GeneralPort::new(config), memory, random))),
+        }
     }
 
     /// Queues a packet for out-link `out`, or drops it. The caller transmits what [`Offered::Waits`] names.
     #[inline]
     pub fn offer(&mut self, now: Time, out: u32, id: PacketId, fabric: &mut Fabric) -> Offered {
         let refused = match self {
-            Nic::Fast(port) => match port.offer(now, &mut fabric.packets[id], None, true) {
+            Nic::Fast(port, random) => match port.offer(now, &mut fabric.packets[id], &Terms::plain(random)) {
                 Ok(departs) => {
                     fabric.transmit(out, id, departs);
                     return Offered::Departs(departs);
@@ -62,10 +66,10 @@ impl Nic {
                 Err(reason) => reason,
             },
             Nic::General(inner) => {
-                let (port, memory) = &mut **inner;
-                match port.offer(now, id, &mut fabric.packets[id], memory, None, true) {
+                let (port, memory, random) = &mut **inner;
+                match port.offer(now, id, &mut fabric.packets[id], memory, &Terms::plain(random)) {
                     Ok(()) => {
-                        let service = port.serve(now, &mut fabric.packets, memory);
+                        let service = port.serve(now, &mut fabric.packets, memory, random);
                         return Offered::Waits(act(out, service, fabric));
                     }
                     Err(reason) => reason,
@@ -80,10 +84,10 @@ impl Nic {
     /// A general NIC's link is free: what it begins to send, for the caller to transmit.
     pub fn on_ready(&mut self, now: Time, out: u32, fabric: &mut Fabric) -> Option<(PacketId, Time)> {
         match self {
-            Nic::Fast(_) => None,
+            Nic::Fast(..) => None,
             Nic::General(inner) => {
-                let (port, memory) = &mut **inner;
-                let service = port.on_ready(now, &mut fabric.packets, memory);
+                let (port, memory, random) = &mut **inner;
+                let service = port.on_ready(now, &mut fabric.packets, memory, random);
                 act(out, service, fabric)
             }
             Nic::Limited(inner) => inner.nic.on_ready(now, out, fabric),
@@ -100,11 +104,11 @@ impl Nic {
         fabric: &mut Fabric,
     ) -> Option<(PacketId, Time)> {
         match self {
-            Nic::Fast(_) => None,
+            Nic::Fast(..) => None,
             Nic::General(inner) => {
-                let (port, memory) = &mut **inner;
+                let (port, memory, random) = &mut **inner;
                 port.on_pause(now, frame.priority, now.saturating_add(frame.duration));
-                let service = port.serve(now, &mut fabric.packets, memory);
+                let service = port.serve(now, &mut fabric.packets, memory, random);
                 act(out, service, fabric)
             }
             Nic::Limited(inner) => inner.nic.on_pause(now, out, frame, fabric),
@@ -114,7 +118,7 @@ impl Nic {
     /// How long priorities have been paused here by `now`, summed over them.
     pub fn paused_time(&self, now: Time) -> Time {
         match self {
-            Nic::Fast(_) => Time::ZERO,
+            Nic::Fast(..) => Time::ZERO,
             Nic::General(inner) => inner.0.paused_time(now),
             Nic::Limited(inner) => inner.nic.paused_time(now),
         }
@@ -123,7 +127,7 @@ impl Nic {
     /// All packets that wait here, for the audit.
     pub fn queued(&self) -> Vec<PacketId> {
         match self {
-            Nic::Fast(_) => Vec::new(),
+            Nic::Fast(..) => Vec::new(),
             Nic::General(inner) => inner.0.queued(),
             Nic::Limited(inner) => {
                 let mut all = inner.nic.queued();
@@ -137,7 +141,7 @@ impl Nic {
     /// back is not there yet.
     pub fn occupancy(&mut self, at: Time) -> QueueView {
         match self {
-            Nic::Fast(port) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),
+            Nic::Fast(port, _) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),
             Nic::General(inner) => inner.0.view(),
             Nic::Limited(inner) => inner.nic.occupancy(at),
         }
@@ -146,7 +150,7 @@ impl Nic {
     /// Packets marked here.
     pub fn marked(&self) -> u64 {
         match self {
-            Nic::Fast(port) => port.marked,
+            Nic::Fast(port, _) => port.marked,
             Nic::General(inner) => inner.0.marked,
             Nic::Limited(inner) => inner.nic.marked() + inner.limiter.marked,
         }

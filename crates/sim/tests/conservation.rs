@@ -4,6 +4,8 @@
 mod common;
 
 use common::{fingerprint, plan, simulate};
+use millpond_core::registry::Choice;
+use millpond_core::switch::path::PathParams;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -45,7 +47,7 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"ecn\", threshold-packets = 3 }",
         "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
     ]);
-    let path = prop::sample::select(vec!["ecmp", "balanced", "spray", "power-of-n", "labels", "labels"]);
+    let path = prop::sample::select(PathParams::place().mechanisms.iter().map(|m| m.kind).collect::<Vec<_>>());
     (buffer, pause, marking, path, deflection()).prop_map(|(buffer, pause, marking, path, deflection)| {
         // Who moves packets from one queue to another does not go with pools, nor a pause with ports by themselves.
         let moves = deflection.contains("vertigo") && buffer.contains("pools");

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The binary under test.
@@ -183,23 +184,38 @@ pub fn flat(bytes: &[u8]) -> String {
 
 /// A shipped scenario, with what makes it short enough for a test.
 pub struct Shipped {
-    pub name: &'static str,
+    pub name: String,
     /// Names of its variants; empty: it has none.
-    pub variants: &'static [&'static str],
+    pub variants: Vec<String>,
     /// Overrides that shorten it.
-    pub short: &'static [&'static str],
+    pub short: Vec<String>,
 }
 
+/// Its command is the first line of its golden table.
+pub const GOLDEN_COMMAND: &str = "millpond run scenarios/";
+
 impl Shipped {
+    /// The scenario of this name in `scenarios/`.
+    fn of(name: &str) -> Shipped {
+        let golden = root().join("tests/golden").join(format!("{name}.txt"));
+        let table = fs::read_to_string(&golden).unwrap_or_default();
+        let command = table.lines().next().and_then(|line| line.strip_prefix(&format!("{GOLDEN_COMMAND}{name}.toml")));
+        let overrides = command.unwrap_or_else(|| {
+            panic!("{}: its first line must be `{GOLDEN_COMMAND}{name}.toml [--set KEY=VALUE]…`", golden.display())
+        });
+        let short = overrides.split(" --set ").skip(1).map(|set| set.trim().to_string()).collect();
+        let parsed = millpond_scenario::Scenario::load(&scenario(name)).unwrap();
+        Shipped { name: name.to_string(), variants: parsed.variants().iter().map(|v| v.to_string()).collect(), short }
+    }
     /// Its variants as `--variant` arguments; a scenario without variants has one, without a name.
-    pub fn arms(&self) -> Vec<Option<&'static str>> {
-        if self.variants.is_empty() { vec![None] } else { self.variants.iter().copied().map(Some).collect() }
+    pub fn arms(&self) -> Vec<Option<&str>> {
+        if self.variants.is_empty() { vec![None] } else { self.variants.iter().map(|v| Some(v.as_str())).collect() }
     }
     /// The words of a short run of one variant: `run FILE --set … --variant … --out … --quiet`.
     pub fn run(&self, variant: Option<&str>, out: &Path, more: &[&str]) -> Command {
         let mut command = millpond(["run"]);
-        command.arg(scenario(self.name));
-        for set in self.short {
+        command.arg(scenario(&self.name));
+        for set in &self.short {
             command.args(["--set", set]);
         }
         if let Some(variant) = variant {
@@ -210,78 +226,14 @@ impl Shipped {
     }
 }
 
-/// All shipped scenarios; a test sees to it that none is left out.
-pub const SHIPPED: &[Shipped] = &[
-    Shipped {
-        name: "admission",
-        variants: &[
-            "drop-tail",
-            "wred",
-            "probabilistic",
-            "last-packet",
-            "canary-wred",
-            "canary-probabilistic",
-            "canary-last-packet",
-            "canary",
-            "canary-quirks",
-        ],
-        short: &[],
-    },
-    Shipped {
-        name: "deflection",
-        variants: &[
-            "ecmp",
-            "red",
-            "aifo",
-            "sp-pifo",
-            "dibs",
-            "simple",
-            "vertigo",
-            "canary",
-            "canary-stale",
-            "canary-distribution",
-            "canary-pisa",
-        ],
-        short: &["duration=30ms"],
-    },
-    Shipped { name: "dumbbell", variants: &["dctcp", "cubic", "newreno"], short: &[] },
-    Shipped { name: "edge", variants: &["presto", "stock-gro", "hashed", "flowlet", "ecmp", "core"], short: &[] },
-    Shipped {
-        name: "fat-tree-permutation",
-        variants: &["ecmp", "spray", "spray-tolerant"],
-        short: &["traffic.permutation.size=300KB"],
-    },
-    Shipped { name: "flows", variants: &[], short: &[] },
-    Shipped {
-        name: "incast",
-        variants: &["dctcp", "newreno", "short-timeout", "small-window"],
-        short: &["duration=100ms"],
-    },
-    Shipped {
-        name: "limit",
-        variants: &["dctcp", "cubic", "mixed", "edt", "htb", "ingress"],
-        short: &["duration=150ms"],
-    },
-    Shipped { name: "lossless", variants: &["drop", "pfc", "pfc-released", "tlp", "tlt"], short: &["duration=4ms"] },
-    Shipped {
-        name: "microburst",
-        variants: &["ecmp", "spray", "shared-buffer", "cubic"],
-        short: &["duration=10ms", "warm-up=2ms"],
-    },
-    Shipped {
-        name: "ordering",
-        variants: &["ordered", "unordered", "impatient", "ecmp", "attained-service"],
-        short: &["duration=10ms"],
-    },
-    Shipped { name: "rpc", variants: &["with-bulk", "hardly-any-bulk"], short: &["duration=10ms", "warm-up=1ms"] },
-    Shipped { name: "sawtooth", variants: &["dctcp", "newreno"], short: &[] },
-    Shipped { name: "shuffle", variants: &["two-at-a-time", "four-at-a-time"], short: &["traffic.shuffle.size=200KB"] },
-    Shipped {
-        name: "swift-incast",
-        variants: &["swift", "short-target", "shallow-buffer", "dctcp", "newreno"],
-        short: &["duration=100ms"],
-    },
-];
+/// The names of the files in a folder that end so, without their ends.
+pub fn stems(folder: &str, extension: &str) -> Vec<String> {
+    names(&root().join(folder)).iter().filter_map(|n| n.strip_suffix(extension)).map(str::to_string).collect()
+}
+
+/// All shipped scenarios.
+pub static SHIPPED: LazyLock<Vec<Shipped>> =
+    LazyLock::new(|| stems("scenarios", ".toml").iter().map(|name| Shipped::of(name)).collect());
 
 pub fn shipped(name: &str) -> &'static Shipped {
     SHIPPED.iter().find(|s| s.name == name).unwrap()

@@ -13,6 +13,7 @@
 use super::buffer::Claim;
 use super::port::set_ce;
 use super::{Ports, Switch, Wire};
+use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::{Packet, PacketId, flags};
 use crate::units::Time;
@@ -25,7 +26,7 @@ impl Switch {
             // The admission has counted the packet, and was not asked.
             DropReason::QueueFull | DropReason::SharedBuffer => {
                 let view = self.ports.view(now, port);
-                self.ports.admission(port).test(now, &view, &packet)
+                self.ports.admission(port).test(&Context { now, packet: &packet, view, random: &self.random })
             }
             reason => Some(reason),
         };
@@ -56,8 +57,9 @@ impl Switch {
         let packet = wire.packets()[id];
         let view = self.ports.view(now, port);
         let admission = self.ports.admission(port);
-        let refused = admission.test(now, &view, &packet).is_some();
-        admission.commit(now, &view, &packet, false); // that it joins it learns when it does
+        let context = Context { now, packet: &packet, view, random: &self.random };
+        let refused = admission.test(&context).is_some();
+        admission.commit(&context, false); // that it joins it learns when it does
         if refused {
             return wire.discard(id, DropReason::NoDeflection);
         }
@@ -96,7 +98,7 @@ impl Switch {
     fn evict<W: Wire>(&mut self, now: Time, port: u16, rank: u32, wire: &mut W) -> Option<PacketId> {
         self.occupancy.refresh(now, port, &mut self.ports);
         let Ports::General(ports) = &mut self.ports else { return None };
-        let victim = ports[port as usize].evict(now, rank, wire.packets(), &mut self.memory)?;
+        let victim = ports[port as usize].evict(now, rank, wire.packets(), &mut self.memory, &self.random)?;
         if !self.ingress_bytes.is_empty() {
             self.count_ingress(now, victim, false, wire);
         }
@@ -107,7 +109,8 @@ impl Switch {
     fn join<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
-            ports[port as usize].take(now, id, &mut wire.packets()[id], &mut self.memory);
+            let packet = &mut wire.packets()[id];
+            ports[port as usize].take(now, id, packet, &mut self.memory, &self.random);
         }
         self.joined(now, port, id, wire);
     }

@@ -5,6 +5,7 @@
 
 use super::pause::{IngressView, PauseCounts, PauseFrame, Signal};
 use super::{Ports, Switch, Wire};
+use crate::context::Context;
 use crate::packet::PacketId;
 use crate::units::Time;
 
@@ -15,7 +16,7 @@ impl Switch {
         if let Ports::General(ports) = &mut self.ports {
             let it = &mut ports[port as usize];
             it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
-            let service = it.serve(now, wire.packets(), &mut self.memory);
+            let service = it.serve(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
@@ -48,7 +49,8 @@ impl Switch {
         let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
         let view = self.ingress_view(packet.ingress, priority);
-        let signal = if enters { self.pause.on_enqueue(now, &view) } else { self.pause.on_dequeue(now, &view) };
+        let context = Context { now, packet: &packet, view, random: &self.random };
+        let signal = if enters { self.pause.on_enqueue(&context) } else { self.pause.on_dequeue(&context) };
         self.signal(now, &view, signal, wire);
     }
 

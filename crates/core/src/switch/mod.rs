@@ -21,17 +21,18 @@ pub mod queue;
 pub mod route;
 pub mod site;
 
+use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::{Packet, PacketId, Pool};
-use crate::random::Stream;
+use crate::random::{Random, Stream};
 use crate::units::Time;
 use admission::{Admission, PortFacts};
 use buffer::{Claim, Memory};
-use deflection::{Deflection, Nature};
+use deflection::{Deflection, Elsewhere, Nature};
 use occupancy::Occupancy;
-use path::{Path, Site};
+use path::{Choice, Path, Site};
 use pause::{Pause, PauseFrame};
-use port::{FastPort, GeneralPort, PortConfig, Service};
+use port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use route::Routes;
 
 /// What a policy may see of one queue, as it is at `now`. The packet in transmission is not in it.
@@ -144,7 +145,7 @@ pub struct Switch {
     fabric_ports: Vec<u16>,
     /// By ingress port and priority: bytes held; empty unless a pause policy is active.
     ingress_bytes: Vec<[u64; 8]>,
-    random: Stream,
+    random: Random,
     /// Ports whose links are known to be down, and room for the candidates that are left without them.
     dead: Vec<u16>,
     alive: Vec<u16>,
@@ -163,6 +164,7 @@ struct View<'a> {
     now: Time,
     /// The packet that is decided of: where room depends on whence a packet comes, it is this one's.
     packet: &'a Packet,
+    random: &'a Random,
     ports: &'a mut Ports,
     memory: &'a Memory,
     occupancy: &'a mut Occupancy,
@@ -208,17 +210,18 @@ impl PortView for View<'_> {
         self.refusal(port, &known, size, |_| None).is_none()
     }
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
-        let known = self.known(port);
-        self.ports.admission(port).test(self.now, &known, packet).is_some()
+        let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
+        self.ports.admission(port).test(&context).is_some()
     }
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
         let known = self.known(port);
-        let refusal = self.refusal(port, &known, packet.size as u64, |it| it.test(self.now, &known, packet));
+        let context = Context { now: self.now, packet, view: known, random: self.random };
+        let refusal = self.refusal(port, &known, packet.size as u64, |it| it.test(&context));
         if refusal.is_none() { Some(known.bytes) } else { None }
     }
     fn note(&mut self, port: u16, packet: &Packet) {
-        let known = self.known(port);
-        self.ports.admission(port).commit(self.now, &known, packet, false);
+        let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
+        self.ports.admission(port).commit(&context, false);
     }
 }
 
@@ -283,7 +286,7 @@ impl Switch {
             occupancy,
             pause,
             fabric_ports: config.fabric_ports,
-            random: config.random,
+            random: config.random.into(),
             dead: Vec::new(),
             alive: Vec::new(),
             detours: false,
@@ -315,9 +318,10 @@ impl Switch {
                     true => candidates,
                     false => alive(candidates, packet, &self.path, &self.dead, &mut self.alive),
                 };
-                let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
-                let mut view = View { now, packet, ports, memory, occupancy };
-                let port = self.path.choose(candidates, packet, self.site, &mut view, &mut self.random);
+                let (memory, occupancy, random) = (&self.memory, &mut self.occupancy, &self.random);
+                let mut ports = View { now, packet, random, ports: &mut self.ports, memory, occupancy };
+                let view = Choice { candidates, site: self.site, ports: &mut ports };
+                let port = self.path.choose(&mut Context { now, packet, view, random });
                 packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
                 port
             }
@@ -338,7 +342,7 @@ impl Switch {
     pub fn on_ready<W: Wire>(&mut self, now: Time, port: u16, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
-            let service = ports[port as usize].on_ready(now, wire.packets(), &mut self.memory);
+            let service = ports[port as usize].on_ready(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
@@ -420,16 +424,15 @@ impl Switch {
     fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
         self.occupancy.refresh(now, port, &mut self.ports);
         let sample_full = self.nature.samples_when_full;
+        let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
         match &mut self.ports {
             Ports::Fast(ports) => {
-                let it = &mut ports[port as usize];
-                let departs = it.offer(now, &mut wire.packets()[id], self.occupancy.of(port), sample_full)?;
+                let departs = ports[port as usize].offer(now, &mut wire.packets()[id], &terms)?;
                 wire.transmit(port, id, departs);
             }
             Ports::General(ports) => {
-                let it = &mut ports[port as usize];
-                let known = self.occupancy.of(port);
-                it.offer(now, id, &mut wire.packets()[id], &mut self.memory, known, sample_full)?;
+                let packet = &mut wire.packets()[id];
+                ports[port as usize].offer(now, id, packet, &mut self.memory, &terms)?;
                 self.joined(now, port, id, wire);
             }
         }
@@ -443,7 +446,7 @@ impl Switch {
             self.count_ingress(now, id, true, wire);
         }
         if let Ports::General(ports) = &mut self.ports {
-            let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory);
+            let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
@@ -451,9 +454,11 @@ impl Switch {
     /// Whether the deflection sends the packet elsewhere although its queue was not asked.
     #[inline(never)]
     fn is_diverted<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> bool {
-        let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
+        let (memory, occupancy, random) = (&self.memory, &mut self.occupancy, &self.random);
         let packet = &wire.packets()[id];
-        self.deflection.divert(port, packet, &mut View { now, packet, ports, memory, occupancy })
+        let mut ports = View { now, packet, random, ports: &mut self.ports, memory, occupancy };
+        let view = Elsewhere { port, candidates: &self.fabric_ports, ports: &mut ports };
+        self.deflection.divert(&mut Context { now, packet, view, random })
     }
 
     /// The queue refused it: deflect or drop.
@@ -477,12 +482,13 @@ impl Switch {
     /// Where the deflection sends a packet that `port` did not take.
     #[inline]
     fn elsewhere<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Option<u16> {
-        let (ports, memory, occupancy) = (&mut self.ports, &self.memory, &mut self.occupancy);
+        let (memory, occupancy, random) = (&self.memory, &mut self.occupancy, &self.random);
         let packet = &wire.packets()[id];
-        let mut view = View { now, packet, ports, memory, occupancy };
+        let mut ports = View { now, packet, random, ports: &mut self.ports, memory, occupancy };
         let all = &self.fabric_ports;
         let candidates = if self.dead.is_empty() { all } else { survivors(all, &self.dead, &mut self.alive) };
-        self.deflection.choose(port, candidates, packet, &mut view, &mut self.random)
+        let view = Elsewhere { port, candidates, ports: &mut ports };
+        self.deflection.choose(&mut Context { now, packet, view, random })
     }
 
     #[inline]

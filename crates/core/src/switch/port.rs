@@ -13,8 +13,10 @@ use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
 use super::pause::FRAME_BYTES;
 use super::queue::{PausedSet, Queue};
+use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::{Ecn, Packet, PacketId, Pool};
+use crate::random::Random;
 use crate::units::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -74,29 +76,44 @@ pub(super) fn set_ce(packet: &mut Packet) -> bool {
     reacts
 }
 
-/// Asks whether a packet may join a queue that is as `live`, or as `known` where that is not the same, and lets the
-/// admission count it; `sample_full`: also where it found no room.
+/// What a port is told of the packet that is offered to it, beside the packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The queue as the switch knows it, if that is not as it is.
+    pub known: Option<QueueView>,
+    /// The admission counts a packet that found no room, too.
+    pub sample_full: bool,
+    /// The node's random numbers.
+    pub random: &'a Random,
+}
+
+impl<'a> Terms<'a> {
+    /// The queue is known as it is, and the admission counts whatever is offered.
+    pub fn plain(random: &'a Random) -> Terms<'a> {
+        Terms { known: None, sample_full: true, random }
+    }
+}
+
+/// Asks whether a packet may join a queue that is as the view of `live`, or as the terms' `known` where that is not the
+/// same, and lets the admission count it.
 #[inline(always)]
 fn admit(
     admission: &mut Admission,
-    now: Time,
-    packet: &Packet,
-    live: QueueView,
-    known: Option<QueueView>,
-    sample_full: bool,
+    live: &Context<'_, QueueView>,
+    terms: &Terms<'_>,
     lacks_room: impl Fn(&QueueView) -> Option<DropReason>,
 ) -> Result<(), DropReason> {
-    let view = known.unwrap_or(live);
-    let full = lacks_room(&view);
+    let seen = live.of(terms.known.unwrap_or(live.view));
+    let full = lacks_room(&seen.view);
     // Drop-tail has nothing to say, and most ports have it: not even a call.
     let asks = !matches!(admission, Admission::DropTail(_));
-    let early = || if asks { admission.test(now, &view, packet) } else { None };
+    let early = || if asks { admission.test(&seen) } else { None };
     let refusal = full.or_else(early).or_else(|| {
-        let overflows = known.is_some() && lacks_room(&live).is_some();
+        let overflows = terms.known.is_some() && lacks_room(&live.view).is_some();
         overflows.then_some(DropReason::OverflowStale)
     });
-    if asks && (full.is_none() || sample_full) {
-        admission.commit(now, &view, packet, refusal.is_none());
+    if asks && (full.is_none() || terms.sample_full) {
+        admission.commit(&seen, refusal.is_none());
     }
     refusal.map_or(Ok(()), Err)
 }
@@ -185,22 +202,16 @@ impl FastPort {
         self.capacity.lacks_room(view, size)
     }
 
-    /// Takes the packet and returns when its last bit leaves, or refuses it. `known` is the queue as the switch knows it,
-    /// if that is not as it is; `sample_full`: the admission counts a packet that found no room.
+    /// Takes the packet and returns when its last bit leaves, or refuses it.
     #[inline(always)]
-    pub fn offer(
-        &mut self,
-        now: Time,
-        packet: &mut Packet,
-        known: Option<QueueView>,
-        sample_full: bool,
-    ) -> Result<Time, DropReason> {
+    pub fn offer(&mut self, now: Time, packet: &mut Packet, terms: &Terms<'_>) -> Result<Time, DropReason> {
         self.settle(now);
         let size = packet.size as u64;
-        let live = QueueView { packets: self.packets, bytes: self.bytes };
+        let view = QueueView { packets: self.packets, bytes: self.bytes };
+        let live = Context { now, packet, view, random: terms.random };
         let capacity = self.capacity;
         let lacks_room = |view: &QueueView| capacity.lacks_room(view, size);
-        admit(&mut self.admission, now, packet, live, known, sample_full, lacks_room)?;
+        admit(&mut self.admission, &live, terms, lacks_room)?;
         if self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
@@ -310,7 +321,7 @@ impl GeneralPort {
         self.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
     }
 
-    /// Takes the packet into the queue, or refuses it; the arguments as those of [`FastPort::offer`]. Follow with
+    /// Takes the packet into the queue, or refuses it; on the same terms as [`FastPort::offer`]. Follow with
     /// [`GeneralPort::serve`].
     #[inline]
     pub fn offer(
@@ -319,25 +330,26 @@ impl GeneralPort {
         id: PacketId,
         packet: &mut Packet,
         memory: &mut Memory,
-        known: Option<QueueView>,
-        sample_full: bool,
+        terms: &Terms<'_>,
     ) -> Result<(), DropReason> {
         let claim = Claim::of(packet, self.number);
-        let (live, capacity) = (self.view(), self.capacity);
+        let capacity = self.capacity;
         let lacks_room =
             |view: &QueueView| capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim));
-        admit(&mut self.admission, now, packet, live, known, sample_full, lacks_room)?;
-        self.take(now, id, packet, memory);
+        let live = Context { now, packet, view: self.view(), random: terms.random };
+        admit(&mut self.admission, &live, terms, lacks_room)?;
+        self.take(now, id, packet, memory, terms.random);
         Ok(())
     }
 
     /// Queues a packet for which there is room.
     #[inline]
-    pub fn take(&mut self, now: Time, id: PacketId, packet: &mut Packet, memory: &mut Memory) {
-        if self.marking.at_enqueue(&self.view()) && set_ce(packet) {
+    pub fn take(&mut self, now: Time, id: PacketId, packet: &mut Packet, memory: &mut Memory, random: &Random) {
+        let view = self.view();
+        if self.marking.at_enqueue(&Context { now, packet, view, random }) && set_ce(packet) {
             self.marked += 1;
         }
-        self.admission.on_enqueue(now, packet);
+        self.admission.on_enqueue(&Context { now, packet, view, random });
         self.queue.push(id, packet);
         self.bytes += packet.size as u64;
         self.packets += 1;
@@ -352,10 +364,17 @@ impl GeneralPort {
     }
 
     /// Takes out the least important packet, the newest among equals, if its rank is larger than `rank`.
-    pub fn evict(&mut self, now: Time, rank: u32, packets: &Pool<Packet>, memory: &mut Memory) -> Option<PacketId> {
+    pub fn evict(
+        &mut self,
+        now: Time,
+        rank: u32,
+        packets: &Pool<Packet>,
+        memory: &mut Memory,
+        random: &Random,
+    ) -> Option<PacketId> {
         let id = self.queue.evict(rank)?;
         let packet = &packets[id];
-        self.admission.on_dequeue(now, &self.view(), packet);
+        self.admission.on_dequeue(&Context { now, packet, view: self.view(), random });
         self.bytes -= packet.size as u64;
         self.packets -= 1;
         memory.give(self.number, packet);
@@ -364,7 +383,7 @@ impl GeneralPort {
 
     /// Starts the next packet if the link is free and one may be served.
     #[inline]
-    pub fn serve(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory) -> Service {
+    pub fn serve(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory, random: &Random) -> Service {
         let mut service = Service::default();
         if self.paused != 0 {
             self.expire_pauses(now);
@@ -375,10 +394,11 @@ impl GeneralPort {
         {
             let packet = &mut packets[id];
             let size = packet.size as u64;
-            if self.marking.at_dequeue(&self.view()) && set_ce(packet) {
+            let view = self.view();
+            if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
                 self.marked += 1;
             }
-            self.admission.on_dequeue(now, &self.view(), packet);
+            self.admission.on_dequeue(&Context { now, packet, view, random });
             self.bytes -= size;
             self.packets -= 1;
             memory.give(self.number, packet);
@@ -398,12 +418,12 @@ impl GeneralPort {
 
     /// The driver's call at the time that [`Service::call_at`] named.
     #[inline]
-    pub fn on_ready(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory) -> Service {
+    pub fn on_ready(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory, random: &Random) -> Service {
         if now != self.ready_at {
             return Service::default(); // an earlier call took its place
         }
         self.ready_at = Time::MAX;
-        self.serve(now, packets, memory)
+        self.serve(now, packets, memory, random)
     }
 
     /// A pause frame from the neighbour (IEEE 802.1Qbb): stop `priority` until then; a time that has passed resumes it.

@@ -22,6 +22,16 @@ mod deflection;
 mod fabric;
 mod pause;
 
+/// What a decision at time zero sees.
+pub(crate) fn seeing<V, T>(view: V, packet: &Packet, ask: impl FnOnce(&Context<'_, V>) -> T) -> T {
+    seeing_at(Time::ZERO, view, packet, ask)
+}
+
+/// What a decision sees.
+pub(crate) fn seeing_at<V, T>(now: Time, view: V, packet: &Packet, ask: impl FnOnce(&Context<'_, V>) -> T) -> T {
+    ask(&Context { now, packet, view, random: &Random::from(Stream::new(1, "t")) })
+}
+
 #[derive(Default)]
 struct Recorder {
     packets: Pool<Packet>,

@@ -10,13 +10,12 @@
 //! Invariant: a refusal at one rank and length refuses every larger rank and every longer queue, window unchanged.
 
 use super::window::RankWindow;
-use super::{CAPACITY_MAX, ONE, PortFacts, alpha};
+use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
-use crate::units::Time;
 
 pub(super) const ABOUT: About = About {
     summary: "admits a rank while its quantile among recent ones is at most the free share of the buffer",
@@ -77,21 +76,23 @@ impl Aifo {
             form: params.form,
         }
     }
+}
 
-    pub(super) fn install(&mut self, port: &PortFacts, _: &mut Stream) {
+impl Admits for Aifo {
+    fn install(&mut self, port: &PortFacts, _: &mut Stream) {
         self.in_packets = self.form == AifoForm::Original && port.capacity.packets != u32::MAX;
         let capacity = if self.in_packets { u64::from(port.capacity.packets) } else { port.capacity.bytes };
         self.capacity = capacity.min(CAPACITY_MAX);
     }
-
     #[inline]
-    pub(super) fn test(&self, _: Time, view: &QueueView, packet: &Packet) -> Option<DropReason> {
-        let length = (if self.in_packets { u64::from(view.packets) } else { view.bytes }).min(self.capacity);
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        let length =
+            (if self.in_packets { u64::from(context.view.packets) } else { context.view.bytes }).min(self.capacity);
         // Within the headroom the right side is at least one, and no quantile is above.
         if length * ONE <= (ONE - self.alpha) * self.capacity {
             return None;
         }
-        let below = self.window.below(packet.rank);
+        let below = self.window.below(context.packet.rank);
         let free = self.capacity - length;
         let admits = match self.form {
             AifoForm::Canary => below * self.alpha * self.capacity <= free * ONE * self.window.size(),
@@ -101,25 +102,18 @@ impl Aifo {
         };
         if admits { None } else { Some(DropReason::Early) }
     }
-
     #[inline]
-    pub(super) fn commit(&mut self, _: Time, _: &QueueView, packet: &Packet, _: bool) {
-        self.window.note(packet.rank);
-    }
-
-    #[inline]
-    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
-    #[inline]
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
-    pub(super) fn watches_departures(&self) -> bool {
-        false
+    fn commit(&mut self, context: &Context<'_, QueueView>, _: bool) {
+        self.window.note(context.packet.rank);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use crate::switch::buffer::Capacity;
+    use crate::switch::tests::seeing;
     use crate::units::Rate;
     use proptest::prelude::*;
 
@@ -128,7 +122,7 @@ mod tests {
         let port = PortFacts { capacity: Capacity { bytes: capacity, packets: u32::MAX }, rate: Rate::from_gbps(10) };
         it.install(&port, &mut Stream::new(1, "t"));
         for &rank in window {
-            it.commit(Time::ZERO, &QueueView::default(), &ranked(rank), true);
+            seeing(QueueView::default(), &ranked(rank), |at| it.commit(at, true));
         }
         it
     }
@@ -138,7 +132,7 @@ mod tests {
     }
 
     fn admits(it: &Aifo, bytes: u64, rank: u32) -> bool {
-        it.test(Time::ZERO, &QueueView { packets: 0, bytes }, &ranked(rank)).is_none()
+        seeing(QueueView { packets: 0, bytes }, &ranked(rank), |at| it.test(at)).is_none()
     }
 
     /// The largest quantile admitted at each length of a buffer of 300, in thousandths.
@@ -195,7 +189,7 @@ mod tests {
         let (mut canary, mut original) = (of(AifoForm::Canary), of(AifoForm::Original));
         assert!(admits(&canary, 99, 50) && admits(&original, 99, 50)); // nothing is known yet
         for it in [&mut canary, &mut original] {
-            it.commit(Time::ZERO, &QueueView::default(), &ranked(10), true);
+            seeing(QueueView::default(), &ranked(10), |at| it.commit(at, true));
         }
         // One of one held is below, one of four nominal.
         assert_eq!([admits(&canary, 75, 50), admits(&original, 75, 50)], [true, false]);

@@ -8,13 +8,13 @@
 //!
 //! Invariant: the red bytes that wait are fewer than the threshold, if there is one, and no green packet is refused here.
 
-use super::PortFacts;
+use super::Admits;
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::{Color as PacketColor, Packet};
-use crate::random::Stream;
+use crate::packet::Color as PacketColor;
 use crate::registry::About;
 use crate::switch::QueueView;
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "drops red packets beyond a threshold on the red bytes that wait; green ones wait as long as there is room",
@@ -49,27 +49,29 @@ impl Color {
         };
         Color { threshold, red: 0 }
     }
-    pub(super) fn install(&mut self, _: &PortFacts, _: &mut Stream) {}
+}
+
+impl Admits for Color {
     #[inline]
-    pub(super) fn test(&self, _: Time, _: &QueueView, packet: &Packet) -> Option<DropReason> {
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        let packet = context.packet;
         let refused = packet.color() == PacketColor::Red && self.red + packet.size as u64 >= self.threshold;
         refused.then_some(DropReason::Color)
     }
     #[inline]
-    pub(super) fn commit(&mut self, _: Time, _: &QueueView, _: &Packet, _: bool) {}
-    #[inline]
-    pub(super) fn on_enqueue(&mut self, _: Time, packet: &Packet) {
-        if packet.color() == PacketColor::Red {
-            self.red += packet.size as u64;
+    fn on_enqueue(&mut self, context: &Context<'_, QueueView>) {
+        if context.packet.color() == PacketColor::Red {
+            self.red += context.packet.size as u64;
         }
     }
     #[inline]
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, packet: &Packet) {
-        if packet.color() == PacketColor::Red {
-            self.red -= packet.size as u64;
+    fn on_dequeue(&mut self, context: &Context<'_, QueueView>) {
+        if context.packet.color() == PacketColor::Red {
+            self.red -= context.packet.size as u64;
         }
     }
-    pub(super) fn watches_departures(&self) -> bool {
+
+    fn watches_departures(&self) -> bool {
         true
     }
 }
@@ -77,7 +79,8 @@ impl Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Importance;
+    use crate::packet::{Importance, Packet};
+    use crate::switch::tests::seeing;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
@@ -89,31 +92,31 @@ mod tests {
     #[test]
     fn red_bytes_stay_below_the_threshold() {
         let mut it = Color::new(&ColorParams { threshold: Bytes(6_000) });
-        let (now, view) = (Time::ZERO, QueueView::default());
+        let view = QueueView::default();
         for importance in Importance::ALL.into_iter().filter(|importance| *importance != Importance::Unimportant) {
             for _ in 0..100 {
-                assert_eq!(it.test(now, &view, &packet(importance)), None);
-                it.on_enqueue(now, &packet(importance));
+                assert_eq!(seeing(view, &packet(importance), |at| it.test(at)), None);
+                seeing(view, &packet(importance), |at| it.on_enqueue(at));
             }
         }
         let red = packet(Importance::Unimportant);
         for _ in 0..3 {
-            assert_eq!(it.test(now, &view, &red), None);
-            it.on_enqueue(now, &red);
+            assert_eq!(seeing(view, &red, |at| it.test(at)), None);
+            seeing(view, &red, |at| it.on_enqueue(at));
         }
-        assert_eq!(it.test(now, &view, &red), Some(DropReason::Color), "6,000 would be reached");
-        assert_eq!(it.test(now, &view, &Packet { size: 1499, ..red }), None);
-        it.on_dequeue(now, &view, &red);
-        assert_eq!(it.test(now, &view, &red), None);
+        assert_eq!(seeing(view, &red, |at| it.test(at)), Some(DropReason::Color), "6,000 would be reached");
+        assert_eq!(seeing(view, &Packet { size: 1499, ..red }, |at| it.test(at)), None);
+        seeing(view, &red, |at| it.on_dequeue(at));
+        assert_eq!(seeing(view, &red, |at| it.test(at)), None);
     }
 
     #[test]
     fn a_threshold_of_zero_refuses_nobody() {
         let mut it = Color::new(&ColorParams { threshold: Bytes(0) });
-        let (now, view, red) = (Time::ZERO, QueueView::default(), packet(Importance::Unimportant));
+        let (view, red) = (QueueView::default(), packet(Importance::Unimportant));
         for _ in 0..1_000 {
-            assert_eq!(it.test(now, &view, &red), None);
-            it.on_enqueue(now, &red);
+            assert_eq!(seeing(view, &red, |at| it.test(at)), None);
+            seeing(view, &red, |at| it.on_enqueue(at));
         }
     }
 
@@ -124,18 +127,18 @@ mod tests {
             arrivals in prop::collection::vec((0..6usize, 1..1_501u16, 0..3usize), 1..500), threshold in 1u64..60_000,
         ) {
             let mut it = Color::new(&ColorParams { threshold: Bytes(threshold) });
-            let (now, view) = (Time::ZERO, QueueView::default());
+            let view = QueueView::default();
             let mut waiting = VecDeque::new();
             for (importance, size, leave) in arrivals {
                 let packet = Packet { size, importance: Importance::ALL[importance], ..Packet::default() };
-                let refused = it.test(now, &view, &packet).is_some();
+                let refused = seeing(view, &packet, |at| it.test(at)).is_some();
                 prop_assert!(!refused || packet.color() == PacketColor::Red);
                 if !refused {
-                    it.on_enqueue(now, &packet);
+                    seeing(view, &packet, |at| it.on_enqueue(at));
                     waiting.push_back(packet);
                 }
                 for packet in waiting.drain(..leave.min(waiting.len())) {
-                    it.on_dequeue(now, &view, &packet);
+                    seeing(view, &packet, |at| it.on_dequeue(at));
                 }
                 let red = waiting.iter().filter(|packet| packet.color() == PacketColor::Red);
                 prop_assert_eq!(it.red, red.map(|packet| packet.size as u64).sum::<u64>());

@@ -7,13 +7,12 @@
 //! Invariant: rank 0 is never refused, nor anything at an empty queue; a refusal at one rank and length refuses every
 //! larger rank and every longer queue, the mean unchanged.
 
-use super::{CAPACITY_MAX, ONE, PortFacts, alpha};
+use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
-use crate::units::Time;
 
 pub(super) const ABOUT: About = About {
     summary: "admits a rank while its share in an exponential distribution is at most the free share of the buffer",
@@ -74,10 +73,6 @@ impl Distribution {
         }
     }
 
-    pub(super) fn install(&mut self, port: &PortFacts, _: &mut Stream) {
-        self.capacity = port.capacity.bytes.min(CAPACITY_MAX);
-    }
-
     /// (1−k) times the share of packets more important than this, in 1/65536.
     fn relative(&self, rank: u32) -> u64 {
         let mean = match self.by {
@@ -91,29 +86,38 @@ impl Distribution {
         // A mean of 0 (nothing but control packets waits) gives 1.
         (self.alpha as f64 * (1.0 - libm::exp(-f64::from(rank) / mean))) as u64
     }
+}
 
-    pub(super) fn test(&self, _: Time, view: &QueueView, packet: &Packet) -> Option<DropReason> {
-        let length = view.bytes.min(self.capacity);
+impl Admits for Distribution {
+    fn install(&mut self, port: &PortFacts, _: &mut Stream) {
+        self.capacity = port.capacity.bytes.min(CAPACITY_MAX);
+    }
+
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        let length = context.view.bytes.min(self.capacity);
         // Within the headroom no share is too large.
         if length * ONE <= (ONE - self.alpha) * self.capacity {
             return None;
         }
-        let refuses = length * ONE > self.capacity * (ONE - self.relative(packet.rank));
+        let refuses = length * ONE > self.capacity * (ONE - self.relative(context.packet.rank));
         refuses.then_some(DropReason::Early)
     }
 
-    pub(super) fn commit(&mut self, _: Time, _: &QueueView, packet: &Packet, _: bool) {
-        self.moving = (PAST * self.moving + u64::from(packet.rank)) / (PAST + 1);
+    fn commit(&mut self, context: &Context<'_, QueueView>, _: bool) {
+        self.moving = (PAST * self.moving + u64::from(context.packet.rank)) / (PAST + 1);
     }
-    pub(super) fn on_enqueue(&mut self, _: Time, packet: &Packet) {
-        self.sum += u64::from(packet.rank);
+
+    fn on_enqueue(&mut self, context: &Context<'_, QueueView>) {
+        self.sum += u64::from(context.packet.rank);
         self.waiting += 1;
     }
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, packet: &Packet) {
-        self.sum -= u64::from(packet.rank);
+
+    fn on_dequeue(&mut self, context: &Context<'_, QueueView>) {
+        self.sum -= u64::from(context.packet.rank);
         self.waiting -= 1;
     }
-    pub(super) fn watches_departures(&self) -> bool {
+
+    fn watches_departures(&self) -> bool {
         self.by == DistributionMean::Queue
     }
 }
@@ -121,7 +125,9 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use crate::switch::buffer::Capacity;
+    use crate::switch::tests::seeing;
     use crate::units::Rate;
 
     fn distribution(k: f64, mean: DistributionMean) -> Distribution {
@@ -134,7 +140,7 @@ mod tests {
         Packet { rank, ..Packet::default() }
     }
     fn admits(it: &Distribution, bytes: u64, rank: u32) -> bool {
-        it.test(Time::ZERO, &QueueView { packets: 1, bytes }, &ranked(rank)).is_none()
+        seeing(QueueView { packets: 1, bytes }, &ranked(rank), |at| it.test(at)).is_none()
     }
     /// The longest queue that admits this rank.
     fn longest(it: &Distribution, rank: u32) -> u64 {
@@ -145,10 +151,10 @@ mod tests {
     fn the_share_is_that_of_an_exponential_with_the_mean_of_those_that_wait() {
         let mut it = distribution(0.0, DistributionMean::Queue);
         assert_eq!(longest(&it, u32::MAX), 1000);
-        [100, 300].into_iter().for_each(|rank| it.on_enqueue(Time::ZERO, &ranked(rank)));
+        [100, 300].into_iter().for_each(|rank| seeing(QueueView::default(), &ranked(rank), |at| it.on_enqueue(at)));
         // Mean 200: rank 200 has share 1 − 1/e.
         assert!((367..=369).contains(&longest(&it, 200)), "{}", longest(&it, 200));
-        it.on_dequeue(Time::ZERO, &QueueView { packets: 2, bytes: 2 }, &ranked(300));
+        seeing(QueueView { packets: 2, bytes: 2 }, &ranked(300), |at| it.on_dequeue(at));
         assert!((135..=136).contains(&longest(&it, 200)), "{}", longest(&it, 200));
         assert_eq!([longest(&it, 0), longest(&it, u32::MAX)], [1000, 0]);
     }
@@ -156,7 +162,7 @@ mod tests {
     #[test]
     fn the_headroom_admits_every_rank() {
         let mut it = distribution(0.9, DistributionMean::Queue);
-        it.on_enqueue(Time::ZERO, &ranked(1));
+        seeing(QueueView::default(), &ranked(1), |at| it.on_enqueue(at));
         assert_eq!(longest(&it, 1_000_000), 899);
     }
 
@@ -165,7 +171,7 @@ mod tests {
         let mut it = distribution(0.0, DistributionMean::Ewma);
         assert!(admits(&it, 1000, 500));
         for expected in [20, 39, 58] {
-            it.commit(Time::ZERO, &QueueView::default(), &ranked(1000), true);
+            seeing(QueueView::default(), &ranked(1000), |at| it.commit(at, true));
             assert_eq!(it.moving, expected);
         }
         assert!(!admits(&it, 500, 100) && !it.watches_departures());

@@ -1,12 +1,7 @@
 //! Drop-tail: what the buffer has room for is admitted.
 
-use super::PortFacts;
-use crate::counters::DropReason;
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::Admits;
 use crate::registry::About;
-use crate::switch::QueueView;
-use crate::units::Time;
 
 pub(super) const ABOUT: About = About {
     summary: "admits whatever the buffer has room for",
@@ -29,18 +24,6 @@ impl DropTail {
     pub(super) fn new(_: &DropTailParams) -> DropTail {
         DropTail
     }
-    pub(super) fn install(&mut self, _: &PortFacts, _: &mut Stream) {}
-    #[inline]
-    pub(super) fn test(&self, _: Time, _: &QueueView, _: &Packet) -> Option<DropReason> {
-        None
-    }
-    #[inline]
-    pub(super) fn commit(&mut self, _: Time, _: &QueueView, _: &Packet, _: bool) {}
-    #[inline]
-    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
-    #[inline]
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
-    pub(super) fn watches_departures(&self) -> bool {
-        false
-    }
 }
+
+impl Admits for DropTail {}

@@ -5,13 +5,12 @@
 //!
 //! Invariant: rank 0 is never refused; a refusal at one rank and length refuses every larger rank and every longer queue.
 
-use super::PortFacts;
+use super::Admits;
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::Packet;
-use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "beyond a threshold, refuses what is less important than the packet that joined last",
@@ -43,40 +42,41 @@ impl LastPacket {
         // Nothing has joined: no rank is larger.
         LastPacket { threshold: params.threshold.get(), last: u32::MAX }
     }
-    pub(super) fn install(&mut self, _: &PortFacts, _: &mut Stream) {}
+}
+
+impl Admits for LastPacket {
     #[inline]
-    pub(super) fn test(&self, _: Time, view: &QueueView, packet: &Packet) -> Option<DropReason> {
-        (view.bytes >= self.threshold && packet.rank > self.last).then_some(DropReason::Early)
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        (context.view.bytes >= self.threshold && context.packet.rank > self.last).then_some(DropReason::Early)
     }
     #[inline]
-    pub(super) fn commit(&mut self, _: Time, _: &QueueView, packet: &Packet, joins: bool) {
+    fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) {
         if joins {
-            self.last = packet.rank;
+            self.last = context.packet.rank;
         }
     }
     #[inline]
-    pub(super) fn on_enqueue(&mut self, _: Time, packet: &Packet) {
-        self.last = packet.rank;
-    }
-    #[inline]
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
-    pub(super) fn watches_departures(&self) -> bool {
-        false
+    fn on_enqueue(&mut self, context: &Context<'_, QueueView>) {
+        self.last = context.packet.rank;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
+    use crate::switch::tests::seeing;
 
     #[test]
     fn the_last_that_joined_is_the_bound() {
         let mut it = LastPacket::new(&LastPacketParams { threshold: Bytes(100) });
         let mut offer = |bytes, rank| {
             let (view, packet) = (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
-            let joins = it.test(Time::ZERO, &view, &packet).is_none();
-            it.commit(Time::ZERO, &view, &packet, joins);
-            joins
+            seeing(view, &packet, |at| {
+                let joins = it.test(at).is_none();
+                it.commit(at, joins);
+                joins
+            })
         };
         // The refused 8 leaves the bound at 5; a short queue takes it, and it becomes the bound.
         let seen = [offer(100, 9), offer(100, 5), offer(100, 8), offer(100, 5), offer(99, 8), offer(100, 8)];
@@ -93,6 +93,6 @@ mod tests {
         params.set(0, &Value::Bytes(Bytes(1))).unwrap();
         let it = LastPacket { last: 0, ..LastPacket::new(&params) };
         let packet = Packet { rank: u32::MAX, ..Packet::default() };
-        assert_eq!(it.test(Time::ZERO, &QueueView::default(), &packet), None);
+        assert_eq!(seeing(QueueView::default(), &packet, |at| it.test(at)), None);
     }
 }

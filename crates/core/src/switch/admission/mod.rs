@@ -25,12 +25,12 @@ pub use probabilistic::{Probabilistic, ProbabilisticParams};
 pub use red::{Red, RedParams};
 pub use wred::{Wred, WredParams};
 
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::Packet;
 use crate::random::Stream;
 use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
-use crate::units::{Rate, Time};
+use crate::units::Rate;
 
 /// What a policy learns of its port before the first packet.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,26 @@ pub struct PortFacts {
     pub rate: Rate,
 }
 
+/// What an admission answers; one that has nothing to say admits whatever there is room for.
+pub(super) trait Admits {
+    /// Tells the policy of its port. A policy that draws lots makes a stream of its own from `random`.
+    fn install(&mut self, _port: &PortFacts, _random: &mut Stream) {}
+    /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
+    fn test(&self, _: &Context<'_, QueueView>) -> Option<DropReason> {
+        None
+    }
+    /// Records that the packet was offered to this queue, and whether it joins it then.
+    fn commit(&mut self, _: &Context<'_, QueueView>, _joins: bool) {}
+    /// The packet joins the queue.
+    fn on_enqueue(&mut self, _: &Context<'_, QueueView>) {}
+    /// The packet leaves the queue.
+    fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
+    /// Whether it must be told of departures (then a port must hold packets until they leave).
+    fn watches_departures(&self) -> bool {
+        false
+    }
+}
+
 crate::registry! {
     /// Which admission, with its parameters.
     place: "switch.admission", question: "may this packet join this queue?", default: DropTail,
@@ -48,13 +68,14 @@ crate::registry! {
         /// Tells the policy of its port. A policy that draws lots makes a stream of its own from `random`.
         fn install(&mut self, port: &PortFacts, random: &mut Stream) -> ();
         /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
-        fn test(&self, now: Time, view: &QueueView, packet: &Packet) -> Option<DropReason>;
+        fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason>;
         /// Records that the packet was offered to this queue, and whether it joins it then.
-        fn commit(&mut self, now: Time, view: &QueueView, packet: &Packet, joins: bool) -> ();
-        /// The packet joins the queue, offered or put there for another's sake. Only general ports tell.
-        fn on_enqueue(&mut self, now: Time, packet: &Packet) -> ();
-        /// The packet leaves the queue, of which `view` still counts it. Only general ports tell.
-        fn on_dequeue(&mut self, now: Time, view: &QueueView, packet: &Packet) -> ();
+        fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) -> ();
+        /// The packet joins the queue, of which the view does not count it yet: offered, or put there for another's sake. Only
+        /// general ports tell.
+        fn on_enqueue(&mut self, context: &Context<'_, QueueView>) -> ();
+        /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
+        fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
         /// Whether it must be told of departures (then a port must hold packets until they leave).
         fn watches_departures(&self) -> bool;
     };

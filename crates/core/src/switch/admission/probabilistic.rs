@@ -7,13 +7,13 @@
 //! length refuses every larger rank and every longer queue, window and lot unchanged.
 
 use super::window::RankWindow;
-use super::{CAPACITY_MAX, ONE, PortFacts, alpha};
+use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "refuses at random, by the rank's quantile and the queue's length",
@@ -67,46 +67,46 @@ impl Probabilistic {
         }
     }
 
-    pub(super) fn install(&mut self, port: &PortFacts, random: &mut Stream) {
+    fn draw(&mut self) {
+        self.lot = (self.random.bits() >> 32) as u32;
+    }
+}
+
+impl Admits for Probabilistic {
+    fn install(&mut self, port: &PortFacts, random: &mut Stream) {
         self.capacity = port.capacity.bytes.min(CAPACITY_MAX);
         *self.random = random.fork();
         self.draw();
     }
 
-    fn draw(&mut self) {
-        self.lot = (self.random.bits() >> 32) as u32;
-    }
-
-    pub(super) fn test(&self, _: Time, view: &QueueView, packet: &Packet) -> Option<DropReason> {
-        if view.bytes >= self.capacity {
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        if context.view.bytes >= self.capacity {
             return Some(DropReason::Early);
         }
-        if view.bytes <= self.min {
+        if context.view.bytes <= self.min {
             return None;
         }
         // lot/2³² < alpha/2¹⁶ · below/W · (q − min)/(Q − min), multiplied out.
-        let chance = u128::from(self.alpha * self.window.below(packet.rank)) * u128::from(view.bytes - self.min);
+        let chance =
+            u128::from(self.alpha * self.window.below(context.packet.rank)) * u128::from(context.view.bytes - self.min);
         let lot = u128::from(u64::from(self.lot) * self.window.size()) * u128::from(ONE * (self.capacity - self.min));
         (lot < chance << 32).then_some(DropReason::Early)
     }
 
-    pub(super) fn commit(&mut self, _: Time, view: &QueueView, packet: &Packet, _: bool) {
-        self.window.note(packet.rank);
-        if view.bytes > self.min {
+    fn commit(&mut self, context: &Context<'_, QueueView>, _: bool) {
+        self.window.note(context.packet.rank);
+        if context.view.bytes > self.min {
             self.draw();
         }
-    }
-    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &QueueView, _: &Packet) {}
-    pub(super) fn watches_departures(&self) -> bool {
-        false
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use crate::switch::buffer::Capacity;
+    use crate::switch::tests::seeing;
     use crate::units::Rate;
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
             let (view, packet) = (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
             let refused = (0..10_000).filter(|_| {
                 it.draw();
-                it.test(Time::ZERO, &view, &packet).is_some()
+                seeing(view, &packet, |at| it.test(at)).is_some()
             });
             refused.count()
         };

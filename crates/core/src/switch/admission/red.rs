@@ -11,9 +11,9 @@
 //!
 //! Invariant: two tests without a commit between them agree.
 
-use super::PortFacts;
+use super::{Admits, PortFacts};
+use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::About;
 use crate::switch::QueueView;
@@ -127,17 +127,17 @@ impl Estimate {
         Verdict::Drawn(self.lot * spaced < p)
     }
 
-    pub(super) fn test(&self, now: Time, view: &QueueView, curve: &Curve) -> Option<DropReason> {
-        match self.verdict(self.average_at(now, view), curve) {
+    pub(super) fn test(&self, Context { now, view, .. }: &Context<'_, QueueView>, curve: &Curve) -> Option<DropReason> {
+        match self.verdict(self.average_at(*now, view), curve) {
             Verdict::Below | Verdict::Drawn(false) => None,
             Verdict::Drawn(true) | Verdict::Beyond => Some(DropReason::Early),
         }
     }
 
-    pub(super) fn commit(&mut self, now: Time, view: &QueueView, curve: &Curve) {
-        self.average = self.average_at(now, view);
+    pub(super) fn commit(&mut self, Context { now, view, .. }: &Context<'_, QueueView>, curve: &Curve) {
+        self.average = self.average_at(*now, view);
         if view.bytes == 0 {
-            self.idle_since = now;
+            self.idle_since = *now;
         }
         self.count = match self.verdict(self.average, curve) {
             Verdict::Below | Verdict::Beyond => 0,
@@ -148,9 +148,9 @@ impl Estimate {
         };
     }
 
-    pub(super) fn on_dequeue(&mut self, now: Time, view: &QueueView) {
+    pub(super) fn on_dequeue(&mut self, Context { now, view, .. }: &Context<'_, QueueView>) {
         if view.packets <= 1 {
-            self.idle_since = now;
+            self.idle_since = *now;
         }
     }
 }
@@ -170,20 +170,26 @@ impl Red {
             estimate: Box::new(Estimate::new(params.weight, params.packet_rate)),
         }
     }
-    pub(super) fn install(&mut self, _: &PortFacts, random: &mut Stream) {
+}
+
+impl Admits for Red {
+    fn install(&mut self, _: &PortFacts, random: &mut Stream) {
         self.estimate.install(random);
     }
-    pub(super) fn test(&self, now: Time, view: &QueueView, _: &Packet) -> Option<DropReason> {
-        self.estimate.test(now, view, &self.curve)
+
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        self.estimate.test(context, &self.curve)
     }
-    pub(super) fn commit(&mut self, now: Time, view: &QueueView, _: &Packet, _: bool) {
-        self.estimate.commit(now, view, &self.curve);
+
+    fn commit(&mut self, context: &Context<'_, QueueView>, _: bool) {
+        self.estimate.commit(context, &self.curve);
     }
-    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
-    pub(super) fn on_dequeue(&mut self, now: Time, view: &QueueView, _: &Packet) {
-        self.estimate.on_dequeue(now, view);
+
+    fn on_dequeue(&mut self, context: &Context<'_, QueueView>) {
+        self.estimate.on_dequeue(context);
     }
-    pub(super) fn watches_departures(&self) -> bool {
+
+    fn watches_departures(&self) -> bool {
         true
     }
 }
@@ -191,6 +197,8 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
+    use crate::switch::tests::seeing_at;
 
     fn view(bytes: u64) -> QueueView {
         QueueView { packets: u32::from(bytes > 0), bytes }
@@ -208,23 +216,29 @@ mod tests {
     #[test]
     fn the_average_follows_the_length_and_falls_while_idle() {
         let mut it = estimate(100_000.0);
-        it.commit(Time::ZERO, &view(200_000), &curve());
+        seeing_at(Time::ZERO, view(200_000), &Packet::default(), |at| it.commit(at, &curve()));
         assert_eq!(it.average, 0.998 * 100_000.0 + 0.002 * 200_000.0);
         // Empty from 1 s on; at 3 s 300 packets' worth has gone, and it goes once.
         it.average = 100_000.0;
-        it.on_dequeue(Time::from_s(1), &view(1500));
-        it.commit(Time::from_s(3), &view(0), &curve());
+        seeing_at(Time::from_s(1), view(1500), &Packet::default(), |at| it.on_dequeue(at));
+        seeing_at(Time::from_s(3), view(0), &Packet::default(), |at| it.commit(at, &curve()));
         let expected = 100_000.0 * 0.998f64.powi(300);
         assert!((it.average - expected).abs() < 1e-3 * expected, "{}", it.average);
         let before = it.average;
-        it.commit(Time::from_s(3), &view(0), &curve());
+        seeing_at(Time::from_s(3), view(0), &Packet::default(), |at| it.commit(at, &curve()));
         assert_eq!(it.average, before);
     }
 
     #[test]
     fn nothing_below_the_minimum_everything_beyond_the_maximum() {
-        assert_eq!(estimate(70_000.0).test(Time::ZERO, &view(300_000), &curve()), None);
-        assert_eq!(estimate(226_000.0).test(Time::ZERO, &view(200_000), &curve()), Some(DropReason::Early));
+        assert_eq!(
+            seeing_at(Time::ZERO, view(300_000), &Packet::default(), |at| estimate(70_000.0).test(at, &curve())),
+            None
+        );
+        assert_eq!(
+            seeing_at(Time::ZERO, view(200_000), &Packet::default(), |at| estimate(226_000.0).test(at, &curve())),
+            Some(DropReason::Early)
+        );
     }
 
     /// With p_b = 0.05 the gaps between refusals are uniform on 1 to 19, 1/p_b − 1, as the arriving packet counts (the
@@ -235,8 +249,9 @@ mod tests {
         let (mut gaps, mut gap) = ([0u32; 22], 0);
         for _ in 0..20_000 {
             gap += 1;
-            let refused = it.test(Time::ZERO, &view(150_000), &curve()).is_some();
-            it.commit(Time::ZERO, &view(150_000), &curve());
+            let refused =
+                seeing_at(Time::ZERO, view(150_000), &Packet::default(), |at| it.test(at, &curve())).is_some();
+            seeing_at(Time::ZERO, view(150_000), &Packet::default(), |at| it.commit(at, &curve()));
             if refused {
                 gaps[gap] += 1;
                 gap = 0;

@@ -1,9 +1,11 @@
 //! What every admission keeps.
 
 use super::*;
+use crate::packet::Packet;
 use crate::params::{Form, Value};
 use crate::registry::Choice;
-use crate::units::Bytes;
+use crate::switch::tests::seeing_at;
+use crate::units::{Bytes, Time};
 use proptest::prelude::*;
 
 /// Every kind, with one burst headroom for those that have one.
@@ -56,8 +58,11 @@ fn an_empty_queue_takes_packets_again() {
             it.install(&PortFacts { capacity, rate: Rate::from_gbps(10) }, &mut Stream::new(1, "t"));
             let mut offer = |now, bytes, rank| {
                 let view = QueueView { packets: (bytes / 1500) as u32, bytes };
-                let joins = it.test(now, &view, &ranked(rank)).is_none();
-                it.commit(now, &view, &ranked(rank), joins);
+                let joins = seeing_at(now, view, &ranked(rank), |at| {
+                    let joins = it.test(at).is_none();
+                    it.commit(at, joins);
+                    joins
+                });
                 joins
             };
             for i in 0..10_000 {
@@ -81,16 +86,19 @@ proptest! {
             for &(bytes, rank, gap) in &offers {
                 now += Time::from_ns(gap);
                 let view = QueueView { packets: (bytes / 1500) as u32 + 1, bytes };
-                let first = it.test(now, &view, &ranked(rank));
-                prop_assert_eq!(first, it.test(now, &view, &ranked(rank)), "{}", kind);
-                it.commit(now, &view, &ranked(rank), first.is_none());
-                if first.is_none() {
-                    it.on_enqueue(now, &ranked(rank));
-                }
+                seeing_at(now, view, &ranked(rank), |at| {
+                    let first = it.test(at);
+                    prop_assert_eq!(first, it.test(at), "{}", kind);
+                    it.commit(at, first.is_none());
+                    if first.is_none() {
+                        it.on_enqueue(at);
+                    }
+                    Ok(())
+                })?;
             }
             let refuses = |bytes: u64, rank| {
                 let view = QueueView { packets: (bytes / 1500) as u32 + 1, bytes: bytes.min(299_999) };
-                it.test(now, &view, &ranked(rank)).is_some()
+                seeing_at(now, view, &ranked(rank), |at| it.test(at)).is_some()
             };
             // RED knows no ranks, and WRED's lots fall on important packets, too.
             prop_assert!(kind == "red" || kind == "wred" || !refuses(q, 0), "{}", kind);

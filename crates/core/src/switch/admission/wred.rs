@@ -4,14 +4,15 @@
 //!
 //! Invariant: two tests without a commit between them agree.
 
-use super::PortFacts;
 use super::red::{Curve, Estimate};
+use super::{Admits, PortFacts};
+use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "RED with a curve of its own for important packets",
@@ -74,24 +75,31 @@ impl Wred {
             estimate: Box::new(Estimate::new(params.weight, params.packet_rate)),
         }
     }
+
     fn curve(&self, packet: &Packet) -> Curve {
         self.curves[usize::from(packet.rank <= self.rank_threshold)]
     }
-    pub(super) fn install(&mut self, _: &PortFacts, random: &mut Stream) {
+}
+
+impl Admits for Wred {
+    fn install(&mut self, _: &PortFacts, random: &mut Stream) {
         self.estimate.install(random);
     }
-    pub(super) fn test(&self, now: Time, view: &QueueView, packet: &Packet) -> Option<DropReason> {
-        self.estimate.test(now, view, &self.curve(packet))
+
+    fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
+        self.estimate.test(context, &self.curve(context.packet))
     }
-    pub(super) fn commit(&mut self, now: Time, view: &QueueView, packet: &Packet, _: bool) {
-        let curve = self.curve(packet);
-        self.estimate.commit(now, view, &curve);
+
+    fn commit(&mut self, context: &Context<'_, QueueView>, _: bool) {
+        let curve = self.curve(context.packet);
+        self.estimate.commit(context, &curve);
     }
-    pub(super) fn on_enqueue(&mut self, _: Time, _: &Packet) {}
-    pub(super) fn on_dequeue(&mut self, now: Time, view: &QueueView, _: &Packet) {
-        self.estimate.on_dequeue(now, view);
+
+    fn on_dequeue(&mut self, context: &Context<'_, QueueView>) {
+        self.estimate.on_dequeue(context);
     }
-    pub(super) fn watches_departures(&self) -> bool {
+
+    fn watches_departures(&self) -> bool {
         true
     }
 }
@@ -99,6 +107,7 @@ impl Wred {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::switch::tests::seeing;
 
     #[test]
     fn important_packets_have_their_own_curve() {
@@ -107,9 +116,11 @@ mod tests {
         let mut refusals = |bytes, rank| {
             let (view, packet) = (QueueView { packets: 100, bytes }, Packet { rank, ..Packet::default() });
             let refused = (0..500).filter(|_| {
-                let refused = it.test(Time::ZERO, &view, &packet).is_some();
-                it.commit(Time::ZERO, &view, &packet, !refused);
-                refused
+                seeing(view, &packet, |at| {
+                    let refused = it.test(at).is_some();
+                    it.commit(at, !refused);
+                    refused
+                })
             });
             refused.count()
         };

@@ -10,11 +10,9 @@
 //!
 //! Invariant: without the quirks, a packet is dropped only where none of the ports drawn would take it.
 
-use super::{Deflects, Draw, Nature};
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Deflects, Draw, Elsewhere, Nature};
+use crate::context::Context;
 use crate::registry::{About, PathProperty};
-use crate::switch::PortView;
 use crate::switch::path::Shortest;
 
 pub(super) const ABOUT: About = About {
@@ -55,14 +53,9 @@ impl Canary {
 
 impl Deflects for Canary {
     #[inline]
-    fn choose(
-        &mut self,
-        refused: u16,
-        candidates: &[u16],
-        packet: &Packet,
-        ports: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> Option<u16> {
+    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16> {
+        let (packet, random) = (context.packet, context.random);
+        let Elsewhere { port: refused, candidates, ports } = &mut context.view;
         let mut draw = Draw::new(candidates.len());
         let mut best = Shortest::default();
         for _ in 0..self.choices {
@@ -72,9 +65,9 @@ impl Deflects for Canary {
                 let rejects = ports.rejects(port, packet);
                 ports.note(port, packet);
                 if !rejects {
-                    best.offer(port, ports, random);
+                    best.offer(port, *ports, random);
                 }
-            } else if port != refused
+            } else if port != *refused
                 && let Some(bytes) = ports.takes(port, packet)
             {
                 // Its own port has said no already; by now it has counted the packet and may answer otherwise.
@@ -91,43 +84,45 @@ impl Deflects for Canary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Bench;
+    use super::super::tests::{Bench, choose};
     use super::*;
+    use crate::packet::Packet;
+    use crate::random::{Random, Stream};
 
     fn canary(artifact_quirks: bool) -> Canary {
         Canary::new(&CanaryParams { artifact_quirks, ..CanaryParams::default() })
     }
 
-    fn choose(it: &mut Canary, ports: &mut Bench, random: &mut Stream) -> Option<u16> {
-        it.choose(2, &[0, 1], &Packet::default(), ports, random)
+    fn of_two(it: &mut Canary, ports: &mut Bench, random: &Random) -> Option<u16> {
+        choose(it, 2, &[0, 1], &Packet::default(), ports, random)
     }
 
     /// The published three-way case: port 2 is full, and the two candidates are A (0) and B (1).
     #[test]
     fn three_way() {
-        let mut random = Stream::new(1, "t");
+        let random = Random::from(Stream::new(1, "t"));
         for quirks in [false, true] {
             let mut it = canary(quirks);
             for _ in 0..20 {
                 let mut ports = Bench::with_bytes(&[10, 900, 1000]);
                 ports.rejects[0] = true; // A rejects, B accepts
-                assert_eq!(choose(&mut it, &mut ports, &mut random), Some(1));
+                assert_eq!(of_two(&mut it, &mut ports, &random), Some(1));
                 ports.rejects[1] = true; // both reject
-                assert_eq!(choose(&mut it, &mut ports, &mut random), None);
+                assert_eq!(of_two(&mut it, &mut ports, &random), None);
                 let mut ports = Bench::with_bytes(&[10, 900, 1000]);
                 ports.full[0] = true; // A accepts, but is full: taken with the quirk (and lost there), else B
-                assert_eq!(choose(&mut it, &mut ports, &mut random), Some(if quirks { 0 } else { 1 }));
+                assert_eq!(of_two(&mut it, &mut ports, &random), Some(if quirks { 0 } else { 1 }));
             }
         }
     }
 
     #[test]
     fn the_quirk_counts_the_packet_wherever_it_was_tested() {
-        let mut random = Stream::new(1, "t");
+        let random = Random::from(Stream::new(1, "t"));
         let mut ports = Bench::with_bytes(&[10, 900, 1000]);
-        choose(&mut canary(false), &mut ports, &mut random);
+        of_two(&mut canary(false), &mut ports, &random);
         assert!(ports.notes.is_empty());
-        choose(&mut canary(true), &mut ports, &mut random);
+        of_two(&mut canary(true), &mut ports, &random);
         ports.notes.sort();
         assert_eq!(ports.notes, [0, 1]);
         assert_eq!([false, true].map(|quirks| canary(quirks).nature().samples_when_full), [true, false]);
@@ -135,18 +130,18 @@ mod tests {
 
     #[test]
     fn the_port_that_refused_is_not_asked_again() {
-        let mut random = Stream::new(1, "t");
+        let random = Random::from(Stream::new(1, "t"));
         let mut ports = Bench::with_bytes(&[10, 900]);
         for (quirks, expected) in [(false, 1), (true, 0)] {
-            let found = canary(quirks).choose(0, &[0, 1], &Packet::default(), &mut ports, &mut random);
+            let found = choose(&mut canary(quirks), 0, &[0, 1], &Packet::default(), &mut ports, &random);
             assert_eq!(found, Some(expected));
         }
     }
 
     #[test]
     fn the_shorter_of_two_wins() {
-        let mut random = Stream::new(1, "t");
+        let random = Random::from(Stream::new(1, "t"));
         let mut ports = Bench::with_bytes(&[800, 300, 1000]);
-        assert!((0..50).all(|_| choose(&mut canary(false), &mut ports, &mut random) == Some(1)));
+        assert!((0..50).all(|_| of_two(&mut canary(false), &mut ports, &random) == Some(1)));
     }
 }

@@ -12,11 +12,9 @@
 //!
 //! Invariant: a pass touches each register once, and fits the stages of a Tofino pipe.
 
-use super::{Deflects, Nature};
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Deflects, Elsewhere, Nature};
+use crate::context::Context;
 use crate::registry::{About, PathProperty};
-use crate::switch::PortView;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -109,7 +107,8 @@ impl CanaryPisa {
 }
 
 impl Deflects for CanaryPisa {
-    fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool {
+    fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool {
+        let (packet, Elsewhere { port, ports, .. }) = (context.packet, &mut context.view);
         self.passes += 1;
         let tail = self.tail.value;
         self.tail.access(self.passes, Some(if tail + 1 == WINDOW as u32 { 0 } else { tail + 1 }));
@@ -119,21 +118,15 @@ impl Deflects for CanaryPisa {
             below += u64::from(register.access(self.passes, write) < packet.rank);
         }
         // The length comes in cells; the division is the traffic manager's, not the pipeline's.
-        let length = (ports.bytes(port) / self.cell).min(self.cells);
+        let length = (ports.bytes(*port) / self.cell).min(self.cells);
         length == self.cells || below * self.weight > self.cells - length
     }
 
-    fn choose(
-        &mut self,
-        _: u16,
-        candidates: &[u16],
-        packet: &Packet,
-        _: &mut dyn PortView,
-        _: &mut Stream,
-    ) -> Option<u16> {
+    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16> {
+        let candidates = context.view.candidates;
         match candidates.len() {
             0 => None,
-            n => Some(candidates[packet.dst as usize % n]),
+            n => Some(candidates[context.packet.dst as usize % n]),
         }
     }
 
@@ -144,8 +137,10 @@ impl Deflects for CanaryPisa {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Bench;
+    use super::super::tests::{Bench, choose, divert};
     use super::*;
+    use crate::packet::Packet;
+    use crate::random::{Random, Stream};
     use proptest::prelude::*;
 
     fn pisa(k: f64) -> CanaryPisa {
@@ -169,22 +164,22 @@ mod tests {
         let mut it = pisa(0.0);
         let mut ports = Bench::with_bytes(&[0, 500 * 80]);
         for _ in 0..20 {
-            assert!(!it.divert(0, &ranked(10), &mut ports));
+            assert!(!divert(&mut it, 0, &ranked(10), &mut ports));
         }
         // All 20 ranks are below 11: weight 51 · 20 = 1020 cells of 1024 must be free.
-        assert!(it.divert(1, &ranked(11), &mut ports));
-        assert!(!it.divert(1, &ranked(10), &mut ports));
-        assert!(!it.divert(0, &ranked(11), &mut ports));
+        assert!(divert(&mut it, 1, &ranked(11), &mut ports));
+        assert!(!divert(&mut it, 1, &ranked(10), &mut ports));
+        assert!(!divert(&mut it, 0, &ranked(11), &mut ports));
     }
 
     #[test]
     fn a_full_queue_diverts_everybody_to_the_port_of_the_destination() {
         let mut it = pisa(0.9);
         let mut ports = Bench::with_bytes(&[1024 * 80]);
-        assert!(it.divert(0, &ranked(0), &mut ports));
-        let mut random = Stream::new(1, "t");
-        let mut to = |it: &mut CanaryPisa, dst| {
-            it.choose(0, &[4, 5, 6], &Packet { dst, ..Packet::default() }, &mut Bench::default(), &mut random)
+        assert!(divert(&mut it, 0, &ranked(0), &mut ports));
+        let random = Random::from(Stream::new(1, "t"));
+        let to = |it: &mut CanaryPisa, dst| {
+            choose(it, 0, &[4, 5, 6], &Packet { dst, ..Packet::default() }, &mut Bench::default(), &random)
         };
         assert_eq!([to(&mut it, 0), to(&mut it, 1), to(&mut it, 7)], [Some(4), Some(5), Some(5)]);
     }
@@ -198,12 +193,12 @@ mod tests {
             let mut it = pisa(k);
             let mut ports = Bench::with_bytes(&[0]);
             for &rank in &ranks {
-                it.divert(0, &ranked(rank), &mut ports);
+                divert(&mut it, 0, &ranked(rank), &mut ports);
             }
             ports.bytes[0] = length * 80;
             let below = ranks.iter().filter(|r| **r < rank).count() as f64;
             let gap = (1.0 - k) * 1024.0 * below / 20.0 - (1024 - length) as f64;
-            let diverted = it.divert(0, &ranked(rank), &mut ports);
+            let diverted = divert(&mut it, 0, &ranked(rank), &mut ports);
             prop_assert!(diverted == (gap > 0.0) || gap.abs() <= below + 1.0, "gap {gap}");
         }
     }

@@ -5,11 +5,9 @@
 //!
 //! Invariant: with the filter on, a packet is dropped only where every port to a switch is full, of the first 64.
 
-use super::{Deflects, Draw};
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Deflects, Draw, Elsewhere};
+use crate::context::Context;
 use crate::registry::About;
-use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "a packet that finds its queue full goes to a random port with room",
@@ -41,14 +39,9 @@ impl Dibs {
 }
 
 impl Deflects for Dibs {
-    fn choose(
-        &mut self,
-        _: u16,
-        candidates: &[u16],
-        packet: &Packet,
-        ports: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> Option<u16> {
+    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16> {
+        let (packet, random) = (context.packet, context.random);
+        let Elsewhere { candidates, ports, .. } = &mut context.view;
         let mut draw = Draw::new(candidates.len());
         while let Some(index) = draw.next(random) {
             let port = candidates[index];
@@ -62,32 +55,34 @@ impl Deflects for Dibs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Bench;
+    use super::super::tests::{Bench, choose};
     use super::*;
+    use crate::packet::Packet;
+    use crate::random::{Random, Stream};
 
     #[test]
     fn finds_the_one_port_with_room_and_gives_up_only_without_any() {
         let mut ports = Bench::with_bytes(&[0; 6]);
         ports.full = vec![true, true, true, false, true, false];
-        let (mut dibs, mut random) = (Dibs::new(&DibsParams::default()), Stream::new(1, "t"));
+        let (mut dibs, random) = (Dibs::new(&DibsParams::default()), Random::from(Stream::new(1, "t")));
         let packet = Packet::default();
         // Port 5 leads to a host: not among the candidates.
         for _ in 0..100 {
-            assert_eq!(dibs.choose(5, &[1, 2, 3, 4], &packet, &mut ports, &mut random), Some(3));
+            assert_eq!(choose(&mut dibs, 5, &[1, 2, 3, 4], &packet, &mut ports, &random), Some(3));
         }
         ports.full[3] = true;
-        assert_eq!(dibs.choose(5, &[1, 2, 3, 4], &packet, &mut ports, &mut random), None);
-        assert_eq!(dibs.choose(5, &[], &packet, &mut ports, &mut random), None);
+        assert_eq!(choose(&mut dibs, 5, &[1, 2, 3, 4], &packet, &mut ports, &random), None);
+        assert_eq!(choose(&mut dibs, 5, &[], &packet, &mut ports, &random), None);
     }
 
     #[test]
     fn without_the_filter_any_port_may_come_out() {
         let mut ports = Bench::with_bytes(&[0; 3]);
         ports.full = vec![true; 3];
-        let (mut dibs, mut random) = (Dibs::new(&DibsParams { filter: false }), Stream::new(1, "t"));
+        let (mut dibs, random) = (Dibs::new(&DibsParams { filter: false }), Random::from(Stream::new(1, "t")));
         let mut seen = [false; 3];
         for _ in 0..50 {
-            let port = dibs.choose(0, &[0, 1, 2], &Packet::default(), &mut ports, &mut random);
+            let port = choose(&mut dibs, 0, &[0, 1, 2], &Packet::default(), &mut ports, &random);
             seen[port.expect("always one") as usize] = true;
         }
         assert_eq!(seen, [true; 3]);

@@ -21,19 +21,29 @@ pub use none::{Undeflected, UndeflectedParams};
 pub use simple::{Simple, SimpleParams};
 pub use vertigo::{Vertigo, VertigoParams};
 
-use crate::packet::Packet;
-use crate::random::Stream;
+use crate::context::Context;
+use crate::random::Random;
 use crate::registry::PathProperty;
 use crate::switch::PortView;
+
+/// Where else a packet can go.
+pub struct Elsewhere<'a> {
+    /// The packet's own port, which has refused it or is about to be asked.
+    pub port: u16,
+    /// The ports that lead to other switches.
+    pub candidates: &'a [u16],
+    /// The switch's ports.
+    pub ports: &'a mut dyn PortView,
+}
 
 crate::registry! {
     /// Which deflection, with its parameters.
     place: "switch.deflection", question: "the queue refused it: where else?", default: None,
     params: DeflectionParams, policy: Deflection {
-        /// Another port of `candidates` for a packet that `refused` would not take, or `None` to drop it.
-        fn choose(&mut self, refused: u16, candidates: &[u16], packet: &Packet, ports: &mut dyn PortView, random: &mut Stream) -> Option<u16>;
+        /// Another port for the packet, or `None` to drop it.
+        fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16>;
         /// Whether the packet must go elsewhere before its queue is asked; only where [`Nature::diverts`].
-        fn divert(&mut self, port: u16, packet: &Packet, ports: &mut dyn PortView) -> bool;
+        fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool;
         /// What the switch must know of it beside where packets go.
         fn nature(&self) -> Nature;
     };
@@ -80,16 +90,9 @@ impl Nature {
 }
 
 /// What a deflection answers; most only choose.
-trait Deflects {
-    fn choose(
-        &mut self,
-        refused: u16,
-        candidates: &[u16],
-        packet: &Packet,
-        ports: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> Option<u16>;
-    fn divert(&mut self, _: u16, _: &Packet, _: &mut dyn PortView) -> bool {
+pub(in crate::switch) trait Deflects {
+    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16>;
+    fn divert(&mut self, _: &mut Context<'_, Elsewhere<'_>>) -> bool {
         false
     }
     fn nature(&self) -> Nature {
@@ -113,7 +116,7 @@ impl Draw {
         Draw { n, left: n, drawn: 0 }
     }
     #[inline]
-    pub(in crate::switch) fn next(&mut self, random: &mut Stream) -> Option<usize> {
+    pub(in crate::switch) fn next(&mut self, random: &Random) -> Option<usize> {
         if self.left == 0 {
             return None;
         }
@@ -132,6 +135,9 @@ impl Draw {
 #[cfg(test)]
 pub(in crate::switch) mod tests {
     use super::*;
+    use crate::packet::Packet;
+    use crate::random::Stream;
+    use crate::units::Time;
 
     /// Ports whose every answer a test sets.
     #[derive(Default)]
@@ -164,19 +170,38 @@ pub(in crate::switch) mod tests {
         }
     }
 
+    /// A packet that its port has refused, or will be asked for.
+    pub fn choose(
+        policy: &mut impl Deflects,
+        port: u16,
+        candidates: &[u16],
+        packet: &Packet,
+        ports: &mut Bench,
+        random: &Random,
+    ) -> Option<u16> {
+        let view = Elsewhere { port, candidates, ports };
+        policy.choose(&mut Context { now: Time::ZERO, packet, view, random })
+    }
+
+    /// Whether a packet is sent elsewhere before its port is asked.
+    pub fn divert(policy: &mut impl Deflects, port: u16, packet: &Packet, ports: &mut Bench) -> bool {
+        let view = Elsewhere { port, candidates: &[], ports };
+        policy.divert(&mut Context { now: Time::ZERO, packet, view, random: &Random::from(Stream::new(1, "t")) })
+    }
+
     #[test]
     fn a_draw_is_without_replacement_and_fair() {
-        let mut random = Stream::new(1, "t");
+        let random = Random::from(Stream::new(1, "t"));
         let mut first = [0; 5];
         for _ in 0..5000 {
             let mut draw = Draw::new(5);
-            let mut all: Vec<usize> = std::iter::from_fn(|| draw.next(&mut random)).collect();
+            let mut all: Vec<usize> = std::iter::from_fn(|| draw.next(&random)).collect();
             first[all[0]] += 1;
             all.sort();
             assert_eq!(all, [0, 1, 2, 3, 4]);
         }
         assert!(first.iter().all(|c| (900..1100).contains(c)), "{first:?}");
-        assert_eq!(Draw::new(0).next(&mut random), None);
-        assert!(Draw::new(64).next(&mut random).is_some());
+        assert_eq!(Draw::new(0).next(&random), None);
+        assert!(Draw::new(64).next(&random).is_some());
     }
 }

@@ -1,10 +1,8 @@
 //! No deflection: what a queue refuses is dropped.
 
-use super::Deflects;
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Deflects, Elsewhere};
+use crate::context::Context;
 use crate::registry::About;
-use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "what a queue refuses is dropped",
@@ -31,7 +29,7 @@ impl Undeflected {
 
 impl Deflects for Undeflected {
     #[inline]
-    fn choose(&mut self, _: u16, _: &[u16], _: &Packet, _: &mut dyn PortView, _: &mut Stream) -> Option<u16> {
+    fn choose(&mut self, _: &mut Context<'_, Elsewhere<'_>>) -> Option<u16> {
         None
     }
 }

@@ -4,11 +4,9 @@
 //!
 //! Invariant: a packet is dropped only where every port to a switch is full.
 
-use super::Deflects;
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Deflects, Elsewhere};
+use crate::context::Context;
 use crate::registry::About;
-use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "a packet that finds its queue full goes to the next port with room after a random one",
@@ -34,14 +32,9 @@ impl Simple {
 }
 
 impl Deflects for Simple {
-    fn choose(
-        &mut self,
-        _: u16,
-        candidates: &[u16],
-        packet: &Packet,
-        ports: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> Option<u16> {
+    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16> {
+        let (packet, random) = (context.packet, context.random);
+        let Elsewhere { candidates, ports, .. } = &mut context.view;
         if candidates.is_empty() {
             return None;
         }
@@ -52,25 +45,28 @@ impl Deflects for Simple {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Bench;
+    use super::super::tests::{Bench, choose};
     use super::*;
+    use crate::packet::Packet;
+    use crate::random::{Random, Stream};
 
     #[test]
     fn walks_in_a_circle_to_the_first_with_room() {
         let mut ports = Bench::with_bytes(&[0; 4]);
         ports.full = vec![true, false, true, true];
-        let (mut simple, mut random) = (Simple::new(&SimpleParams {}), Stream::new(1, "t"));
+        let (mut simple, random) = (Simple::new(&SimpleParams {}), Random::from(Stream::new(1, "t")));
         let packet = Packet::default();
         for _ in 0..50 {
-            assert_eq!(simple.choose(0, &[0, 1, 2, 3], &packet, &mut ports, &mut random), Some(1));
+            assert_eq!(choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random), Some(1));
         }
         // Two free ports in a row: the first is met from three of four starts, the second from one.
         ports.full = vec![true, false, false, true];
-        let first =
-            (0..4000).filter(|_| simple.choose(0, &[0, 1, 2, 3], &packet, &mut ports, &mut random) == Some(1)).count();
+        let first = (0..4000)
+            .filter(|_| choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random) == Some(1))
+            .count();
         assert!((2900..3100).contains(&first), "{first}");
         ports.full = vec![true; 4];
-        assert_eq!(simple.choose(0, &[0, 1, 2, 3], &packet, &mut ports, &mut random), None);
-        assert_eq!(simple.choose(0, &[], &packet, &mut ports, &mut random), None);
+        assert_eq!(choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random), None);
+        assert_eq!(choose(&mut simple, 0, &[], &packet, &mut ports, &random), None);
     }
 }

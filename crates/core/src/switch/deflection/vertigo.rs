@@ -6,11 +6,9 @@
 //!
 //! Invariant: candidates are drawn without looking at their room.
 
-use super::{Deflects, Draw, Nature};
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Deflects, Draw, Elsewhere, Nature};
+use crate::context::Context;
 use crate::registry::{About, PathProperty};
-use crate::switch::PortView;
 use crate::switch::path::Shortest;
 
 pub(super) const ABOUT: About = About {
@@ -43,19 +41,13 @@ impl Vertigo {
 }
 
 impl Deflects for Vertigo {
-    fn choose(
-        &mut self,
-        _: u16,
-        candidates: &[u16],
-        _: &Packet,
-        ports: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> Option<u16> {
+    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16> {
+        let (random, Elsewhere { candidates, ports, .. }) = (context.random, &mut context.view);
         let mut draw = Draw::new(candidates.len());
         let mut best = Shortest::default();
         for _ in 0..self.choices {
             let Some(index) = draw.next(random) else { break };
-            best.offer(candidates[index], ports, random);
+            best.offer(candidates[index], *ports, random);
         }
         best.port.map(|(port, _)| port)
     }

@@ -5,6 +5,8 @@
 //!
 //! Invariant: at a given queue length the answer is always the same; there is no average and no randomness.
 
+use super::Marks;
+use crate::context::Context;
 use crate::registry::About;
 use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
@@ -115,16 +117,19 @@ impl Ecn {
     fn above(&self, view: &QueueView) -> bool {
         view.packets >= self.packets || view.bytes >= self.bytes
     }
+}
+
+impl Marks for Ecn {
     #[inline]
-    pub(super) fn at_enqueue(&self, view: &QueueView) -> bool {
-        self.at == MarkAt::Enqueue && self.above(view)
+    fn at_enqueue(&self, context: &Context<'_, QueueView>) -> bool {
+        self.at == MarkAt::Enqueue && self.above(&context.view)
     }
     #[inline]
-    pub(super) fn at_dequeue(&self, view: &QueueView) -> bool {
-        self.at == MarkAt::Dequeue && self.above(view)
+    fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool {
+        self.at == MarkAt::Dequeue && self.above(&context.view)
     }
     #[inline]
-    pub(super) fn marks_at_dequeue(&self) -> bool {
+    fn marks_at_dequeue(&self) -> bool {
         self.at == MarkAt::Dequeue
     }
 }
@@ -132,18 +137,19 @@ impl Ecn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use crate::params::{Field, Value};
 
-    fn view(packets: u32, bytes: u64) -> QueueView {
-        QueueView { packets, bytes }
+    fn with<T>(packets: u32, bytes: u64, ask: impl FnOnce(&Context<'_, QueueView>) -> T) -> T {
+        crate::switch::tests::seeing(QueueView { packets, bytes }, &Packet::default(), ask)
     }
 
     #[test]
     fn marks_when_at_least_the_threshold_waits() {
         let ecn = Ecn::new(&EcnParams::default());
-        assert!(!ecn.at_enqueue(&view(64, 96_000)));
-        assert!(ecn.at_enqueue(&view(65, 97_500)));
-        assert!(!ecn.at_dequeue(&view(65, 97_500)));
+        assert!(!with(64, 96_000, |it| ecn.at_enqueue(it)));
+        assert!(with(65, 97_500, |it| ecn.at_enqueue(it)));
+        assert!(!with(65, 97_500, |it| ecn.at_dequeue(it)));
     }
 
     #[test]
@@ -195,8 +201,8 @@ mod tests {
             at: MarkAt::Dequeue,
             ..Default::default()
         });
-        assert!(!ecn.at_dequeue(&view(1_000, 29_999)));
-        assert!(ecn.at_dequeue(&view(1, 30_000)));
-        assert!(!ecn.at_enqueue(&view(1_000, 30_000)));
+        assert!(!with(1_000, 29_999, |it| ecn.at_dequeue(it)));
+        assert!(with(1, 30_000, |it| ecn.at_dequeue(it)));
+        assert!(!with(1_000, 30_000, |it| ecn.at_enqueue(it)));
     }
 }

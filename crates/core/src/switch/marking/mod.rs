@@ -9,18 +9,35 @@ mod none;
 pub use ecn::{Ecn, EcnParams, MarkAt, Threshold};
 pub use none::{Unmarked, UnmarkedParams};
 
+use crate::context::Context;
 use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
 use crate::switch::site::PortSite;
+
+/// What a marking answers.
+pub(super) trait Marks {
+    /// Whether a packet that finds the queue as in the view at its enqueue is marked.
+    fn at_enqueue(&self, _: &Context<'_, QueueView>) -> bool {
+        false
+    }
+    /// Whether a packet is marked that leaves the queue; the view still counts it.
+    fn at_dequeue(&self, _: &Context<'_, QueueView>) -> bool {
+        false
+    }
+    /// Whether it may mark at dequeue (then a port must hold packets until they leave).
+    fn marks_at_dequeue(&self) -> bool {
+        false
+    }
+}
 
 crate::registry! {
     /// Which marking, with its parameters.
     place: "switch.marking", question: "does it get CE?", default: Ecn,
     params: MarkingParams, policy: Marking {
-        /// Whether a packet that finds the queue as in `view` at its enqueue is marked.
-        fn at_enqueue(&self, view: &QueueView) -> bool;
-        /// Whether a packet is marked that leaves the queue; `view` still counts it.
-        fn at_dequeue(&self, view: &QueueView) -> bool;
+        /// Whether a packet that finds the queue as in the view at its enqueue is marked.
+        fn at_enqueue(&self, context: &Context<'_, QueueView>) -> bool;
+        /// Whether a packet is marked that leaves the queue; the view still counts it.
+        fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool;
         /// Whether it may mark at dequeue (then a port must hold packets until they leave).
         fn marks_at_dequeue(&self) -> bool;
     };

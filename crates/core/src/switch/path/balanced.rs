@@ -1,11 +1,9 @@
 //! Balanced: the destination's number picks the port, so permutations whose destinations are consecutive spread
 //! perfectly. It is no protocol but a yardstick: it takes path choice out of a comparison.
 
-use super::Site;
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Choice, Chooses};
+use crate::context::Context;
 use crate::registry::{About, PathProperty};
-use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "the up-port at tier t is (dst / n^t) mod n",
@@ -28,17 +26,14 @@ impl Balanced {
     pub(super) fn new(_: &BalancedParams) -> Balanced {
         Balanced
     }
+}
+
+impl Chooses for Balanced {
     #[inline]
-    pub(super) fn choose(
-        &mut self,
-        candidates: &[u16],
-        packet: &Packet,
-        site: Site,
-        _: &mut dyn PortView,
-        _: &mut Stream,
-    ) -> u16 {
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
+        let Choice { candidates, site, .. } = &context.view;
         let n = candidates.len() as u32;
-        let mut digit = packet.dst;
+        let mut digit = context.packet.dst;
         for _ in 0..site.tier {
             digit /= n;
         }
@@ -48,20 +43,16 @@ impl Balanced {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Site;
+    use super::super::tests::choose_at;
     use super::*;
-    use crate::switch::NoPorts;
+    use crate::packet::Packet;
 
     #[test]
     fn digit_of_the_destination() {
-        let mut random = Stream::new(1, "t");
-        let mut at = |dst, tier| {
-            Balanced.choose(
-                &[4, 5, 6, 7],
-                &Packet { dst, ..Packet::default() },
-                Site { tier, salt: 0 },
-                &mut NoPorts,
-                &mut random,
-            )
+        let at = |dst, tier| {
+            let packet = Packet { dst, ..Packet::default() };
+            choose_at(&mut Balanced, Site { tier, salt: 0 }, &[4, 5, 6, 7], &packet)
         };
         assert_eq!([at(0, 0), at(1, 0), at(6, 0), at(6, 1), at(15, 1)], [4, 5, 6, 5, 7]);
     }

@@ -3,11 +3,10 @@
 //! Invariant: DSCP and ECN are not in the hash, and every switch has its own salt, so flows do not polarise (the same
 //! hash at two tiers would send all flows of a leaf over one core).
 
-use super::Site;
-use crate::packet::Packet;
-use crate::random::{Stream, mix64};
+use super::{Choice, Chooses};
+use crate::context::Context;
+use crate::random::mix64;
 use crate::registry::About;
-use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "a hash of the flow picks the port",
@@ -46,15 +45,12 @@ impl Ecmp {
     pub(super) fn new(params: &EcmpParams) -> Ecmp {
         Ecmp { hash: params.hash }
     }
+}
+
+impl Chooses for Ecmp {
     #[inline]
-    pub(super) fn choose(
-        &mut self,
-        candidates: &[u16],
-        packet: &Packet,
-        site: Site,
-        _: &mut dyn PortView,
-        _: &mut Stream,
-    ) -> u16 {
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
+        let (packet, Choice { candidates, site, .. }) = (context.packet, &context.view);
         let n = candidates.len() as u64;
         let index = match self.hash {
             EcmpHash::FiveTuple => {
@@ -72,11 +68,13 @@ impl Ecmp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Site;
+    use super::super::tests::choose_at;
     use super::*;
-    use crate::switch::NoPorts;
+    use crate::packet::Packet;
 
     fn choose(ecmp: &mut Ecmp, packet: &Packet, salt: u32, tier: u8) -> u16 {
-        ecmp.choose(&[0, 1, 2, 3], packet, Site { tier, salt }, &mut NoPorts, &mut Stream::new(1, "t"))
+        choose_at(ecmp, Site { tier, salt }, &[0, 1, 2, 3], packet)
     }
 
     #[test]

@@ -7,11 +7,10 @@
 //!
 //! Invariant: with all links up, packets of one label and destination leave by one port.
 
-use super::Site;
+use super::{Choice, Chooses};
+use crate::context::Context;
 use crate::packet::{HostId, Packet};
-use crate::random::Stream;
 use crate::registry::About;
-use crate::switch::PortView;
 use crate::switch::route::Attachment;
 use std::sync::Arc;
 
@@ -53,19 +52,6 @@ impl Labels {
         let place = entry.and_then(|port| candidates.binary_search(port).ok());
         place.unwrap_or(label as usize % candidates.len())
     }
-    #[inline]
-    pub(super) fn choose(
-        &mut self,
-        candidates: &[u16],
-        packet: &Packet,
-        _: Site,
-        _: &mut dyn PortView,
-        _: &mut Stream,
-    ) -> u16 {
-        let place = self.place(candidates, packet.hash, packet.dst);
-        let port = candidates[place];
-        if port == packet.ingress { candidates[(place + 1) % candidates.len()] } else { port }
-    }
     /// Where the packet goes while some ports are down: the label's port, or the next of the candidates that may be taken.
     pub(in crate::switch) fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> {
         let place = self.place(candidates, packet.hash, packet.dst);
@@ -74,10 +60,21 @@ impl Labels {
     }
 }
 
+impl Chooses for Labels {
+    #[inline]
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
+        let (packet, Choice { candidates, .. }) = (context.packet, &context.view);
+        let place = self.place(candidates, packet.hash, packet.dst);
+        let port = candidates[place];
+        if port == packet.ingress { candidates[(place + 1) % candidates.len()] } else { port }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::Site;
+    use super::super::tests::choose_at;
     use super::*;
-    use crate::switch::NoPorts;
 
     fn labels() -> Labels {
         let mut labels = Labels::new(&LabelsParams {});
@@ -88,7 +85,7 @@ mod tests {
     }
     fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {
         let packet = Packet { hash: label, dst, ingress, ..Packet::default() };
-        labels.choose(&[4, 5, 6], &packet, Site { tier: 0, salt: 9 }, &mut NoPorts, &mut Stream::new(1, "t"))
+        choose_at(labels, Site { tier: 0, salt: 9 }, &[4, 5, 6], &packet)
     }
 
     #[test]

@@ -16,8 +16,7 @@ pub(in crate::switch) use power_of_n::Shortest;
 pub use power_of_n::{PowerOfN, PowerOfNParams};
 pub use spray::{Spray, SprayOrder, SprayParams};
 
-use crate::packet::Packet;
-use crate::random::Stream;
+use crate::context::Context;
 use crate::switch::PortView;
 
 /// Where a choice is made: what a policy may know of its switch.
@@ -29,16 +28,70 @@ pub struct Site {
     pub salt: u32,
 }
 
+/// Where a packet can go.
+pub struct Choice<'a> {
+    /// The ports on shortest paths, in the order of their numbers; never empty.
+    pub candidates: &'a [u16],
+    /// Where the choice is made.
+    pub site: Site,
+    /// The switch's ports.
+    pub ports: &'a mut dyn PortView,
+}
+
+/// What a path choice answers.
+pub(super) trait Chooses {
+    /// One of the candidates.
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
+}
+
 crate::registry! {
     /// Which path choice, with its parameters.
     place: "switch.path", question: "which of these ports?", default: Ecmp,
     params: PathParams, policy: Path {
-        /// One of `candidates` (never empty).
-        fn choose(&mut self, candidates: &[u16], packet: &Packet, site: Site, ports: &mut dyn PortView, random: &mut Stream) -> u16;
+        /// One of the candidates.
+        fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
     };
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
     "labels" => Labels { LabelsParams, Labels; labels::ABOUT },
     "balanced" => Balanced { BalancedParams, Balanced; balanced::ABOUT },
     "power-of-n" => PowerOfN { PowerOfNParams, PowerOfN; power_of_n::ABOUT },
     "spray" => Spray { SprayParams, Spray; spray::ABOUT },
+}
+
+#[cfg(test)]
+pub(in crate::switch) mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::random::{Random, Stream};
+    use crate::switch::NoPorts;
+    use crate::units::Time;
+
+    /// A place to choose at: a switch, its ports, the time, and random numbers that go on from choice to choice.
+    pub struct Crossing<P> {
+        pub now: Time,
+        pub site: Site,
+        pub ports: P,
+        random: Random,
+    }
+
+    impl Default for Crossing<NoPorts> {
+        fn default() -> Self {
+            Crossing::of(NoPorts)
+        }
+    }
+
+    impl<P: PortView> Crossing<P> {
+        pub fn of(ports: P) -> Crossing<P> {
+            Crossing { now: Time::ZERO, site: Site { tier: 0, salt: 0 }, ports, random: Stream::new(1, "t").into() }
+        }
+        pub fn choose(&mut self, policy: &mut impl Chooses, candidates: &[u16], packet: &Packet) -> u16 {
+            let view = Choice { candidates, site: self.site, ports: &mut self.ports };
+            policy.choose(&mut Context { now: self.now, packet, view, random: &self.random })
+        }
+    }
+
+    /// One choice at a place, by a policy that looks at no port.
+    pub fn choose_at(policy: &mut impl Chooses, site: Site, candidates: &[u16], packet: &Packet) -> u16 {
+        Crossing { site, ..Crossing::default() }.choose(policy, candidates, packet)
+    }
 }

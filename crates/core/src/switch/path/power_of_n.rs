@@ -7,9 +7,9 @@
 //! Invariant: the port chosen waits no longer, by what the switch knows, than any other that was drawn; ties fall to a
 //! fair coin.
 
-use super::Site;
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Choice, Chooses};
+use crate::context::Context;
+use crate::random::Random;
 use crate::registry::{About, PathProperty};
 use crate::switch::PortView;
 use crate::switch::deflection::Draw;
@@ -49,28 +49,7 @@ impl PowerOfN {
         PowerOfN { choices: params.choices.max(1), remembers: params.memory > 0, best: Vec::new() }
     }
 
-    #[inline]
-    pub(super) fn choose(
-        &mut self,
-        candidates: &[u16],
-        _: &Packet,
-        _: Site,
-        ports: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> u16 {
-        let mut draw = Draw::new(candidates.len());
-        let mut best = Shortest::default();
-        for _ in 0..self.choices {
-            let Some(index) = draw.next(random) else { break };
-            best.offer(candidates[index], ports, random);
-        }
-        if self.remembers {
-            self.remember(candidates, &mut best, ports, random);
-        }
-        best.port.map_or(candidates[0], |(port, _)| port)
-    }
-
-    fn remember(&mut self, candidates: &[u16], best: &mut Shortest, ports: &mut dyn PortView, random: &mut Stream) {
+    fn remember(&mut self, candidates: &[u16], best: &mut Shortest, ports: &mut dyn PortView, random: &Random) {
         let key = (candidates[0], candidates.len());
         let at = self.best.iter().position(|(known, _)| *known == key);
         if let Some(at) = at
@@ -87,6 +66,24 @@ impl PowerOfN {
     }
 }
 
+impl Chooses for PowerOfN {
+    #[inline]
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
+        let random = context.random;
+        let Choice { candidates, ports, .. } = &mut context.view;
+        let mut draw = Draw::new(candidates.len());
+        let mut best = Shortest::default();
+        for _ in 0..self.choices {
+            let Some(index) = draw.next(random) else { break };
+            best.offer(candidates[index], *ports, random);
+        }
+        if self.remembers {
+            self.remember(candidates, &mut best, *ports, random);
+        }
+        best.port.map_or(candidates[0], |(port, _)| port)
+    }
+}
+
 /// The port with the shortest queue of those offered; a fair coin between equals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::switch) struct Shortest {
@@ -96,12 +93,12 @@ pub(in crate::switch) struct Shortest {
 
 impl Shortest {
     #[inline]
-    pub(in crate::switch) fn offer(&mut self, port: u16, ports: &mut dyn PortView, random: &mut Stream) {
+    pub(in crate::switch) fn offer(&mut self, port: u16, ports: &mut dyn PortView, random: &Random) {
         self.offer_known(port, ports.bytes(port), random);
     }
 
     #[inline]
-    pub(in crate::switch) fn offer_known(&mut self, port: u16, bytes: u64, random: &mut Stream) {
+    pub(in crate::switch) fn offer_known(&mut self, port: u16, bytes: u64, random: &Random) {
         match self.port {
             Some((_, least)) if bytes > least => {}
             Some((_, least)) if bytes == least => {
@@ -117,42 +114,43 @@ impl Shortest {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Crossing;
     use super::*;
+    use crate::packet::Packet;
     use crate::switch::deflection::tests::Bench;
 
-    fn choose(policy: &mut PowerOfN, ports: &mut Bench, random: &mut Stream, candidates: &[u16]) -> u16 {
-        policy.choose(candidates, &Packet::default(), Site { tier: 0, salt: 0 }, ports, random)
+    fn choose(policy: &mut PowerOfN, at: &mut Crossing<Bench>, candidates: &[u16]) -> u16 {
+        at.choose(policy, candidates, &Packet::default())
     }
 
     #[test]
     fn two_choices_avoid_the_longest_of_two_and_split_ties() {
-        let mut ports = Bench::with_bytes(&[500, 100]);
-        let (mut policy, mut random) = (PowerOfN::new(&PowerOfNParams::default()), Stream::new(1, "t"));
-        assert!((0..100).all(|_| choose(&mut policy, &mut ports, &mut random, &[0, 1]) == 1));
-        let mut ports = Bench::with_bytes(&[100, 100, 100, 100]);
+        let mut at = Crossing::of(Bench::with_bytes(&[500, 100]));
+        let mut policy = PowerOfN::new(&PowerOfNParams::default());
+        assert!((0..100).all(|_| choose(&mut policy, &mut at, &[0, 1]) == 1));
+        let mut at = Crossing::of(Bench::with_bytes(&[100, 100, 100, 100]));
         let mut count = [0; 4];
-        (0..4000).for_each(|_| count[choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]) as usize] += 1);
+        (0..4000).for_each(|_| count[choose(&mut policy, &mut at, &[0, 1, 2, 3]) as usize] += 1);
         assert!(count.iter().all(|c| (900..1100).contains(c)), "{count:?}");
     }
 
     #[test]
     fn two_of_four_take_the_shortest_half_of_the_time() {
-        let mut ports = Bench::with_bytes(&[0, 10, 20, 30]);
-        let (mut policy, mut random) = (PowerOfN::new(&PowerOfNParams::default()), Stream::new(1, "t"));
+        let mut at = Crossing::of(Bench::with_bytes(&[0, 10, 20, 30]));
+        let mut policy = PowerOfN::new(&PowerOfNParams::default());
         let mut count = [0; 4];
-        (0..6000).for_each(|_| count[choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]) as usize] += 1);
+        (0..6000).for_each(|_| count[choose(&mut policy, &mut at, &[0, 1, 2, 3]) as usize] += 1);
         // Of six pairs the first is in three, the second the better in two, the third in one, the last in none.
         assert!((2850..3150).contains(&count[0]) && (1850..2150).contains(&count[1]) && count[3] == 0, "{count:?}");
     }
 
     #[test]
     fn memory_keeps_the_best() {
-        let mut ports = Bench::with_bytes(&[30, 20, 10, 0]);
+        let mut at = Crossing::of(Bench::with_bytes(&[30, 20, 10, 0]));
         let mut policy = PowerOfN::new(&PowerOfNParams { choices: 1, memory: 1 });
-        let mut random = Stream::new(1, "t");
         for _ in 0..50 {
-            choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]);
+            choose(&mut policy, &mut at, &[0, 1, 2, 3]);
         }
-        assert!((0..50).all(|_| choose(&mut policy, &mut ports, &mut random, &[0, 1, 2, 3]) == 3));
+        assert!((0..50).all(|_| choose(&mut policy, &mut at, &[0, 1, 2, 3]) == 3));
     }
 }

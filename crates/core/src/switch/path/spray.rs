@@ -1,10 +1,8 @@
 //! Packet spraying: every packet its own port (Dixit et al., INFOCOM 2013). Even loads, and reordering for the host.
 
-use super::Site;
-use crate::packet::Packet;
-use crate::random::Stream;
+use super::{Choice, Chooses};
+use crate::context::Context;
 use crate::registry::{About, PathProperty};
-use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "every packet takes its own port",
@@ -43,18 +41,15 @@ impl Spray {
     pub(super) fn new(params: &SprayParams) -> Spray {
         Spray { order: params.order, turn: 0 }
     }
+}
+
+impl Chooses for Spray {
     #[inline]
-    pub(super) fn choose(
-        &mut self,
-        candidates: &[u16],
-        _: &Packet,
-        _: Site,
-        _: &mut dyn PortView,
-        random: &mut Stream,
-    ) -> u16 {
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
+        let candidates = context.view.candidates;
         let n = candidates.len();
         match self.order {
-            SprayOrder::Random => candidates[random.below(n as u64) as usize],
+            SprayOrder::Random => candidates[context.random.below(n as u64) as usize],
             SprayOrder::RoundRobin => {
                 self.turn = self.turn.wrapping_add(1);
                 candidates[self.turn as usize % n]
@@ -65,23 +60,17 @@ impl Spray {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Crossing;
     use super::*;
-    use crate::switch::NoPorts;
+    use crate::packet::Packet;
 
     #[test]
     fn all_ports_are_used_alike() {
         for order in [SprayOrder::Random, SprayOrder::RoundRobin] {
             let mut spray = Spray::new(&SprayParams { order });
-            let mut random = Stream::new(1, "t");
-            let mut counts = [0u32; 5];
+            let (mut at, mut counts) = (Crossing::default(), [0u32; 5]);
             for _ in 0..10_000 {
-                counts[spray.choose(
-                    &[0, 1, 2, 3, 4],
-                    &Packet::default(),
-                    Site { tier: 0, salt: 0 },
-                    &mut NoPorts,
-                    &mut random,
-                ) as usize] += 1;
+                counts[at.choose(&mut spray, &[0, 1, 2, 3, 4], &Packet::default()) as usize] += 1;
             }
             assert!(counts.iter().all(|c| (1_850..2_150).contains(c)), "{order:?} {counts:?}");
         }

@@ -11,6 +11,7 @@ pub use none::{Unpaused, UnpausedParams};
 pub use pfc::{Pfc, PfcFrames, PfcParams};
 
 use super::buffer::IngressFacts;
+use crate::context::Context;
 use crate::units::{Rate, Time};
 
 /// Bytes of a pause frame on the wire: the least that Ethernet has.
@@ -70,6 +71,32 @@ impl PauseCounts {
     }
 }
 
+/// What a pause answers; one that stops nobody has nothing to say.
+pub(super) trait Pauses {
+    /// Tells the policy of its ports: their links' rates.
+    fn install(&mut self, _: &[Rate]) {}
+    /// A packet of this ingress was admitted.
+    fn on_enqueue(&mut self, _: &Context<'_, IngressView>) -> Signal {
+        Signal::default()
+    }
+    /// A packet of this ingress left.
+    fn on_dequeue(&mut self, _: &Context<'_, IngressView>) -> Signal {
+        Signal::default()
+    }
+    /// The time has come for which a [`Signal`] asked. It is no packet's doing.
+    fn on_check(&mut self, _: Time, _: &IngressView) -> Signal {
+        Signal::default()
+    }
+    /// What was counted.
+    fn counts(&self) -> PauseCounts {
+        PauseCounts::default()
+    }
+    /// Whether it ever sends anything (then ingress bytes must be counted).
+    fn is_active(&self) -> bool {
+        false
+    }
+}
+
 crate::registry! {
     /// Which pause, with its parameters.
     place: "switch.pause", question: "whom do I stop, and until when?", default: None,
@@ -77,9 +104,9 @@ crate::registry! {
         /// Tells the policy of its ports: their links' rates.
         fn install(&mut self, ports: &[Rate]) -> ();
         /// A packet of this ingress was admitted.
-        fn on_enqueue(&mut self, now: Time, view: &IngressView) -> Signal;
+        fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal;
         /// A packet of this ingress left.
-        fn on_dequeue(&mut self, now: Time, view: &IngressView) -> Signal;
+        fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal;
         /// The time has come for which a [`Signal`] asked.
         fn on_check(&mut self, now: Time, view: &IngressView) -> Signal;
         /// What was counted.

@@ -1,8 +1,7 @@
 //! No pause: nobody is stopped.
 
-use super::{IngressView, PauseCounts, Signal};
+use super::Pauses;
 use crate::registry::About;
-use crate::units::{Rate, Time};
 
 pub(super) const ABOUT: About = About {
     summary: "nobody is stopped",
@@ -25,23 +24,6 @@ impl Unpaused {
     pub(super) fn new(_: &UnpausedParams) -> Unpaused {
         Unpaused
     }
-    pub(super) fn install(&mut self, _: &[Rate]) {}
-    #[inline]
-    pub(super) fn on_enqueue(&mut self, _: Time, _: &IngressView) -> Signal {
-        Signal::default()
-    }
-    #[inline]
-    pub(super) fn on_dequeue(&mut self, _: Time, _: &IngressView) -> Signal {
-        Signal::default()
-    }
-    pub(super) fn on_check(&mut self, _: Time, _: &IngressView) -> Signal {
-        Signal::default()
-    }
-    pub(super) fn counts(&self) -> PauseCounts {
-        PauseCounts::default()
-    }
-    #[inline]
-    pub(super) fn is_active(&self) -> bool {
-        false
-    }
 }
+
+impl Pauses for Unpaused {}

@@ -12,7 +12,8 @@
 //! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that resumes follows one that
 //! stops.
 
-use super::{IngressView, PauseCounts, PauseFrame, Signal};
+use super::{IngressView, PauseCounts, PauseFrame, Pauses, Signal};
+use crate::context::Context;
 use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Rate, Time};
 
@@ -92,54 +93,6 @@ impl Pfc {
         Pfc { params: params.clone(), alpha, durations: Vec::new(), groups: Vec::new(), counts }
     }
 
-    pub(super) fn install(&mut self, ports: &[Rate]) {
-        let durations = ports.iter().map(|rate| {
-            let pause = self.params.pause_time.unwrap_or_else(|| rate.transmission_time(LONGEST_BYTES));
-            (pause, self.params.recheck.unwrap_or(pause / 2))
-        });
-        self.durations = durations.collect();
-        let group = Group { is_stopped: false, check_at: Time::MAX, called_at: Time::MAX };
-        self.groups = vec![[group; 8]; ports.len()];
-    }
-
-    pub(super) fn on_enqueue(&mut self, now: Time, view: &IngressView) -> Signal {
-        if !self.must_stop(view) {
-            return self.on_dequeue(now, view);
-        }
-        self.counts.arrivals += 1;
-        if self.params.frames == PfcFrames::EachArrival || !self.group(view).is_stopped {
-            return self.stop(now, view);
-        }
-        Signal::default()
-    }
-
-    pub(super) fn on_dequeue(&mut self, _: Time, view: &IngressView) -> Signal {
-        if self.params.resume && self.group(view).is_stopped && self.may_go_on(view) {
-            return self.let_go_on(view);
-        }
-        Signal::default()
-    }
-
-    pub(super) fn on_check(&mut self, now: Time, view: &IngressView) -> Signal {
-        let group = self.group(view);
-        group.called_at = Time::MAX;
-        if group.check_at > now {
-            // A frame has been sent since: its look is later. Or there is nothing to look at any more.
-            let at = group.check_at;
-            return Signal { frame: None, call_at: self.call(view, at) };
-        }
-        if self.may_go_on(view) { self.let_go_on(view) } else { self.stop(now, view) }
-    }
-
-    pub(super) fn counts(&self) -> PauseCounts {
-        self.counts
-    }
-
-    #[inline]
-    pub(super) fn is_active(&self) -> bool {
-        true
-    }
-
     fn group(&mut self, view: &IngressView) -> &mut Group {
         &mut self.groups[view.port as usize][view.priority as usize]
     }
@@ -193,10 +146,64 @@ impl Pfc {
     }
 }
 
+impl Pauses for Pfc {
+    fn install(&mut self, ports: &[Rate]) {
+        let durations = ports.iter().map(|rate| {
+            let pause = self.params.pause_time.unwrap_or_else(|| rate.transmission_time(LONGEST_BYTES));
+            (pause, self.params.recheck.unwrap_or(pause / 2))
+        });
+        self.durations = durations.collect();
+        let group = Group { is_stopped: false, check_at: Time::MAX, called_at: Time::MAX };
+        self.groups = vec![[group; 8]; ports.len()];
+    }
+
+    fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal {
+        let Context { now, view, .. } = context;
+        if !self.must_stop(view) {
+            return self.on_dequeue(context);
+        }
+        self.counts.arrivals += 1;
+        if self.params.frames == PfcFrames::EachArrival || !self.group(view).is_stopped {
+            return self.stop(*now, view);
+        }
+        Signal::default()
+    }
+
+    fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal {
+        let view = &context.view;
+        if self.params.resume && self.group(view).is_stopped && self.may_go_on(view) {
+            return self.let_go_on(view);
+        }
+        Signal::default()
+    }
+
+    fn on_check(&mut self, now: Time, view: &IngressView) -> Signal {
+        let group = self.group(view);
+        group.called_at = Time::MAX;
+        if group.check_at > now {
+            // A frame has been sent since: its look is later. Or there is nothing to look at any more.
+            let at = group.check_at;
+            return Signal { frame: None, call_at: self.call(view, at) };
+        }
+        if self.may_go_on(view) { self.let_go_on(view) } else { self.stop(now, view) }
+    }
+
+    fn counts(&self) -> PauseCounts {
+        self.counts
+    }
+
+    #[inline]
+    fn is_active(&self) -> bool {
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::IngressFacts;
     use super::*;
+    use crate::packet::Packet;
+    use crate::switch::tests::seeing_at;
 
     const POOL: i64 = 3_120_000;
 
@@ -240,7 +247,7 @@ mod tests {
         let longest = Time::from_ns(838_848);
         let mut frames = Vec::new();
         for n in 1..=200 {
-            let signal = it.on_enqueue(Time::from_us(n), &view(n * 1_500));
+            let signal = seeing_at(Time::from_us(n), view(n * 1_500), &Packet::default(), |at| it.on_enqueue(at));
             frames.extend(signal.frame);
             assert_eq!(signal.call_at.is_some(), n == 125, "{n}");
         }
@@ -250,13 +257,19 @@ mod tests {
         let at = Time::from_us(125) + longest / 2;
         let again = it.on_check(at, &view(300_000));
         assert_eq!((again.frame, again.call_at), (Some(frames[0]), Some(at + longest / 2)));
-        let end = (1..=200).rev().find(|n| it.on_dequeue(at, &view(n * 1_500)).frame.is_some());
+        let end = (1..=200)
+            .rev()
+            .find(|n| seeing_at(at, view(n * 1_500), &Packet::default(), |at| it.on_dequeue(at)).frame.is_some());
         assert_eq!((end, it.counts().resumes, it.counts().episodes), (Some(124), 1, 1));
         assert_eq!(it.on_check(at + longest / 2, &view(0)), Signal::default(), "nothing is stopped any more");
         // Stopped and not: an episode each.
         for n in 2..10 {
-            assert!(it.on_enqueue(at, &view(187_500)).frame.is_some());
-            assert!(it.on_dequeue(at, &view(1_500)).frame.is_some_and(|frame| frame.duration == Time::ZERO));
+            assert!(seeing_at(at, view(187_500), &Packet::default(), |at| it.on_enqueue(at)).frame.is_some());
+            assert!(
+                seeing_at(at, view(1_500), &Packet::default(), |at| it.on_dequeue(at))
+                    .frame
+                    .is_some_and(|frame| frame.duration == Time::ZERO)
+            );
             assert_eq!((it.counts().episodes, it.counts().frames), (n, n + 1));
         }
     }
@@ -274,20 +287,23 @@ mod tests {
         };
         let mut it = pfc(params);
         let full = view(300_000);
-        let first = it.on_enqueue(Time::ZERO, &full);
+        let first = seeing_at(Time::ZERO, full, &Packet::default(), |at| it.on_enqueue(at));
         assert_eq!(first.call_at, Some(Time::from_us(2)));
         for n in 1..10 {
-            let more = it.on_enqueue(Time::from_ns(100 * n), &full);
+            let more = seeing_at(Time::from_ns(100 * n), full, &Packet::default(), |at| it.on_enqueue(at));
             assert_eq!((more.frame, more.call_at), (first.frame, None));
         }
         // The call comes before the look that the last frame has put off.
         let early = it.on_check(Time::from_us(2), &full);
         assert_eq!(early, Signal { frame: None, call_at: Some(Time::from_ns(2_900)) });
         assert_eq!(it.on_check(Time::from_ns(2_900), &full).frame, first.frame);
-        assert_eq!(it.on_dequeue(Time::from_us(3), &view(1_500)), Signal::default());
+        assert_eq!(
+            seeing_at(Time::from_us(3), view(1_500), &Packet::default(), |at| it.on_dequeue(at)),
+            Signal::default()
+        );
         assert_eq!(it.on_check(Time::from_ns(4_900), &view(1_500)), Signal::default());
         assert_eq!(it.counts(), PauseCounts { frames: 11, resumes: 0, episodes: 1, arrivals: 10 });
-        assert!(it.on_enqueue(Time::from_us(5), &full).frame.is_some());
+        assert!(seeing_at(Time::from_us(5), full, &Packet::default(), |at| it.on_enqueue(at)).frame.is_some());
         assert_eq!(it.counts().episodes, 2);
     }
 }

@@ -226,7 +226,7 @@ proptest! {
             let Some(port) = place(s, w, id) else { return };
             let (packet, port) = (w.packets[id], &general(before)[port as usize]);
             let room = port.lacks_room(&port.view(), &Claim::of(&packet, 0), &before.memory).is_none();
-            if !room || port.admission.test(now, &port.view(), &packet).is_some() {
+            if !room || seeing_at(now, port.view(), &packet, |at| port.admission.test(at)).is_some() {
                 bad = Some(id);
             }
         });

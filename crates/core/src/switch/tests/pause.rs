@@ -307,11 +307,11 @@ fn frames_take_their_time_on_the_link() {
         queue: Queue::new(&QueueParams::of_kind("strict-priority").expect("it is registered")),
     });
     let mut memory = Memory::new(&per_port(100), &SwitchFacts::default());
-    let mut packets = Pool::default();
+    let (mut packets, random) = (Pool::default(), Random::from(Stream::new(1, "t")));
     let mut offer = |port: &mut GeneralPort, now: Time, priority: u8| {
         let id = packets.insert(Packet { size: 1_500, priority, ..Packet::default() });
-        port.offer(now, id, &mut packets[id], &mut memory, None, true).expect("there is room");
-        port.serve(now, &mut packets, &mut memory)
+        port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random)).expect("there is room");
+        port.serve(now, &mut packets, &mut memory, &random)
     };
     let packet = RATE.transmission_time(1_500);
     let frame = RATE.transmission_time(FRAME_BYTES);
@@ -319,9 +319,9 @@ fn frames_take_their_time_on_the_link() {
     assert_eq!(offer(&mut port, Time::from_ns(1), 0).call_at, Some(packet));
     assert_eq!(port.send_frame(Time::from_ns(2)), packet + frame);
     assert_eq!(port.send_frame(Time::from_ns(3)), packet + frame * 2);
-    let service = port.on_ready(packet, &mut packets, &mut memory);
+    let service = port.on_ready(packet, &mut packets, &mut memory, &random);
     assert_eq!(service, Service { transmit: None, call_at: Some(packet + frame * 2) });
-    let service = port.on_ready(packet + frame * 2, &mut packets, &mut memory);
+    let service = port.on_ready(packet + frame * 2, &mut packets, &mut memory, &random);
     assert_eq!(service.transmit.map(|(_, departs)| departs), Some(packet * 2 + frame * 2));
 }
 
