@@ -6,12 +6,14 @@
 mod balanced;
 mod ecmp;
 mod labels;
+mod letflow;
 mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
 pub use labels::{Labels, LabelsParams};
+pub use letflow::{LetFlow, LetFlowParams};
 pub(in crate::switch) use power_of_n::Shortest;
 pub use power_of_n::{PowerOfN, PowerOfNParams};
 pub use spray::{Spray, SprayOrder, SprayParams};
@@ -53,6 +55,7 @@ crate::registry! {
     };
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
     "labels" => Labels { LabelsParams, Labels; labels::ABOUT },
+    "letflow" => LetFlow { LetFlowParams, LetFlow; letflow::ABOUT },
     "balanced" => Balanced { BalancedParams, Balanced; balanced::ABOUT },
     "power-of-n" => PowerOfN { PowerOfNParams, PowerOfN; power_of_n::ABOUT },
     "spray" => Spray { SprayParams, Spray; spray::ABOUT },

@@ -1,0 +1,132 @@
+//! LetFlow: flowlets at every switch, each by a port drawn at random (Vanini et al., NSDI 2017 §3).
+//!
+//! A flow that has been silent for longer than the gap may take another port without overtaking itself. Nothing is known of
+//! congestion: a flow on a slow path is slowed down, is silent more often, and so leaves it more often.
+//!
+//! Flows share the table's entries by their hash, as in a switching chip: two flows of one entry are one to it.
+//!
+//! Invariant: packets of an entry that follow each other within the gap leave by one port while that may be taken.
+
+use super::{Choice, Chooses};
+use crate::context::Context;
+use crate::random::mix64;
+use crate::registry::{About, PathProperty};
+use crate::units::Time;
+
+pub(super) const ABOUT: About = About {
+    summary: "after a silence a flow goes on by a port drawn at random",
+    source: "Vanini, Pan, Alizadeh, Taheri, Edsall: Let it flow, NSDI 2017",
+    needs: &[],
+    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    restores: &[],
+};
+
+crate::params! {
+    /// Flowlets at every switch.
+    pub struct LetFlowParams {
+        /// A longer silence ends a flowlet. Source: 500 us, LetFlow §5; it has to exceed how much paths differ in delay.
+        pub gap: Time = Time::from_us(500),
+        /// Flowlets that a switch tells apart. Source: 64 Ki, CONGA §3.3, whose chip LetFlow uses.
+        #[within(1..=1_048_576)]
+        pub entries: u32 = 65_536,
+    }
+}
+
+/// A flowlet: by which port, and when its last packet came.
+#[derive(Clone, Copy, Debug)]
+struct Flowlet {
+    last: Time,
+    port: u16,
+}
+
+/// LetFlow.
+#[derive(Clone, Debug)]
+pub struct LetFlow {
+    gap: Time,
+    entries: u32,
+    /// By entry; empty before the first choice, since most switches of a tree never choose.
+    flowlets: Vec<Option<Flowlet>>,
+}
+
+impl LetFlow {
+    pub(super) fn new(params: &LetFlowParams) -> LetFlow {
+        LetFlow { gap: params.gap, entries: params.entries.max(1), flowlets: Vec::new() }
+    }
+}
+
+impl Chooses for LetFlow {
+    #[inline]
+    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
+        let (now, Choice { candidates, site, .. }) = (context.now, &context.view);
+        if self.flowlets.is_empty() {
+            self.flowlets = vec![None; self.entries as usize];
+        }
+        let hash = mix64(u64::from(context.packet.hash) << 32 | u64::from(site.salt)) >> 32;
+        let entry = &mut self.flowlets[(hash * u64::from(self.entries) >> 32) as usize];
+        let goes_on = entry.filter(|it| now.saturating_sub(it.last) <= self.gap && candidates.contains(&it.port));
+        let port = match goes_on {
+            Some(flowlet) => flowlet.port,
+            None => candidates[context.random.below(candidates.len() as u64) as usize],
+        };
+        *entry = Some(Flowlet { last: now, port });
+        port
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Crossing;
+    use super::*;
+    use crate::packet::Packet;
+
+    const PORTS: [u16; 4] = [4, 5, 6, 7];
+
+    fn letflow(gap_us: u64, entries: u32) -> LetFlow {
+        LetFlow::new(&LetFlowParams { gap: Time::from_us(gap_us), entries })
+    }
+
+    fn of_flow(flow: u64) -> Packet {
+        Packet { hash: mix64(flow) as u32, ..Packet::default() }
+    }
+
+    /// A gap of just the timeout keeps the port, and every packet starts the gap anew.
+    #[test]
+    fn a_flowlet_lasts_as_long_as_its_gaps_do() {
+        let (mut it, mut at) = (letflow(500, 1024), Crossing::default());
+        for flow in 0..50 {
+            let first = at.choose(&mut it, &PORTS, &of_flow(flow));
+            for _ in 0..20 {
+                at.now += Time::from_us(500);
+                assert_eq!(at.choose(&mut it, &PORTS, &of_flow(flow)), first);
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_silence_every_port_is_as_likely_the_old_one_included() {
+        let (mut it, mut at) = (letflow(500, 1024), Crossing::default());
+        let mut counts = [0u32; 8];
+        for _ in 0..8_000 {
+            at.now += Time::from_us(500) + Time::from_ps(1);
+            counts[at.choose(&mut it, &PORTS, &of_flow(1)) as usize] += 1;
+        }
+        assert!(counts[4..].iter().all(|n| (1_850..2_150).contains(n)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_port_that_may_not_be_taken_ends_the_flowlet() {
+        let (mut it, mut at) = (letflow(500, 1024), Crossing::default());
+        let port = at.choose(&mut it, &PORTS, &of_flow(1));
+        let others: Vec<u16> = PORTS.into_iter().filter(|it| *it != port).collect();
+        let other = at.choose(&mut it, &others, &of_flow(1));
+        assert!(others.contains(&other));
+        assert_eq!(at.choose(&mut it, &PORTS, &of_flow(1)), other, "and does not come back within the gap");
+    }
+
+    #[test]
+    fn flows_of_one_entry_are_one_flowlet() {
+        let (mut it, mut at) = (letflow(500, 1), Crossing::default());
+        let port = at.choose(&mut it, &PORTS, &of_flow(1));
+        assert!((2..100).all(|flow| at.choose(&mut it, &PORTS, &of_flow(flow)) == port));
+    }
+}
