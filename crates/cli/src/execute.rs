@@ -5,6 +5,7 @@ use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{Cause, Counters};
+use millpond_core::host::{CoreCounts, LimitCounts, MarkingCounters};
 use millpond_core::registry::Choice;
 use millpond_core::{HostId, Time};
 use millpond_results::{
@@ -16,8 +17,6 @@ use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
-use millpond_sim::hosts::{CoreCounts, MarkingCounters};
-use millpond_sim::limiter::LimitCounts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;

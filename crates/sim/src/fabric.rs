@@ -10,12 +10,13 @@
 //!
 //! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Tally};
 use crate::events::{Class, EventQueue, Key};
 use crate::flight::{Chunks, Flight};
 use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
+use millpond_core::host::Received;
 use millpond_core::packet::{NONE, flags};
 use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
@@ -108,8 +109,7 @@ pub enum Receiver {
     Host(u32),
     /// A switch, and the port there.
     Switch(u32, u16),
-    /// Either of them, at the end of a link that may fail, or a host that limits what arrives: index in
-    /// [`Fabric::failing`].
+    /// Either of them, at the end of a link that may fail: index in [`Fabric::failing`].
     Failing(u32),
 }
 
@@ -155,7 +155,7 @@ pub struct Fabric {
     pub jittered: Vec<(u32, Jitter)>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
-    /// Who receives at the ends of links that may fail, and where what arrives is limited.
+    /// Who receives at the ends of links that may fail.
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
@@ -345,13 +345,28 @@ impl Fabric {
         }
     }
 
-    /// Frees a packet that has reached its host, and returns it with its SACK blocks.
+    /// A packet has reached its host.
     #[inline]
-    pub fn deliver(&mut self, id: PacketId) -> Packet {
+    pub fn arrived(&mut self, id: PacketId) {
+        self.audit.delivered.add(self.packets[id].size);
+    }
+
+    /// Frees a packet, and returns it with its SACK blocks.
+    #[inline]
+    pub fn take(&mut self, id: PacketId) -> Packet {
         let packet = self.packets[id];
         self.packets.remove(id);
-        self.audit.delivered.add(packet.size);
         packet
+    }
+
+    /// Drops all packets of what had reached its host.
+    pub fn discard_received(&mut self, received: Received, reason: DropReason) {
+        let packet = self.take(received.id);
+        if packet.side != NONE {
+            self.sacks.remove(packet.side);
+        }
+        let all = Tally { packets: u64::from(received.packets), bytes: u64::from(received.bytes) };
+        self.audit.drop_delivered(all, reason);
     }
 
     /// Drops a packet for a reason.
@@ -362,16 +377,6 @@ impl Fabric {
             self.sacks.remove(packet.side);
         }
         self.audit.drop(packet.size, reason);
-        self.packets.remove(id);
-    }
-
-    /// Takes back a packet that never left its host.
-    pub fn withdraw(&mut self, id: PacketId) {
-        let packet = self.packets[id];
-        if packet.side != NONE {
-            self.sacks.remove(packet.side);
-        }
-        self.audit.injected.take_back(packet.size);
         self.packets.remove(id);
     }
 

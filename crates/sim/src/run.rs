@@ -21,13 +21,13 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::{CoreCounts, HostCounters, PollRecord};
-use crate::limiter::LimitCounts;
+use crate::hosts::{HostCounters, PollRecord};
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
 use crate::shared::Shared;
 use millpond_core::edge::gro::Counters;
+use millpond_core::host::{CoreCounts, LimitCounts};
 use millpond_core::switch::pause::PauseCounts;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};

@@ -1,0 +1,55 @@
+//! Importance (TLT): which packets must not be dropped.
+//!
+//! The machine is [`Marker`], one a connection. It sees each acknowledgement before the transport
+//! does, and each data packet as it is cut from its segment. What it forces out enters the node by
+//! [`Host::force`](super::Host::force).
+//!
+//! Invariant: the transport's own state knows nothing of what was forced.
+
+use super::passes;
+use crate::importance::{Marker, Sent};
+use crate::packet::{Packet, Sack};
+
+/// What hosts that run TLT have counted. Bytes are payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MarkingCounters {
+    /// Data packets: unimportant, important, forced.
+    pub sent: [Sent; 3],
+    /// Acknowledgements: of important packets, of forced ones.
+    pub echoes: [u64; 2],
+    /// Segments forced out to repair a loss that the congestion control may never see.
+    pub masked: u64,
+}
+
+impl MarkingCounters {
+    /// Adds another's.
+    pub fn merge(&mut self, other: &MarkingCounters) {
+        for (ours, theirs) in self.sent.iter_mut().zip(other.sent) {
+            ours.packets += theirs.packets;
+            ours.bytes += theirs.bytes;
+        }
+        for (ours, theirs) in self.echoes.iter_mut().zip(other.echoes) {
+            *ours += theirs;
+        }
+        self.masked += other.masked;
+    }
+
+    /// A connection's, as it ends.
+    pub fn add(&mut self, marker: &Marker) {
+        self.merge(&MarkingCounters { sent: marker.sent, echoes: [0; 2], masked: u64::from(marker.masked) });
+    }
+}
+
+/// Shows an acknowledgement to a connection's marker; whether the transport, which has `acked` so
+/// far, may see it.
+pub fn sees(marker: &mut Marker, packet: &Packet, sack: Option<&Sack>, acked: u64) -> bool {
+    let blocks = sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
+    marker.on_ack(packet.importance, packet.ack, blocks, acked)
+}
+
+/// Gives a data packet its importance. `is_last`: the transport has nothing to send behind it.
+#[inline]
+pub(super) fn stamp(marker: &mut Marker, packet: &mut Packet, is_last: bool) {
+    passes!(Importance);
+    packet.importance = marker.on_packet(packet.seq, u32::from(packet.payload), is_last);
+}
