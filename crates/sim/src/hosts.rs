@@ -21,13 +21,13 @@ mod receiving;
 mod sampling;
 mod sending;
 
+use crate::endpoint::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::mail::{Note, Opening, Role};
 use crate::nic::{Nic, Offered, Share};
 use crate::shared::Shared;
 use crate::slab::Slab;
-use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use answering::{Answer, Handshake};
 pub use cpu::CoreCounts;
 use edge::Edge;
