@@ -50,7 +50,7 @@ fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
     for node in partitions.iter_mut().flat_map(|partition| &mut partition.switches) {
         if let Path::Labels(labels) = node.switch.path_mut() {
             let attachment = plan.topology.attachment.clone();
-            labels.install(attachment, plan.topology.leaves(), std::mem::take(&mut entries[node.index as usize]));
+            labels.install(attachment, std::mem::take(&mut entries[node.index as usize]));
         }
     }
 }

@@ -9,6 +9,7 @@
 
 use super::{Choice, Chooses};
 use crate::context::Context;
+use crate::edge::controller::Entries;
 use crate::packet::{HostId, Packet};
 use crate::registry::About;
 use crate::switch::route::Attachment;
@@ -31,25 +32,22 @@ crate::params! {
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     attachment: Arc<Attachment>,
-    leaves: usize,
-    /// By label and leaf: the port, or [`NO_PORT`](crate::edge::controller::NO_PORT).
-    entries: Vec<u16>,
+    entries: Entries,
 }
 
 impl Labels {
     pub(super) fn new(_: &LabelsParams) -> Labels {
         Labels::default()
     }
-    /// The entries, by label and leaf.
-    pub fn install(&mut self, attachment: Arc<Attachment>, leaves: u32, entries: Vec<u16>) {
-        *self = Labels { attachment, leaves: leaves as usize, entries };
+    /// The controller's entries for this switch.
+    pub fn install(&mut self, attachment: Arc<Attachment>, entries: Entries) {
+        *self = Labels { attachment, entries };
     }
     /// The place among `candidates` that the label names; without an entry for it, one that it always names.
     #[inline]
     fn place(&self, candidates: &[u16], label: u32, dst: HostId) -> usize {
-        let leaf = self.attachment.hosts.get(dst as usize).map_or(0, |(leaf, _)| usize::from(*leaf));
-        let entry = self.entries.get(label as usize * self.leaves + leaf);
-        let place = entry.and_then(|port| candidates.binary_search(port).ok());
+        let leaf = self.attachment.hosts.get(dst as usize).map_or(0, |(leaf, _)| *leaf);
+        let place = candidates.binary_search(&self.entries.port(label, leaf));
         place.unwrap_or(label as usize % candidates.len())
     }
     /// Where the packet goes while some ports are down: the label's port, or the next of the candidates that may be taken.
@@ -74,13 +72,20 @@ impl Chooses for Labels {
 mod tests {
     use super::super::Site;
     use super::super::tests::choose_at;
+    use crate::edge::controller::{FabricLink, Network};
+    use crate::units::Rate;
     use super::*;
 
     fn labels() -> Labels {
         let mut labels = Labels::new(&LabelsParams {});
         let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (1, 0), (2, 0)] });
-        // Three trees, three leaves, seen from leaf 0 with its uplinks at 4, 5, 6.
-        labels.install(attachment, 3, vec![u16::MAX, 4, 4, u16::MAX, 5, 5, u16::MAX, 6, 6]);
+        // Three leaves and three spines, seen from leaf 0 with its uplinks at 4, 5, 6.
+        let ways = (0..3u32).flat_map(|leaf| (0..3u32).map(move |spine| (leaf, spine)));
+        let link = |(leaf, spine): (u32, u32)| {
+            FabricLink { ends: [(leaf, 4 + spine as u16), (3 + spine, leaf as u16)], rate: Rate::from_gbps(10) }
+        };
+        let network = Network { leaves: 3, switches: 6, links: ways.map(link).collect() };
+        labels.install(attachment, network.entries(&network.trees()).swap_remove(0));
         labels
     }
     fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {
