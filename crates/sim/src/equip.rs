@@ -2,7 +2,8 @@
 
 use crate::build::pauses;
 use millpond_core::host::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
-use millpond_core::host::{HEADERS, Host, HostConfig, LimiterConfig, Nic, ReceiveConfig};
+use millpond_core::host::{Host, HostConfig, LimiterConfig, Nic, ReceiveConfig};
+use millpond_core::packet::tcp::HEADERS;
 use millpond_core::random::Stream;
 use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};

@@ -15,7 +15,7 @@
 //! | [`hosts`], `equip` | connections and applications; what a host has |
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
-//! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
+//! | [`endpoint`] | a connection's two ends, a folder a family |
 //! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -24,6 +24,7 @@ pub mod barrier;
 pub mod build;
 mod convergence;
 mod distant;
+pub mod endpoint;
 mod equip;
 pub mod events;
 pub mod fabric;
@@ -38,8 +39,7 @@ pub mod run;
 pub mod samples;
 pub mod shared;
 pub mod slab;
-pub mod transport;
 
+pub use endpoint::quantities;
 pub use hosts::PollRecord;
 pub use run::{Observer, Outcome, Standing, run};
-pub use transport::quantities;

@@ -1,12 +1,13 @@
 //! What all partitions of a run read and none writes.
 
 use crate::convergence::{self, Epoch};
+use crate::endpoint::Config;
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
-use crate::transport::Config;
 use millpond_core::edge::Ranker;
-use millpond_core::host::{Cut, HEADERS};
+use millpond_core::host::Cut;
 use millpond_core::importance::Marker;
+use millpond_core::packet::tcp::HEADERS;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;

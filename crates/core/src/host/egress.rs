@@ -14,11 +14,12 @@
 
 use super::ingress::Ingress;
 use super::nic::Offered;
-use super::{Call, FlowQueue, HEADERS, Host, HostWire, Label, Leave, Seen, importance, rank};
+use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
 use crate::edge::Ranker;
 use crate::edge::flowcell::counted;
 use crate::importance::Marker;
-use crate::packet::{Importance, Packet, PacketId, flags};
+use crate::packet::tcp::HEADERS;
+use crate::packet::{Body, Importance, Packet, PacketId, flags};
 use crate::switch::pause::PauseFrame;
 use crate::units::Time;
 
@@ -263,7 +264,7 @@ impl Host {
         let Segment { first: mut packet, len } = segment;
         (packet.payload, packet.size) = (len as u16, (len + cut.header) as u16);
         let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
-        packet.importance = importance;
+        packet.class = packet.class.with_importance(importance);
         super::passes!(Importance);
         if let Some(stages) = egress.stages.as_deref_mut() {
             if let Some(ranker) = stages.ranker.as_deref_mut() {
@@ -312,7 +313,7 @@ impl Host {
             // What it answers is another connection's, and what is forced out was sent before.
             in_flight: 0,
             srtt: Time::ZERO,
-            ecn: packet.ecn as u32,
+            ecn: packet.ecn() as u32,
         };
         Some(limit.leave(now, &seen)).filter(|leave| !leave.refused)
     }
@@ -347,7 +348,9 @@ impl Host {
 /// From a packet of a segment to the next.
 #[inline(always)]
 fn goes_on(packet: &mut Packet) {
-    packet.seq += u64::from(packet.payload);
+    if let Body::Data { seq, .. } = &mut packet.body {
+        *seq += u64::from(packet.payload);
+    }
     // RFC 3168 §6.1.2: CWR on the first packet only, as a NIC that cuts segments sends it.
     packet.flags &= !flags::CWR;
 }

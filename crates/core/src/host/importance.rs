@@ -8,7 +8,7 @@
 
 use super::passes;
 use crate::importance::{Marker, Sent};
-use crate::packet::{Packet, Sack};
+use crate::packet::Packet;
 
 /// What hosts that run TLT have counted. Bytes are payload.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,16 +40,10 @@ impl MarkingCounters {
     }
 }
 
-/// Shows an acknowledgement to a connection's marker; whether the transport, which has `acked` so
-/// far, may see it.
-pub fn sees(marker: &mut Marker, packet: &Packet, sack: Option<&Sack>, acked: u64) -> bool {
-    let blocks = sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
-    marker.on_ack(packet.importance, packet.ack, blocks, acked)
-}
-
 /// Gives a data packet its importance. `is_last`: the transport has nothing to send behind it.
 #[inline]
 pub(super) fn stamp(marker: &mut Marker, packet: &mut Packet, is_last: bool) {
     passes!(Importance);
-    packet.importance = marker.on_packet(packet.seq, u32::from(packet.payload), is_last);
+    let importance = marker.on_packet(packet.seq(), u32::from(packet.payload), is_last);
+    packet.class = packet.class.with_importance(importance);
 }

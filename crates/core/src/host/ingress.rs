@@ -119,7 +119,7 @@ impl Arrival {
             let received = self.up.pop_front()?;
             let Some(timeout) = self.ordering else { return Some(received) };
             let packet = &wire.packets()[received.id];
-            let (flow, seq, len) = (packet.flow, packet.seq, u32::from(packet.payload));
+            let (flow, seq, len) = (packet.flow, packet.seq(), u32::from(packet.payload));
             if !packet.is_data() {
                 return Some(received);
             }
@@ -204,7 +204,7 @@ impl Host {
                 && let Some(core) = arrival.receive.as_mut().and_then(Receive::finishing)
             {
                 let packet = wire.packets()[received.id];
-                let is_ahead = packet.is_data() && flows.expecting(&packet).is_some_and(|it| packet.seq > it.next);
+                let is_ahead = packet.is_data() && flows.expecting(&packet).is_some_and(|it| packet.seq() > it.next);
                 core.found(is_ahead);
             }
             return Some(received.id);
@@ -229,15 +229,15 @@ impl super::Limiter {
             packets: received.packets,
             in_flight: u32::MAX,
             srtt: Time::ZERO,
-            ecn: packet.ecn as u32,
+            ecn: packet.ecn() as u32,
         };
         let verdict = self.arrive(now, &seen);
         if verdict.has(Verdict::DROP) {
             wire.discard_received(received, DropReason::Limit);
             return false;
         }
-        if verdict.has(Verdict::CE) && packet.ecn == Ecn::Ect {
-            packet.ecn = Ecn::Ce;
+        if verdict.has(Verdict::CE) && packet.ecn() == Ecn::Ect {
+            packet.mark();
         }
         true
     }

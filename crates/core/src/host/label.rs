@@ -1,24 +1,14 @@
 //! Labels: every segment that a connection's end hands down gets a label and a flowcell.
 //!
-//! The label goes into [`Packet::hash`], by which the fabric tells flows apart; the flowcell of a
-//! data packet into the bits of [`Packet::ack`] above the sender's slot. A pure acknowledgement needs
-//! no flowcell, since receive offload does not wait with it. Which labels there are changes over
+//! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell into a
+//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it. Which labels there are changes over
 //! time; the driver knows ([`HostWire::labels`]).
 
 use super::{HostWire, passes};
 use crate::edge::flowcell::{Flowcell, Rule};
-use crate::packet::{Packet, flags};
+use crate::packet::Packet;
 use crate::random::mix64;
 use crate::units::Time;
-
-/// Where the flowcell begins in [`Packet::ack`].
-const FLOWCELL_SHIFT: u32 = 32;
-
-/// The flowcell of a data packet.
-#[inline]
-pub fn flowcell(packet: &Packet) -> u16 {
-    (packet.ack >> FLOWCELL_SHIFT) as u16
-}
 
 /// What a host knows of the ways to another.
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +42,10 @@ impl Label {
         passes!(Label);
         let labels = wire.labels(now, packet.src, packet.dst);
         let stamp = self.cell.stamp(now, labels.rule, bytes, labels.list);
-        packet.hash = match labels.is_followed {
+        packet.entropy = match labels.is_followed {
             true => u32::from(stamp.label),
             false => mix64(u64::from(self.hash) << 32 | u64::from(stamp.flowcell)) as u32,
         };
-        if !packet.has(flags::ACK) {
-            packet.ack |= u64::from(stamp.flowcell) << FLOWCELL_SHIFT;
-        }
+        packet.set_flowcell(stamp.flowcell);
     }
 }

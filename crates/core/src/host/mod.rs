@@ -50,19 +50,16 @@ pub use egress::{Cut, Egress, EgressStages, Segment, Stream};
 pub use flow_queue::FlowQueue;
 pub use importance::MarkingCounters;
 pub use ingress::{Expecting, Flows, Ingress, Received};
-pub use label::{Label, Labels, flowcell};
+pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
 pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams};
 
 use crate::counters::DropReason;
 use crate::edge::gro;
-use crate::packet::{FlowId, HostId, Packet, PacketId, Pool};
+use crate::packet::{FlowId, HostId, Packet, PacketId, Packets};
 use crate::switch::QueueView;
 use crate::units::Time;
-
-/// IP's and the transport's headers, without options, in bytes.
-pub const HEADERS: u32 = 40;
 
 /// What a host asks to be called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +83,7 @@ pub enum Call {
 /// What the driver does for a host: its link, its timers, and the pool that packets live in.
 pub trait HostWire {
     /// The packets.
-    fn packets(&mut self) -> &mut Pool<Packet>;
+    fn packets(&mut self) -> &mut Packets;
     /// The host makes a packet: count it and keep it.
     fn inject(&mut self, packet: Packet) -> PacketId;
     /// Put `id` on the NIC's link; its last bit leaves at `departs`.

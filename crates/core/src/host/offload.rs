@@ -8,10 +8,11 @@
 //!
 //! Invariant: of a segment's packets one is left in the pool, which is the segment.
 
+use super::HostWire;
 use super::ingress::Received;
-use super::{HEADERS, HostWire, flowcell};
 use crate::edge::gro::{self, Released, tcp};
-use crate::packet::{FlowId, Packet, PacketId, flags};
+use crate::packet::tcp::HEADERS;
+use crate::packet::{FlowId, Kind, Packet, PacketId, flags};
 
 /// A hash of a flow, to find it by.
 #[inline]
@@ -21,19 +22,19 @@ pub(super) fn hash(flow: FlowId) -> u32 {
 
 /// What a packet's headers say to the offload.
 pub(super) fn arrival(packet: &Packet) -> gro::Arrival<FlowId> {
-    let is_syn = packet.has(flags::SYN);
-    let same = [packet.ecn as u64, packet.importance as u64, u64::from(packet.priority), u64::from(packet.ttl)];
+    let is_syn = matches!(packet.kind(), Kind::Syn | Kind::SynAck);
+    let same = [u64::from(packet.class.bits()), u64::from(packet.ttl)];
     let ms = packet.stamp.as_ps() / 1_000_000_000;
     gro::Arrival {
         flow: packet.flow,
         hash: hash(packet.flow),
-        path: packet.hash,
+        path: packet.entropy,
         // A SYN takes no sequence space here, and one number there.
-        seq: (packet.seq as u32).wrapping_sub(is_syn as u32),
+        seq: (packet.seq() as u32).wrapping_sub(is_syn as u32),
         len: u32::from(packet.payload),
         merge: same.iter().fold(ms, |digest, field| digest << 8 | field),
         headers: HEADERS as u16,
-        flowcell: flowcell(packet),
+        flowcell: packet.flowcell(),
         flags: tcp::ACK
             | if is_syn { tcp::SYN } else { 0 }
             | if packet.has(flags::CWR) { tcp::CWR } else { 0 }

@@ -11,5 +11,5 @@ pub(super) fn stamp(ranker: &mut Ranker, now: Time, packet: &mut Packet, stream:
     passes!(Rank);
     let (again, written, acked) = (packet.has(flags::RETRANSMISSION), stream.written(), stream.acked());
     packet.rank =
-        ranker.rank(now, &Outbound { seq: packet.seq, len: u32::from(packet.payload), again, written, acked });
+        ranker.rank(now, &Outbound { seq: packet.seq(), len: u32::from(packet.payload), again, written, acked });
 }

@@ -9,7 +9,8 @@ use crate::edge::rank::{RankParams, RemainingBytesParams};
 use crate::edge::schedule::Order;
 use crate::importance::{Marker, WindowParams};
 use crate::limit::{Form, LimitParams};
-use crate::packet::{Importance, NONE, flags};
+use crate::packet::tcp::HEADERS;
+use crate::packet::{Body, Importance, NONE, flags};
 use crate::random::Stream as Draws;
 use crate::switch::admission::Admission;
 use crate::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
@@ -48,7 +49,7 @@ const CUT: Cut = Cut { mss: 1460, header: 40 };
 /// What a host asks of the world, and its one connection.
 #[derive(Default)]
 struct World {
-    packets: Pool<Packet>,
+    packets: Packets,
     sent: Vec<(PacketId, Time)>,
     departed: Vec<(u32, Time)>,
     dropped: Vec<(u32, DropReason)>,
@@ -70,7 +71,7 @@ fn number(call: Call) -> u32 {
 }
 
 impl HostWire for World {
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.packets
     }
     fn inject(&mut self, packet: Packet) -> PacketId {
@@ -220,13 +221,18 @@ fn answering() -> Box<Ingress> {
     Ingress::labelled(Box::new(Label::new(&RULE, 3, 4)))
 }
 
-fn packet(flag: u8) -> Packet {
-    Packet { flow: 3, dst: 1, peer: NONE, side: NONE, ttl: 64, size: 40, flags: flag, ..Packet::default() }
+fn packet(body: Body) -> Packet {
+    Packet { body, flow: 3, dst: 1, peer: NONE, ttl: 64, size: 40, ..Packet::default() }
 }
+
+/// An acknowledgement, a SYN and its answer.
+const ACK: Body = Body::Ack { ack: 0, slot: 0, hops: 0 };
+const SYN: Body = Body::Syn { slot: 0, flowcell: 0 };
+const SYN_ACK: Body = Body::SynAck { slot: 0 };
 
 /// A data packet of the connection, the `n`-th.
 fn data(n: u64) -> Packet {
-    Packet { seq: n * 1460, payload: 1460, size: 1500, ..packet(0) }
+    Packet { payload: 1460, size: 1500, ..packet(Body::Data { seq: n * 1460, slot: 0, flowcell: 0 }) }
 }
 
 fn seen(payload: u32) -> Seen {

@@ -79,25 +79,24 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         it.first_sent = Some(now);
     }
     Packet {
-        seq: segment.seq,
-        ack: slot as u64,
+        body: match segment.syn {
+            false => Body::Data { seq: segment.seq, slot, flowcell: 0 },
+            true => Body::Syn { slot, flowcell: 0 },
+        },
         stamp: now,
         flow: it.opening.flow,
         src: it.opening.src,
         dst: it.opening.dst,
-        hash: it.hash,
-        side: NONE,
+        entropy: it.hash,
+        side: Side::NONE,
         peer: it.peer,
         rank: 0,
         size: 0,
         payload: 0,
         flags: (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
-            | (if segment.cwr { flags::CWR } else { 0 })
-            | (if segment.syn { flags::SYN } else { 0 }),
-        ecn: segment.ecn,
-        importance: Importance::Control,
-        priority: it.priority,
+            | (if segment.cwr { flags::CWR } else { 0 }),
         ingress: 0,
+        class: TrafficClass::new(it.priority, Importance::Control, segment.ecn),
         ttl: TTL,
         path: 0,
     }

@@ -13,7 +13,7 @@
 
 use super::sending::{first_packet, wake_when_room};
 use super::*;
-use crate::transport::Config;
+use crate::endpoint::Config;
 use millpond_core::host::{Seen, Segment, Stream};
 use millpond_core::importance::{Forced, Standing};
 

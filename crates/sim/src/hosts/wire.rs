@@ -8,7 +8,7 @@ use crate::slab::Slab;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Counters;
 use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received};
-use millpond_core::{Pool, Sack};
+use millpond_core::{Packets, Sack};
 
 /// What a poll's event says in its sequence, beside the ring or the core.
 const POLLS: u32 = 3;
@@ -86,13 +86,13 @@ impl Link<'_> {
 
 impl HostWire for Link<'_> {
     #[inline]
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.fabric.packets
     }
     #[inline]
     fn inject(&mut self, mut packet: Packet) -> PacketId {
         if let Some(sack) = self.sack.take() {
-            packet.side = self.fabric.sacks.insert(*sack);
+            self.fabric.packets.attach(&mut packet, *sack);
         }
         self.fabric.audit.injected.add(packet.size);
         self.fabric.packets.insert(packet)
@@ -103,7 +103,7 @@ impl HostWire for Link<'_> {
     }
     #[inline]
     fn departs(&mut self, last: &Packet, at: Time) {
-        self.departed.push(Departed { slot: last.ack as u32, flow: last.flow, at });
+        self.departed.push(Departed { slot: last.slot(), flow: last.flow, at });
     }
     #[inline]
     fn call(&mut self, at: Time, call: Call) {
@@ -228,7 +228,7 @@ impl Hosts {
             let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
             let (node, mut link) = at_host!(self, host, fabric);
             let Some(id) = node.hand_up(now, &mut ends, &mut link) else { return };
-            let packet = fabric.take(id);
+            let packet = fabric.packets.take(id);
             self.take_up(now, host, &packet, fabric);
         }
     }

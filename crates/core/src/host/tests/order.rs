@@ -2,6 +2,7 @@
 
 use super::Stage::{Core, FlowQueue, Importance as Mark, Label, Limit, LimitUp, Nic, Offload, Order, Rank, Ring};
 use super::*;
+use crate::packet::TrafficClass;
 
 /// Data is a segment of two packets; a SYN has nothing to mark or rank.
 #[test]
@@ -10,20 +11,20 @@ fn data_and_syns_leave_through_all_stages_in_order() {
     passed();
     let leave = host.ask(us(0), &seen(2920));
     assert!(!leave.refused);
-    let segment = Segment { first: packet(0), len: 2920 };
+    let segment = Segment { first: packet(Body::default()), len: 2920 };
     host.send_staged(us(0), &mut egress, &Untouched, segment, Some(&leave), CUT, &mut world);
     assert_eq!(passed(), [Limit, Mark, Rank, Label, FlowQueue, Nic, Mark, Rank, Nic]);
     let sent: Vec<Packet> = world.sent.iter().map(|(id, _)| world.packets[*id]).collect();
     assert_eq!(
-        sent.iter().map(|it| (it.hash, it.rank, it.seq)).collect::<Vec<_>>(),
+        sent.iter().map(|it| (it.entropy, it.rank, it.seq())).collect::<Vec<_>>(),
         [(7, 100_000, 0), (7, 98_540, 1460)]
     );
     assert!(!sent[0].has(flags::LAST) && sent[1].has(flags::LAST));
-    assert!(sent.iter().all(|it| it.importance == Importance::Unimportant));
+    assert!(sent.iter().all(|it| it.class.importance() == Importance::Unimportant));
     assert_eq!(world.departed, [(3, world.sent[1].1)], "the queue hears of the segment's end");
 
     let leave = host.ask(us(9), &seen(0));
-    let segment = Segment { first: packet(flags::SYN), len: 0 };
+    let segment = Segment { first: packet(SYN), len: 0 };
     host.send_staged(us(9), &mut egress, &Untouched, segment, Some(&leave), CUT, &mut world);
     assert_eq!(passed(), [Limit, Label, FlowQueue, Nic]);
 }
@@ -32,12 +33,12 @@ fn data_and_syns_leave_through_all_stages_in_order() {
 fn what_is_one_packet_leaves_in_the_same_order() {
     let (mut host, mut world, mut egress, mut ingress) = (whole(Vec::new()), World::default(), sending(), answering());
     passed();
-    host.answer(us(0), packet(flags::ACK), Some(&mut ingress), || Some(0), &mut world);
+    host.answer(us(0), packet(ACK), Some(&mut ingress), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Label, Nic], "an acknowledgement");
-    let segment = Segment { first: packet(0), len: 1 };
+    let segment = Segment { first: packet(Body::default()), len: 1 };
     host.force(us(1), &mut egress, &Untouched, segment, Importance::Forced, || Some(0), CUT, &mut world);
     assert_eq!(passed(), [Limit, Mark, Rank, Label, Nic], "what is forced out");
-    host.put(us(2), packet(flags::SYN | flags::ACK), || Some(0), &mut world);
+    host.put(us(2), packet(SYN_ACK), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Nic], "the answer to a handshake");
     assert_eq!((world.injected, world.sent.len()), (3, 3));
 }
@@ -52,10 +53,10 @@ fn a_refusal_comes_before_any_stamp() {
     assert!((0..9).any(|_| host.ask(us(0), &full).refused));
     while !host.ask(us(0), &Seen { in_flight: 9, ..seen(0) }).refused {}
     passed();
-    host.answer(us(1), packet(flags::ACK), Some(&mut ingress), || Some(0), &mut world);
-    let segment = Segment { first: packet(0), len: 1000 };
+    host.answer(us(1), packet(ACK), Some(&mut ingress), || Some(0), &mut world);
+    let segment = Segment { first: packet(Body::default()), len: 1000 };
     host.force(us(1), &mut egress, &Untouched, segment, Importance::Forced, || Some(0), CUT, &mut world);
-    host.put(us(1), packet(flags::SYN | flags::ACK), || Some(0), &mut world);
+    host.put(us(1), packet(SYN_ACK), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Limit, Limit]);
     assert_eq!((world.injected, world.packets.live()), (0, 0));
 }
@@ -69,7 +70,7 @@ fn what_is_held_has_passed_all_stages_but_the_nic() {
         passed();
         let leave = host.ask(us(0), &seen(1460));
         assert_eq!(leave.at > us(0), n == 1, "the first has nothing before it");
-        let segment = Segment { first: Packet { seq: 1460 * n, ..packet(0) }, len: 1460 };
+        let segment = Segment { first: data(n), len: 1460 };
         host.send_staged(us(0), &mut egress, &Untouched, segment, Some(&leave), CUT, &mut world);
         released.push(leave.at);
     }
@@ -97,9 +98,9 @@ fn drive(host: &mut Host, world: &mut World, connection: &mut Connection, until:
         while let Some(id) = host.hand_up(at, connection, world) {
             let packet = world.packets[id];
             world.packets.remove(id);
-            up.push(packet.seq);
-            if packet.seq <= connection.next {
-                connection.next = connection.next.max(packet.seq + u64::from(packet.payload));
+            up.push(packet.seq());
+            if packet.seq() <= connection.next {
+                connection.next = connection.next.max(packet.seq() + u64::from(packet.payload));
             }
         }
     }
@@ -119,16 +120,16 @@ fn arrive(host: &mut Host, world: &mut World, connection: &mut Connection, at: T
 fn all_kinds_arrive_through_all_stages_in_order() {
     let kinds = [
         (data(0), vec![Ring, Core, Offload, Order, LimitUp]),
-        (Packet { importance: Importance::Forced, ..data(0) }, vec![Ring, Core, Offload, Order, LimitUp]),
-        (packet(flags::ACK), vec![Ring, Core, Offload, LimitUp]),
-        (packet(flags::SYN), vec![Ring, Core, Offload, LimitUp]),
-        (packet(flags::SYN | flags::ACK), vec![Ring, Core, Offload, LimitUp]),
+        (Packet { class: Importance::Forced.into(), ..data(0) }, vec![Ring, Core, Offload, Order, LimitUp]),
+        (packet(ACK), vec![Ring, Core, Offload, LimitUp]),
+        (packet(SYN), vec![Ring, Core, Offload, LimitUp]),
+        (packet(SYN_ACK), vec![Ring, Core, Offload, LimitUp]),
     ];
     for (packet, stages) in kinds {
         let (mut host, mut world, mut connection) = (whole(Vec::new()), World::default(), Connection::default());
         passed();
         assert!(arrive(&mut host, &mut world, &mut connection, us(1), packet).is_empty());
-        assert_eq!(drive(&mut host, &mut world, &mut connection, us(99)), [packet.seq]);
+        assert_eq!(drive(&mut host, &mut world, &mut connection, us(99)), [packet.seq()]);
         assert_eq!(passed(), stages, "{packet:?}");
         assert_eq!((world.arrived, world.packets.live(), host.kept()), (1, 0, 0));
     }
@@ -140,7 +141,7 @@ fn the_endpoint_sees_one_segment_before_the_next_is_ordered() {
     let (mut host, mut world, mut connection) = (whole(Vec::new()), World::default(), Connection::default());
     for n in [0, 1] {
         // Different priorities do not merge.
-        let packet = Packet { priority: n as u8, ..data(n) };
+        let packet = Packet { class: TrafficClass::default().with_priority(n as u8), ..data(n) };
         arrive(&mut host, &mut world, &mut connection, us(1), packet);
     }
     assert_eq!(drive(&mut host, &mut world, &mut connection, us(60)), [0, 1460]);
