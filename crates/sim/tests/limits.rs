@@ -125,6 +125,39 @@ fn on_arrival_a_drop_is_a_loss_and_is_counted() {
     assert!(outcome.marked > 100 && lost * 100 < outcome.audit.injected.packets, "{lost}");
 }
 
+/// What arrives is merged before a limit sees it: a segment is charged for all of its packets, the rate holds, and a
+/// segment that is dropped is lost with all of its packets, each of which is counted and sent again.
+#[test]
+fn limits_on_arrival_and_receive_offload_are_right_together() {
+    let gro = "receive-offload = { kind = \"stock-gro\" }\n";
+    let presto = "receive-offload = { kind = \"presto-gro\" }\n";
+    let ordering = "kind = \"cubic\"\nordering = { kind = \"timeout\", timeout = \"100us\" }";
+    for (transport, host) in [
+        (CUBIC, gro.to_string()),
+        (CUBIC, presto.to_string()),
+        (CUBIC, format!("{gro}receive-cpu = {{ }}\n")),
+        (ordering, gro.to_string()),
+    ] {
+        let text = rack(8, transport, "hosts = 1\ndirection = \"ingress\"", &format!("[host]\n{host}"));
+        let (outcome, _) = run(&text);
+        let (limit, audit) = (limit_of(&outcome, true), &outcome.audit);
+        assert!(audit.is_conserved(), "{host}: {audit:?}");
+        let merged = outcome.offload.expect("hosts poll").packets as f64 / limit.packets as f64;
+        assert!(merged > 1.2, "{host}: a segment is {merged} packets");
+        let lost = audit.dropped[DropReason::Limit as usize];
+        assert!(limit.dropped > 10 && lost.packets > limit.dropped, "{host}: {} of {lost:?}", limit.dropped);
+        assert_eq!(limit.dropped_bytes, lost.bytes + 14 * lost.packets, "{host}: with an Ethernet header each");
+        assert!(u64::from(outcome.hosts.retransmitted) >= lost.packets, "{host}: {}", outcome.hosts.retransmitted);
+        assert!(outcome.hosts.completed > 20, "{host}: {} calls", outcome.hosts.completed);
+        let gbps = limit.measured_bytes as f64 * 8.0 / 1.3e9;
+        assert!((0.3..=1.03).contains(&gbps), "{host}: {gbps} Gb/s");
+    }
+    // CE on a merged segment is CE on all of its packets.
+    let (outcome, _) = run(&rack(2, DCTCP, "hosts = 1\ndirection = \"ingress\"", &format!("[host]\n{gro}")));
+    let limit = limit_of(&outcome, true);
+    assert!(limit.marked > 10 && outcome.marked >= limit.marked, "{} and {limit:?}", outcome.marked);
+}
+
 #[test]
 fn htb_makes_segments_wait_and_loses_nothing() {
     let (outcome, records) = run(&rack(8, CUBIC, "kind = \"htb\"\nhosts = 0", "[capture]\npcap = [\"host0\"]\n"));
@@ -208,6 +241,20 @@ fn limits() -> impl Strategy<Value = String> {
     })
 }
 
+/// What hosts have beside limits: keys of the transport, and of the host.
+fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
+    let ordering =
+        prop::sample::select(vec!["", "", "ordering = { kind = \"timeout\", timeout = \"30us\" }\n", "rank = \"remaining-bytes\"\n"]);
+    let host = prop::sample::select(vec![
+        "",
+        "",
+        "receive-offload = { kind = \"stock-gro\" }\n",
+        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\" }\nreceive-cpu = { per-packet = \"1us\", ring = 30 }\n",
+        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }\n",
+    ]);
+    (ordering, host)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -216,11 +263,12 @@ proptest! {
     fn whatever_is_limited_is_conserved_and_the_same_in_all_partitionings(
         limits in limits(), seed: u32, kind in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]),
         own in prop::sample::select(vec!["", "transport = { kind = \"cubic\", cubic-ecn = true }", "transport = { kind = \"dctcp\" }"]),
+        (ordering, host) in stages(),
     ) {
         let text = format!(
             "name = \"any\"\nseed = {seed}\nduration = \"8ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\n\
              hosts-per-leaf = 2\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"30KB\" }}\npath = {{ kind = \"spray\" }}\n\
-             [transport]\nkind = \"{kind}\"\nmin-rto = \"300us\"\ninitial-rto = \"1ms\"\nprobe-timer = \"500us\"\n{limits}\
+             [transport]\nkind = \"{kind}\"\nmin-rto = \"300us\"\ninitial-rto = \"1ms\"\nprobe-timer = \"500us\"\n{ordering}[host]\n{host}{limits}\
              [[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"1ms\"\nuntil = \"3ms\"\n\
              [[failure]]\nlink = [\"host1\", \"leaf0\"]\nat = \"2ms\"\nuntil = \"2500us\"\n\
              [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = \"400KB\"\n{own}\n\
