@@ -160,6 +160,7 @@ impl Host {
     }
 
     /// A segment of a connection that has stages; of a host with limits, one that may leave.
+    #[allow(clippy::too_many_arguments)]
     pub fn send_staged<S: Stream, W: HostWire>(
         &mut self,
         now: Time,

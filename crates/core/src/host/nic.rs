@@ -11,7 +11,9 @@ use crate::switch::pause::PauseFrame;
 use crate::switch::port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use crate::units::Time;
 
-/// A NIC's transmit queue, with random numbers for a marking that draws.
+/// A NIC's transmit queue, with random numbers for a marking that draws. The large kind is the usual
+/// one, and every packet's: it is not behind a pointer.
+#[allow(clippy::large_enum_variant)]
 pub enum Nic {
     /// First come, first served: a departure is known on arrival.
     Fast(FastPort, Random),

@@ -194,10 +194,9 @@ impl Hosts {
             ttl: TTL,
             path: 0,
         };
-        let class = it.opening.class;
         let (node, mut link) = at_host!(self, it.host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
-        node.answer(now, packet, it.ingress.as_deref_mut(), || Some(class), &mut link);
+        node.answer(now, packet, it.ingress.as_deref_mut(), || Some(it.opening.class), &mut link);
         self.note_departures(fabric);
     }
 
