@@ -49,8 +49,7 @@ fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
     let mut entries = crate::labels::entries(plan);
     for node in partitions.iter_mut().flat_map(|partition| &mut partition.switches) {
         if let Path::Labels(labels) = node.switch.path_mut() {
-            let attachment = plan.topology.attachment.clone();
-            labels.install(attachment, std::mem::take(&mut entries[node.index as usize]));
+            labels.follow(std::mem::take(&mut entries[node.index as usize]));
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariant: with all links up, packets of one label and destination leave by one port.
 
-use super::{Choice, Chooses};
+use super::{Choice, Chooses, Facts};
 use crate::context::Context;
 use crate::edge::controller::Entries;
 use crate::packet::{HostId, Packet};
@@ -40,8 +40,8 @@ impl Labels {
         Labels::default()
     }
     /// The controller's entries for this switch.
-    pub fn install(&mut self, attachment: Arc<Attachment>, entries: Entries) {
-        *self = Labels { attachment, entries };
+    pub fn follow(&mut self, entries: Entries) {
+        self.entries = entries;
     }
     /// The place among `candidates` that the label names; without an entry for it, one that it always names.
     #[inline]
@@ -59,6 +59,10 @@ impl Labels {
 }
 
 impl Chooses for Labels {
+    fn install(&mut self, facts: &Facts<'_>) {
+        self.attachment = facts.attachment.clone();
+    }
+
     #[inline]
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
         let (packet, Choice { candidates, .. }) = (context.packet, &context.view);
@@ -72,20 +76,22 @@ impl Chooses for Labels {
 mod tests {
     use super::super::Site;
     use super::super::tests::choose_at;
+    use super::*;
     use crate::edge::controller::{FabricLink, Network};
     use crate::units::Rate;
-    use super::*;
 
     fn labels() -> Labels {
         let mut labels = Labels::new(&LabelsParams {});
         let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (1, 0), (2, 0)] });
         // Three leaves and three spines, seen from leaf 0 with its uplinks at 4, 5, 6.
         let ways = (0..3u32).flat_map(|leaf| (0..3u32).map(move |spine| (leaf, spine)));
-        let link = |(leaf, spine): (u32, u32)| {
-            FabricLink { ends: [(leaf, 4 + spine as u16), (3 + spine, leaf as u16)], rate: Rate::from_gbps(10) }
+        let link = |(leaf, spine): (u32, u32)| FabricLink {
+            ends: [(leaf, 4 + spine as u16), (3 + spine, leaf as u16)],
+            rate: Rate::from_gbps(10),
         };
         let network = Network { leaves: 3, switches: 6, links: ways.map(link).collect() };
-        labels.install(attachment, network.entries(&network.trees()).swap_remove(0));
+        labels.install(&Facts { attachment: &attachment, rates: &[] });
+        labels.follow(network.entries(&network.trees()).swap_remove(0));
         labels
     }
     fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {
