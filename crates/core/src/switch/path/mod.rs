@@ -4,6 +4,7 @@
 //! several.
 
 mod balanced;
+mod drill;
 mod ecmp;
 mod labels;
 mod letflow;
@@ -11,6 +12,7 @@ mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
+pub use drill::{Drill, DrillParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
 pub use labels::{Labels, LabelsParams};
 pub use letflow::{LetFlow, LetFlowParams};
@@ -98,6 +100,7 @@ crate::registry! {
         /// A packet of this size has joined a port's queue.
         fn joined(&mut self, now: Time, port: u16, size: u16) -> ();
     };
+    "drill" => Drill { DrillParams, Drill; drill::ABOUT },
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
     "labels" => Labels { LabelsParams, Labels; labels::ABOUT },
     "letflow" => LetFlow { LetFlowParams, LetFlow; letflow::ABOUT },
