@@ -8,6 +8,7 @@
 
 use super::pool::Pool;
 use super::{Packet, PacketId, Sack};
+use crate::switch::path::CongaHeader;
 
 /// A packet's list of side records.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,6 +129,8 @@ macro_rules! sides {
 sides! {
     /// Of an acknowledgement: what arrived beyond it.
     0: Sack, sacks;
+    /// Between leaves that run CONGA.
+    1: CongaHeader, conga_headers;
 }
 
 impl Record {

@@ -4,6 +4,7 @@
 //! several.
 
 mod balanced;
+mod conga;
 mod drill;
 mod ecmp;
 mod labels;
@@ -12,6 +13,7 @@ mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
+pub use conga::{Conga, CongaHeader, CongaParams};
 pub use drill::{Drill, DrillParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
 pub use labels::{Labels, LabelsParams};
@@ -100,6 +102,7 @@ crate::registry! {
         /// A packet of this size has joined a port's queue.
         fn joined(&mut self, now: Time, port: u16, size: u16) -> ();
     };
+    "conga" => Conga { CongaParams, Conga; conga::ABOUT },
     "drill" => Drill { DrillParams, Drill; drill::ABOUT },
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
     "labels" => Labels { LabelsParams, Labels; labels::ABOUT },
