@@ -60,6 +60,14 @@ fn every_mechanism_has_its_page() {
     }
 }
 
+/// A kind that two places have is found by both together.
+#[test]
+fn a_kind_of_two_places_has_a_page_at_each() {
+    let pages: Vec<String> = mechanisms().iter().filter(|m| m.kind == "red").map(page_name).collect();
+    assert_eq!(pages, ["switch.marking.red", "switch.admission.red"]);
+    assert!(mechanisms().iter().any(|m| page_name(m) == "wred"));
+}
+
 #[test]
 fn every_key_of_a_mechanism_is_on_its_page() {
     let places = places();

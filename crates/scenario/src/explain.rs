@@ -277,8 +277,17 @@ mod tests {
         has("transport.min-rto", &["\"10ms\"", "RFC 6298", "a time such as"]);
         has("min-rto", &["transport.min-rto"]);
         has("dctcp", &["RFC 8257", "needs:", "fifo-per-flow", "dctcp-g = 0.0625"]);
-        has("switch.marking", &["ecn", "none", "not built yet", "(default)"]);
+        has("switch.marking", &["ecn", "none", "(default)"]);
         has("switch.pause", &["pfc", "not built yet"]);
+        has("red", &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "]);
+        has("host.nic.marking.red", &["switch.marking = { kind = \"red\" }: "]);
+        for (name, other) in
+            [("switch.admission.red", "switch.marking = "), ("switch.marking.red", "switch.admission = ")]
+        {
+            let (text, place) = (explain(name).unwrap(), name.strip_suffix(".red").unwrap());
+            assert!(text.starts_with(&format!("{place} = {{ kind = \"red\" }}: ")) && !text.contains(other), "{text}");
+        }
+        assert!(explain("switch.admision.red").unwrap_err().contains("switch.admission.red"));
         has("switch.marking.threshold-packets", &["65", "of kind:  ecn"]);
         has("topology.host-link.rate", &["10Gbps", "leaf-spine, fat-tree, single-switch, dumbbell"]);
         has("web-search", &["mean:     17"]);

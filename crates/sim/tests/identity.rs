@@ -355,6 +355,7 @@ const DEFLECTIONS: &[(&str, &[Set])] = &[
     ),
     ("aifo and sp-pifo without deflection", &[AIFO, &[RANKED[1], ("switch.queue.kind", "sp-pifo")]]),
     ("red", &[CANARY, &[("switch.admission.kind", "red"), LOW, HIGH, FRESH]]),
+    ("red that marks", &[CANARY, &[("switch.marking.kind", "red")]]),
     ("wred, stale", &[RANKED, CANARY, STALE, &[("switch.admission.kind", "wred"), LOW, HIGH, FRESH]]),
     ("probabilistic", &[RANKED, CANARY, &[("switch.admission.kind", "probabilistic"), LOW]]),
     (
