@@ -10,7 +10,7 @@
 //! for repeated timeouts.
 
 use super::{Cause, Law, Told, Window};
-use crate::transport::{Config, Control, Swift as Constants};
+use crate::endpoint::tcp::{Config, Control, Swift as Constants};
 use millpond_core::Time;
 use millpond_results::Quantity;
 
@@ -135,7 +135,7 @@ impl Swift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tests::config_of;
+    use crate::endpoint::tcp::tests::config_of;
     use millpond_scenario::transport::{SwiftParams, TransportKind};
 
     const MSS: u64 = 1000;

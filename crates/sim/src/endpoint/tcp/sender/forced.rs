@@ -4,7 +4,7 @@
 //! again is counted. One that takes the place of a segment of a recovery uses that segment's share of the pipe.
 
 use super::{Phase, Sender};
-use crate::transport::{Config, Outgoing};
+use crate::endpoint::tcp::{Config, Outgoing};
 
 impl Sender {
     /// Whether it is in fast recovery.

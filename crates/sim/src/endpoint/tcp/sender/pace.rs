@@ -9,8 +9,8 @@
 
 use super::tail::Tail;
 use super::{Phase, Sender};
-use crate::transport::congestion::Congestion;
-use crate::transport::{AckIn, Config};
+use crate::endpoint::tcp::congestion::Congestion;
+use crate::endpoint::tcp::{AckIn, Config};
 use millpond_core::Time;
 
 impl Sender {

@@ -11,7 +11,7 @@
 
 use super::newreno::NewReno;
 use super::{Cause, Law, Told, Window};
-use crate::transport::{Config, Control};
+use crate::endpoint::tcp::{Config, Control};
 use millpond_results::Quantity;
 use millpond_scenario::transport::{DctcpAlphaUpdate, DctcpReduce};
 
@@ -101,7 +101,7 @@ impl Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tests::{config, config_of};
+    use crate::endpoint::tcp::tests::{config, config_of};
     use millpond_scenario::transport::{DctcpParams, TransportKind};
 
     /// Windows of ten segments each, of which the first `marked` carry the echo; returns alpha after each.

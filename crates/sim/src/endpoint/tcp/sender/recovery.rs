@@ -5,8 +5,8 @@
 
 use super::tail::Tail;
 use super::{Phase, Sender};
-use crate::transport::congestion::Cause;
-use crate::transport::{AckIn, Config};
+use crate::endpoint::tcp::congestion::Cause;
+use crate::endpoint::tcp::{AckIn, Config};
 use millpond_core::{Sack, Time};
 
 impl Sender {

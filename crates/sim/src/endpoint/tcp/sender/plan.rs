@@ -5,8 +5,8 @@
 
 use super::tail::Tail;
 use super::{Next, Phase, Sender, Why, whole_segments};
-use crate::transport::Config;
-use crate::transport::scoreboard::NextSeg;
+use crate::endpoint::tcp::Config;
+use crate::endpoint::tcp::scoreboard::NextSeg;
 
 impl Sender {
     /// The next segment, if the windows allow one.

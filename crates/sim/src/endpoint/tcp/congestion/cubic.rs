@@ -6,7 +6,7 @@
 //! Invariant: between congestion events the window never shrinks, and never grows by more than half a window a window.
 
 use super::{Cause, Growth, Law, Told, Window};
-use crate::transport::{Config, Control};
+use crate::endpoint::tcp::{Config, Control};
 use millpond_core::Time;
 use millpond_results::Quantity;
 
@@ -122,7 +122,7 @@ impl Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::tests::config_of;
+    use crate::endpoint::tcp::tests::config_of;
     use millpond_scenario::transport::{CubicParams, TransportKind};
 
     const MSS: u64 = 1000;

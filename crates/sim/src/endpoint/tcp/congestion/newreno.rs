@@ -3,7 +3,7 @@
 //! Invariant: in congestion avoidance the window grows by one MSS for every window of bytes acknowledged.
 
 use super::{Cause, Law, Window};
-use crate::transport::Config;
+use crate::endpoint::tcp::Config;
 
 /// One connection's state.
 #[derive(Clone, Copy, Debug, Default)]

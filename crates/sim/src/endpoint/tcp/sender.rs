@@ -461,7 +461,7 @@ mod unit {
     #[test]
     fn new_data_goes_in_whole_segments_except_at_the_end() {
         let whole = |room, unsent, max_len, mss, avoid| {
-            let cfg = crate::transport::tests::config(|p| (p.mss, p.silly_window_avoidance) = (Some(mss), avoid));
+            let cfg = crate::endpoint::tcp::tests::config(|p| (p.mss, p.silly_window_avoidance) = (Some(mss), avoid));
             whole_segments(room, unsent, max_len, &cfg)
         };
         assert_eq!(whole(5500, 99_999, 65_536, 1000, true), 5000);

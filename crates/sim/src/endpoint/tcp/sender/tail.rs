@@ -8,7 +8,7 @@
 //! Invariant: one probe a flight: none until what was sent when it left is acknowledged; none in recovery.
 
 use super::{Next, Phase, Sender, Why, whole_segments};
-use crate::transport::Config;
+use crate::endpoint::tcp::Config;
 use millpond_core::Time;
 
 /// Shortest wait for a probe. Source: that of TLT's authors' simulator.
