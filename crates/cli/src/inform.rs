@@ -109,7 +109,7 @@ fn as_json(plan: &Plan) -> serde_json::Value {
 fn port_json(ports: &PortKind) -> serde_json::Value {
     let (packets, bytes) = match ports.threshold {
         Some(Threshold::Packets(packets)) => (Some(packets), None),
-        Some(Threshold::Bytes(bytes)) => (None, Some(bytes.get())),
+        Some(Threshold::Bytes(bytes) | Threshold::Average(bytes)) => (None, Some(bytes.get())),
         None => (None, None),
     };
     let Capacity { bytes: held, packets: most } = ports.capacity;

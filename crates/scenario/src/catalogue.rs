@@ -71,6 +71,21 @@ pub struct PlaceInfo {
     pub planned: Vec<&'static str>,
 }
 
+/// What pages and documents call a mechanism: its kind, or `place.kind` where another place has the same kind.
+pub fn page_name(mechanism: &Mechanism) -> String {
+    let places = places();
+    let has = |info: &&PlaceInfo| info.kinds.iter().any(|kind| kind.mechanism.kind == mechanism.kind);
+    match places.iter().filter(has).count() {
+        0 | 1 => mechanism.kind.to_string(),
+        _ => whole_name(mechanism),
+    }
+}
+
+/// A mechanism's name that is its alone: `place.kind`.
+pub fn whole_name(mechanism: &Mechanism) -> String {
+    format!("{}.{}", mechanism.place, mechanism.kind)
+}
+
 /// A table of fixed keys.
 #[derive(Clone, Debug)]
 pub struct TableInfo {

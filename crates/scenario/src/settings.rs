@@ -153,7 +153,6 @@ registry! {
 
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
-    ("switch.marking", &["red"]),
     ("switch.pause", &["bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("edge.load-balancing", &["plb"]),

@@ -9,6 +9,7 @@
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
 mod answering;
+mod counting;
 mod cpu;
 mod edge;
 mod ending;
@@ -30,6 +31,7 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
 pub use cpu::CoreCounts;
+pub(crate) use cpu::tell as tell_cores;
 use edge::Edge;
 pub use marking::MarkingCounters;
 use millpond_core::edge::Ranker;

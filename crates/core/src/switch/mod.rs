@@ -11,6 +11,7 @@ pub mod admission;
 pub mod buffer;
 pub mod deflection;
 mod displace;
+mod early;
 mod ingress;
 pub mod marking;
 pub mod occupancy;

@@ -62,7 +62,10 @@ pub struct PortConfig {
 impl PortConfig {
     /// Whether a [`FastPort`] can serve.
     pub fn fits_fast(&self) -> bool {
-        self.queue.is_fifo() && !self.marking.marks_at_dequeue() && !self.admission.watches_departures()
+        self.queue.is_fifo()
+            && !self.marking.marks_at_dequeue()
+            && !self.marking.watches_departures()
+            && !self.admission.watches_departures()
     }
 }
 
@@ -374,7 +377,9 @@ impl GeneralPort {
     ) -> Option<PacketId> {
         let id = self.queue.evict(rank)?;
         let packet = &packets[id];
-        self.admission.on_dequeue(&Context { now, packet, view: self.view(), random });
+        let context = Context { now, packet, view: self.view(), random };
+        self.admission.on_dequeue(&context);
+        self.marking.on_dequeue(&context);
         self.bytes -= packet.size as u64;
         self.packets -= 1;
         memory.give(self.number, packet);
@@ -398,7 +403,9 @@ impl GeneralPort {
             if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
                 self.marked += 1;
             }
-            self.admission.on_dequeue(&Context { now, packet, view, random });
+            let context = Context { now, packet, view, random };
+            self.admission.on_dequeue(&context);
+            self.marking.on_dequeue(&context);
             self.bytes -= size;
             self.packets -= 1;
             memory.give(self.number, packet);

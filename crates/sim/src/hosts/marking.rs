@@ -9,6 +9,7 @@
 
 use super::sending::{fill_packet, first_packet};
 use super::*;
+use millpond_core::counters::Named;
 use millpond_core::importance::{Forced, Sent, Standing};
 
 /// What hosts that run TLT have counted. Bytes are payload.
@@ -33,6 +34,18 @@ impl MarkingCounters {
             *ours += theirs;
         }
         self.masked += other.masked;
+    }
+
+    /// By name.
+    pub(super) fn tell(&self, named: &mut Named) {
+        for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent) {
+            named.add(format!("{importance}_packets"), sent.packets);
+            named.add(format!("{importance}_bytes"), sent.bytes);
+        }
+        let [echoes, forced_echoes] = self.echoes;
+        named.add("echoes", echoes);
+        named.add("forced_echoes", forced_echoes);
+        named.add("masked_losses", self.masked);
     }
 
     /// A connection's, as it ends.
