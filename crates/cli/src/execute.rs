@@ -167,14 +167,14 @@ fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
 /// What the mechanisms that the plan has chosen have counted, beside what every run counts.
 fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
-    if plan.importance.kind() != "none" {
-        all.insert(plan.importance.kind().to_string(), marking(&outcome.hosts.marking));
+    if plan.transport_choices.importance.kind() != "none" {
+        all.insert(plan.transport_choices.importance.kind().to_string(), marking(&outcome.hosts.marking));
     }
     if plan.switch.pause.kind() != "none" {
         all.insert(plan.switch.pause.kind().to_string(), pauses(outcome));
     }
-    if let Some(offload) = outcome.offload.as_ref().filter(|_| plan.host.receive_offload.kind() != "none") {
-        all.insert(plan.host.receive_offload.kind().to_string(), merging(offload));
+    if let Some(offload) = outcome.offload.as_ref().filter(|_| plan.host.choices.receive_offload.kind() != "none") {
+        all.insert(plan.host.choices.receive_offload.kind().to_string(), merging(offload));
     }
     if plan.host.receive_cpu.is_some() {
         all.insert("receive-cpu".to_string(), cores(&outcome.cores, outcome.simulated.saturating_sub(plan.warm_up)));
