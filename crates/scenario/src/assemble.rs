@@ -7,7 +7,7 @@ use crate::composition;
 use crate::error::{Problem, Report};
 use crate::files::FilesAt;
 use crate::limit;
-use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
+use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
 use crate::ports;
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
@@ -101,21 +101,11 @@ pub(crate) fn assemble(
         elephants: s.run.elephants,
         topology: Arc::new(topology),
         host,
-        switch: SwitchPlan {
-            buffer: s.switch.buffer,
-            marking: s.switch.marking,
-            admission: s.switch.admission,
-            queue: s.switch.queue,
-            path: s.switch.path,
-            deflection: s.switch.deflection,
-            occupancy: s.switch.occupancy,
-            pause: s.switch.pause,
-        },
+        switch: s.switch,
         transport: s.transport,
         transport_kind: s.transport_kind,
-        importance: s.importance,
-        rank: s.rank,
-        ordering: s.ordering,
+        transport_choices: s.transport_choices,
+        edge: s.edge,
         traffic: Arc::new(traffic),
         limits,
         failures,
@@ -247,10 +237,8 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             },
             per_flow_limit: s.nic.params.per_flow_limit,
         },
-        jitter: s.jitter.clone(),
-        receive_offload: s.receive_offload.clone(),
+        choices: s.host_choices.clone(),
         receive_cpu: s.receive_cpu.clone(),
-        load_balancing: s.load_balancing.clone(),
     };
     s.host.mss = Some(mss);
     s.transport.mss = Some(mss);

@@ -188,7 +188,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
 
 /// Whether arrivals at one instant draw lots: unless hosts are exact.
 fn draws_lots(plan: &Plan) -> bool {
-    !matches!(plan.host.jitter, JitterParams::None(_))
+    !matches!(plan.host.choices.jitter, JitterParams::None(_))
 }
 
 /// The number by which a directed link draws lots: its own, and another one for each seed.

@@ -132,6 +132,25 @@ pub struct SwitchConfig {
     pub random: Stream,
 }
 
+impl SwitchConfig {
+    /// A switch of hosts alone, with general ports and the default answer at each place.
+    pub fn plain(routes: Routes, ports: Vec<PortConfig>, memory: Memory, random: Stream) -> SwitchConfig {
+        SwitchConfig {
+            site: Site { tier: 0, salt: 1 },
+            routes,
+            ports,
+            fabric_ports: Vec::new(),
+            fast: false,
+            memory,
+            path: Path::new(&Default::default()),
+            deflection: Deflection::new(&Default::default()),
+            occupancy: Occupancy::new(&Default::default()),
+            pause: Pause::new(&Default::default()),
+            random,
+        }
+    }
+}
+
 /// A switch.
 #[derive(Clone, Debug)]
 pub struct Switch {

@@ -60,6 +60,17 @@ pub struct PortConfig {
 }
 
 impl PortConfig {
+    /// A port with the default answer at each place.
+    pub fn plain(rate: Rate, capacity: Capacity) -> PortConfig {
+        PortConfig {
+            rate,
+            capacity,
+            marking: Marking::new(&Default::default()),
+            admission: Admission::new(&Default::default()),
+            queue: Queue::new(&Default::default()),
+        }
+    }
+
     /// Whether a [`FastPort`] can serve.
     pub fn fits_fast(&self) -> bool {
         self.queue.is_fifo()

@@ -67,7 +67,7 @@ impl Queue {
     /// Of a host, if it merges, or has a core.
     fn new(plan: &Plan) -> Option<Queue> {
         let core = plan.host.receive_cpu.as_ref().map(|costs| Box::new(Core::new(costs, plan.warm_up)));
-        let params = &plan.host.receive_offload;
+        let params = &plan.host.choices.receive_offload;
         let (budget, coalescing) = match params {
             // Polls without merging are the kernel's.
             OffloadParams::None(_) => {
