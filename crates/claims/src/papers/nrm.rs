@@ -8,11 +8,11 @@
 //! The published numbers are of one run each. Accepted is what the analysis of the slides calls the shape, laid down before
 //! anything was run.
 
-use super::claim::{Claim, Value};
-use super::emulated::Case;
-use super::experiment::{Experiment, Paper, Runs};
-use super::measure::Measure;
-use super::statistic::{Of, Statistic};
+use crate::claim::{Claim, Value};
+use crate::emulated::Case;
+use crate::experiment::{Experiment, Paper, Runs};
+use crate::measure::Measure;
+use crate::statistic::{Of, Statistic};
 use millpond_results::Keep;
 
 /// The slides.

@@ -7,10 +7,10 @@
 //!
 //! Accepted is the shape for the slides, laid down before anything was run; for the simulator, what it gives itself.
 
-use super::claim::{Claim, Value};
-use super::experiment::{Experiment, Paper, Runs};
-use super::measure::Measure;
-use super::statistic::{Of, Statistic};
+use crate::claim::{Claim, Value};
+use crate::experiment::{Experiment, Paper, Runs};
+use crate::measure::Measure;
+use crate::statistic::{Of, Statistic};
 use Value::{Derived, Published as Given, Shape};
 use millpond_results::Keep;
 

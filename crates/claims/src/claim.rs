@@ -2,9 +2,9 @@
 //!
 //! Invariant: a run that is missing makes a claim undecided, never true.
 
-use super::emulated::{self, Emulated};
-use super::experiment::{Effort, Experiment, Found, Paper};
-use super::measure::{Measure, Measured};
+use crate::emulated::{self, Emulated};
+use crate::experiment::{Effort, Experiment, Found, Paper};
+use crate::measure::{Measure, Measured};
 use millpond_results::{Claim as Judged, World};
 
 /// One claim.
@@ -126,9 +126,9 @@ impl Claim {
 
 #[cfg(test)]
 mod tests {
-    use super::super::measure::tests::{EXPERIMENT, arm, found, less};
-    use super::super::statistic::Statistic;
     use super::*;
+    use crate::measure::tests::{EXPERIMENT, arm, found, less};
+    use crate::statistic::Statistic;
     use millpond_results::Verdict;
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on with as one.
 
-use super::claim::Claim;
-use super::emulated::Case;
-use super::statistic::Statistic;
-use crate::failure::Failure;
-use crate::grid::{Design, Request, VARIANT, design};
+use crate::claim::Claim;
+use crate::design::{Design, Request, VARIANT, design};
+use crate::emulated::Case;
+use crate::error::Error;
+use crate::statistic::Statistic;
 use millpond_results::{
     Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Published as ShownCurve, PublishedNumber,
     Scheme, Summary, Sweep, query_times,
@@ -104,9 +104,13 @@ impl Effort {
 
 /// An experiment that is ready to run.
 pub struct Prepared {
+    /// Which.
     pub of: &'static Experiment,
+    /// Its loads and seeds with this effort.
     pub runs: Runs,
+    /// Its scenario, read.
     pub scenario: Scenario,
+    /// The sweep that it is.
     pub design: Design,
 }
 
@@ -120,7 +124,7 @@ impl Experiment {
     }
 
     /// Plans every run; `seeds` replaces the table's.
-    pub fn prepare(&'static self, runs: Runs, seeds: Option<(u64, u64)>, estimate: bool) -> Result<Prepared, Failure> {
+    pub fn prepare(&'static self, runs: Runs, seeds: Option<(u64, u64)>, estimate: bool) -> Result<Prepared, Error> {
         let scenario = Scenario::parse(self.scenario, self.text)?;
         let values = runs.loads.iter().map(|(_, value)| value.to_string()).collect();
         let request = Request {
@@ -139,7 +143,9 @@ impl Experiment {
 /// One scheme at one load: what there is of it.
 #[derive(Clone, Debug, Default)]
 pub struct Arm {
+    /// The scheme.
     pub variant: String,
+    /// The load.
     pub load: f64,
     /// Seeds that are to be run.
     pub planned: Vec<u64>,
@@ -150,7 +156,9 @@ pub struct Arm {
 /// One complete run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// Its seed.
     pub seed: u64,
+    /// Its numbers.
     pub summary: Summary,
     /// QCT of its completed queries in microseconds, where they were kept.
     pub queries: Option<Vec<f64>>,
@@ -159,15 +167,17 @@ pub struct Run {
 /// What an experiment found.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
+    /// The experiment.
     pub name: &'static str,
     /// Why nothing was to be run.
     pub left_out: Option<&'static str>,
+    /// Every scheme at every load.
     pub arms: Vec<Arm>,
 }
 
 impl Prepared {
     /// The complete runs in a sweep's folder that are of these points, whatever their seeds.
-    pub fn found(&self, folder: &Path) -> Result<Found, Failure> {
+    pub fn found(&self, folder: &Path) -> Result<Found, Error> {
         let old = Sweep::read(folder).ok().filter(|old| old.version == self.design.sweep.version);
         let mut arms = Vec::new();
         for point in &self.design.sweep.points {

@@ -10,10 +10,10 @@
 //!
 //! Accepted is what was laid down before anything was run. docs/reproduce-presto.md tells of the setting and the outcome.
 
-use super::claim::{Claim, Value};
-use super::experiment::{Experiment, Paper, Runs};
-use super::measure::Measure;
-use super::statistic::{Of, Statistic};
+use crate::claim::{Claim, Value};
+use crate::experiment::{Experiment, Paper, Runs};
+use crate::measure::Measure;
+use crate::statistic::{Of, Statistic};
 use millpond_results::Keep;
 
 /// The paper.

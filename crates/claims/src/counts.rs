@@ -7,8 +7,11 @@ use std::fmt;
 /// What is chosen of a paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Claims, those of emulated Linux, too.
     pub claims: usize,
+    /// Experiments that they need.
     pub experiments: usize,
+    /// Their runs.
     pub runs: usize,
     /// Of the runs, those that are there already.
     pub finished: usize,

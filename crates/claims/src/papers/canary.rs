@@ -8,10 +8,10 @@
 //! A paper's figure is one repetition; ours are means over seeds. What is accepted was laid down before anything was run:
 //! about three fifths of the published effect where the paper gives a percentage, and its order.
 
-use super::claim::{Claim, Value};
-use super::experiment::{Experiment, Paper, Published, Runs};
-use super::measure::Measure;
-use super::statistic::Statistic;
+use crate::claim::{Claim, Value};
+use crate::experiment::{Experiment, Paper, Published, Runs};
+use crate::measure::Measure;
+use crate::statistic::Statistic;
 use millpond_results::Keep;
 
 /// The paper.

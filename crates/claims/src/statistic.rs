@@ -63,6 +63,7 @@ pub enum Of {
 }
 
 impl Statistic {
+    /// Its value in a run, if the run has it.
     pub fn of(self, summary: &Summary) -> Option<f64> {
         match self {
             Statistic::Mean => summary.qct_us.mean,

@@ -3,11 +3,12 @@
 //! Invariant: a measure is a pure function of what the experiments found. It gives a number, or says why there is none; a
 //! run that is missing makes it undecided.
 
-use super::experiment::{Arm, Experiment, Found, Run};
-use super::statistic::Statistic;
+use crate::experiment::{Arm, Experiment, Found, Run};
+use crate::statistic::Statistic;
 use millpond_results::{Absolute, Summary};
 
-/// How a claim is measured. Schemes are variants of the experiment's scenario.
+/// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's scenario.
+#[allow(missing_docs, reason = "a field means the same in every measure")]
 pub enum Measure {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40 is 40 % less.
     Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
@@ -461,9 +462,9 @@ fn plateau_ratio(found: &Found, of: &str, than: &str) -> Measured {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::experiment::{Published, Runs};
+pub(crate) mod tests {
     use super::*;
+    use crate::experiment::{Published, Runs};
     use millpond_results::Keep;
 
     const CURVE: [Published; 2] = [

@@ -1,7 +1,7 @@
 //! The points of a sweep: the cartesian product of `--grid` (and of the scenario's variants), and what they may cost.
 
-use crate::failure::Failure;
-use crate::revision::VERSION;
+use crate::VERSION;
+use crate::error::Error;
 use millpond_core::Time;
 use millpond_results::{Axis, Sweep};
 use millpond_scenario::Scenario;
@@ -35,13 +35,16 @@ pub struct Request {
 /// How to plan the runs of one point.
 #[derive(Clone, Debug, Default)]
 pub struct Recipe {
+    /// The scenario's variant.
     pub variant: Option<String>,
+    /// Keys that are set.
     pub overrides: Vec<(String, String)>,
 }
 
 /// Packet-hops of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hops {
+    /// How many.
     pub count: f64,
     /// The traffic asks for much more than hosts' links carry: what the network lets through is
     /// less, and only a run tells.
@@ -51,6 +54,7 @@ pub struct Hops {
 /// A sweep with what is needed to run it.
 #[derive(Clone)]
 pub struct Design {
+    /// Points and seeds.
     pub sweep: Sweep,
     /// Of each point.
     pub recipes: Vec<Recipe>,
@@ -68,7 +72,7 @@ impl Design {
 }
 
 /// Plans every point once, so that a wrong value is told before anything runs.
-pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Failure> {
+pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
     let grid = axes(request)?;
     let (mut recipes, mut points, mut hops, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::<String>::new());
     let mut first: Option<(Plan, Recipe)> = None;
@@ -89,16 +93,13 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Failure>
                 points.push((values, Err(reason)));
             }
             Err(errors) => {
-                if !values.is_empty() {
-                    let at: Vec<String> = grid.iter().zip(&values).map(|(a, v)| format!("{}={v}", a.key)).collect();
-                    eprintln!("at {}: (--skip-invalid leaves such points out)", at.join(" "));
-                }
-                return Err(errors.into());
+                let at: Vec<String> = grid.iter().zip(&values).map(|(a, v)| format!("{}={v}", a.key)).collect();
+                return Err(Error::Scenario { at: at.join(" "), errors });
             }
         }
         recipes.push(recipe);
     }
-    let Some((plan, recipe)) = first else { return Err(Failure::Usage("no point of the grid can be run".to_string())) };
+    let Some((plan, recipe)) = first else { return Err(Error::Usage("no point of the grid can be run".to_string())) };
     let (from, to) = match request.seeds {
         Some(seeds) => seeds,
         None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
@@ -109,7 +110,7 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Failure>
 }
 
 /// The axes, the variants first.
-fn axes(request: &Request) -> Result<Vec<Axis>, Failure> {
+fn axes(request: &Request) -> Result<Vec<Axis>, Error> {
     let mut axes = request.grid.clone();
     if !request.variants.is_empty() {
         axes.insert(0, Axis { key: VARIANT.to_string(), values: request.variants.clone() });
@@ -120,12 +121,12 @@ fn axes(request: &Request) -> Result<Vec<Axis>, Failure> {
 }
 
 /// Whether so many points in so many seeds are runs that anybody waits for.
-pub fn check_runs(points: usize, seeds: Option<(u64, u64)>) -> Result<(), Failure> {
+pub fn check_runs(points: usize, seeds: Option<(u64, u64)>) -> Result<(), Error> {
     let seeds = seeds.map_or(1, |(first, last)| u128::from(last - first) + 1);
     if points as u128 * seeds <= RUNS_MAX {
         return Ok(());
     }
-    Err(Failure::Usage("more than a million runs; take a part of the grid or of the seeds at a time".to_string()))
+    Err(Error::Usage("more than a million runs; take a part of the grid or of the seeds at a time".to_string()))
 }
 
 /// All combinations; the last key varies fastest.

@@ -5,9 +5,9 @@
 //!
 //! Invariant: a case that was not measured leaves its claims undecided, with the reason.
 
-use super::claim::Claim;
-use super::experiment::{Arm, Found, Paper, Run};
-use crate::failure::Failure;
+use crate::claim::Claim;
+use crate::error::Error;
+use crate::experiment::{Arm, Found, Paper, Run};
 use millpond_results::{Latency, Limit, Summary, World};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ pub struct Emulated {
 
 impl Emulated {
     /// Takes `given` into a results folder, in the place of what was there; without any, what is there.
-    pub fn open(given: &[PathBuf], out: &Path) -> Result<Emulated, Failure> {
+    pub fn open(given: &[PathBuf], out: &Path) -> Result<Emulated, Error> {
         let kept = out.join(KEPT);
         let mut all = File { world: World::LinuxVm, results: Vec::new() };
         if given.is_empty() {
@@ -92,15 +92,14 @@ impl Emulated {
             Emulated::of(&file, path)?;
             all.results.extend(file.results);
         }
-        let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Runs(e.to_string()))?;
-        std::fs::write(&kept, text + "\n")
-            .map_err(|e| Failure::Runs(format!("cannot write {}: {e}", kept.display())))?;
+        let text = serde_json::to_string_pretty(&all).map_err(|e| Error::Runs(e.to_string()))?;
+        std::fs::write(&kept, text + "\n").map_err(|e| Error::Runs(format!("cannot write {}: {e}", kept.display())))?;
         Emulated::of(&all, &kept)
     }
 
     /// What a case was measured to be is kept; cases that were skipped or failed are as if they were not there.
-    fn of(file: &File, path: &Path) -> Result<Emulated, Failure> {
-        let wrong = |e: serde_json::Error| Failure::Usage(format!("{}: no result of {RIG}: {e}", path.display()));
+    fn of(file: &File, path: &Path) -> Result<Emulated, Error> {
+        let wrong = |e: serde_json::Error| Error::Usage(format!("{}: no result of {RIG}: {e}", path.display()));
         let is_measured = |result: &&serde_json::Value| result.get("mbps").is_some();
         let results = file.results.iter().filter(is_measured).map(Measured::deserialize);
         Ok(Emulated { results: results.collect::<Result<_, _>>().map_err(wrong)? })
@@ -151,8 +150,8 @@ pub fn needed<'a>(paper: &'a Paper, claim: &Claim) -> Vec<&'a Case> {
     variants.iter().map(case).collect::<Option<_>>().unwrap_or_default()
 }
 
-fn read(path: &Path) -> Result<File, Failure> {
-    let wrong = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
+fn read(path: &Path) -> Result<File, Error> {
+    let wrong = |what: String| Error::Usage(format!("{}: {what}", path.display()));
     let text = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
     let file: File = serde_json::from_slice(&text).map_err(|e| wrong(format!("no results of {RIG}: {e}")))?;
     match file.world {
