@@ -161,11 +161,19 @@ fn check_transport(s: &Settings, report: &mut Report) {
         let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
         report.value(s.place("transport.min-rto"), "transport.min-rto", message);
     }
-    if let TransportKind::Swift(p) = &s.transport_kind
-        && p.swift_window_min > p.swift_window_max
-    {
-        let message = format!("{} is above swift-window-max ({})", p.swift_window_min, p.swift_window_max);
-        report.value(s.place("transport.swift-window-min"), "transport.swift-window-min", message);
+    check_law(s, "transport", &s.transport_kind, report);
+    for t in &s.traffic {
+        if let Some(own) = &t.transport {
+            check_law(s, &format!("traffic.{}.transport", traffic::name_of(t)), own, report);
+        }
+    }
+}
+
+/// Keys of a control law that contradict each other.
+fn check_law(s: &Settings, path: &str, kind: &TransportKind, report: &mut Report) {
+    if let Some((key, message)) = kind.check() {
+        let key = format!("{path}.{key}");
+        report.value(s.place(&key), &key, message);
     }
 }
 

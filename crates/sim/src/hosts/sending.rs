@@ -90,10 +90,10 @@ impl Hosts {
             return;
         }
         it.timer_at = Time::MAX;
-        let timeouts = it.sender.timeouts;
+        let timeouts = it.sender.counters().timeouts;
         it.sender.on_timer(now, &self.shared.transport);
         if let Some(marker) = &mut it.marker
-            && it.sender.timeouts > timeouts
+            && it.sender.counters().timeouts > timeouts
         {
             marker.on_timeout();
         }
