@@ -11,7 +11,8 @@
 //! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
 
 use crate::audit::Audit;
-use crate::events::{Class, EventQueue, Key};
+use crate::cells::Cells;
+use crate::events::{Class, Key};
 use crate::flight::{Chunks, Flight};
 use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
@@ -118,6 +119,8 @@ pub enum Receiver {
 pub struct Inbound {
     /// Who receives.
     pub to: Receiver,
+    /// The receiver's cell.
+    cell: u32,
     /// The key of its arrivals.
     key: Key,
     /// Packets in flight and when their last bit arrives.
@@ -127,9 +130,9 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// The idle link `number` of a partition; `lot` is the number by which its arrivals draw lots.
-    pub fn new(to: Receiver, number: u32, lot: u32) -> Inbound {
-        Inbound { to, key: Key::arrival(number, lot), flight: Flight::default(), pauses: VecDeque::new() }
+    /// The idle link `number` of a partition, to a node of this cell; `lot` is the number by which its arrivals draw lots.
+    pub fn new(to: Receiver, cell: u32, number: u32, lot: u32) -> Inbound {
+        Inbound { to, cell, key: Key::arrival(number, lot), flight: Flight::default(), pauses: VecDeque::new() }
     }
 }
 
@@ -142,7 +145,7 @@ pub struct Fabric {
     /// SACK blocks of the acknowledgements that carry some.
     pub sacks: Pool<Sack>,
     /// Events.
-    pub events: EventQueue,
+    pub events: Cells,
     /// Links that end here, in the order of their global numbers.
     pub inbound: Vec<Inbound>,
     /// Where the packets in flight on them are.
@@ -253,7 +256,7 @@ impl Fabric {
     fn fly(&mut self, inbound: u32, arrives: Time, id: PacketId) {
         let link = &mut self.inbound[inbound as usize];
         if link.flight.is_empty() {
-            self.events.push(arrives, link.key);
+            self.events.push_to(link.cell, arrives, link.key);
         }
         link.flight.push(arrives, id, &mut self.chunks);
     }
@@ -270,7 +273,7 @@ impl Fabric {
             // for it is what a hop would cost most. A store, for unlike a load it holds nothing up; the field is set
             // anew on arrival.
             self.packets[next].ingress = 0;
-            self.events.push(arrives, link.key);
+            self.events.push_here(arrives, link.key);
         }
         (link.to, id)
     }
@@ -405,7 +408,7 @@ impl Wire for Ports<'_> {
     }
     #[inline]
     fn call_ready(&mut self, port: u16, at: Time) {
-        self.fabric.events.push(at, Key::new(Class::PortReady, self.first + port as u32, 0));
+        self.fabric.events.push_here(at, Key::new(Class::PortReady, self.first + port as u32, 0));
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.fabric.discard(id, reason);
