@@ -27,7 +27,7 @@ use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::switch::{Switch, SwitchConfig};
-use millpond_core::{Pool, Rate, Time};
+use millpond_core::{Packets, Rate, Time};
 use millpond_scenario::jitter::JitterParams;
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
 use millpond_scenario::topology::{End, LinkSite};
@@ -109,8 +109,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     let topology = &plan.topology;
     let mut fabric = Fabric {
         partition: p,
-        packets: Pool::default(),
-        sacks: Pool::default(),
+        packets: Packets::default(),
         events: cells(shared, p),
         inbound: Vec::new(),
         chunks: Default::default(),

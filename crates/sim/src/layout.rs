@@ -150,18 +150,19 @@ impl Spread {
 mod tests {
     use super::*;
     use millpond_scenario::Scenario;
+    use millpond_scenario::plan::Plan;
 
-    fn topology(text: &str) -> Topology {
+    fn plan(text: &str) -> Plan {
         let text =
             format!("duration = \"1ms\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n[topology]\n{text}");
-        Scenario::parse("t.toml", &text).unwrap().plan(None, &[], None).unwrap().topology
+        Scenario::parse("t.toml", &text).unwrap().plan(None, &[], None).unwrap()
     }
 
     const FAT_TREE: &str = "kind = \"fat-tree\"\nk = 4\nhost-link.delay = \"100ns\"\nfabric-link.delay = \"1us\"\n";
 
     #[test]
     fn a_switch_and_its_hosts_are_a_cell() {
-        let t = topology(FAT_TREE);
+        let t = plan(FAT_TREE).topology;
         let one = Layout::new(&t, 1, false);
         assert_eq!((one.partitions, one.window), (1, Time::from_us(1)));
         assert_eq!(one.cells, (0..20).collect::<Vec<_>>());
@@ -181,7 +182,7 @@ mod tests {
         let links = "[topology.graph]\nhosts = 2\nswitches = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }]\nlinks = [
             { a = \"host0\", b = \"a\", rate = \"1Gbps\", delay = \"1us\" }, { a = \"host1\", b = \"b\", rate = \"1Gbps\", delay = \"1us\" },
             { a = \"a\", b = \"c\", rate = \"1Gbps\", delay = \"0us\" }, { a = \"c\", b = \"b\", rate = \"1Gbps\", delay = \"200us\" }]\n";
-        let t = topology(&format!("kind = \"file\"\n{links}"));
+        let t = plan(&format!("kind = \"file\"\n{links}")).topology;
         // Its switches: a, b, c. A link without delay cannot be cut.
         let layout = Layout::new(&t, 48, false);
         assert_eq!((layout.partitions, layout.cells, layout.window), (1, vec![0, 1, 0], Time::from_us(100)));

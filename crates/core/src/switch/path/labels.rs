@@ -1,7 +1,7 @@
 //! Labels: the next hop follows the label that the sending edge has written, and nothing else.
 //!
 //! Presto (SIGCOMM 2015, section 3.1): a controller installs an entry for each label and leaf, as for any other layer-2
-//! address. The label stands in [`Packet::hash`], the field by which a fabric tells flows apart. A port that is known to be
+//! address. The label stands in [`Packet::entropy`], the field by which a fabric tells flows apart. A port that is known to be
 //! down has its traffic moved to the next one that is not (the switch's fast failover), the edge knowing nothing of it. A
 //! packet that would go back to where it came from has been moved so; it takes the next port, too.
 //!
@@ -52,7 +52,7 @@ impl Labels {
     }
     /// Where the packet goes while some ports are down: the label's port, or the next of the candidates that may be taken.
     pub(in crate::switch) fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> {
-        let place = self.place(candidates, packet.hash, packet.dst);
+        let place = self.place(candidates, packet.entropy, packet.dst);
         let mut ports = candidates.iter().cycle().skip(place).take(candidates.len());
         ports.find(|port| !dead.contains(port) && **port != packet.ingress).copied()
     }
@@ -62,7 +62,7 @@ impl Chooses for Labels {
     #[inline]
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
         let (packet, Choice { candidates, .. }) = (context.packet, &context.view);
-        let place = self.place(candidates, packet.hash, packet.dst);
+        let place = self.place(candidates, packet.entropy, packet.dst);
         let port = candidates[place];
         if port == packet.ingress { candidates[(place + 1) % candidates.len()] } else { port }
     }
@@ -90,7 +90,7 @@ mod tests {
         labels
     }
     fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {
-        let packet = Packet { hash: label, dst, ingress, ..Packet::default() };
+        let packet = Packet { entropy: label, dst, ingress, ..Packet::default() };
         choose_at(labels, Site { tier: 0, salt: 9 }, &[4, 5, 6], &packet)
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn a_dead_port_is_passed_over() {
         let labels = labels();
         let of = |label, ingress, dead: &[u16]| {
-            labels.failover(&[4, 5, 6], &Packet { hash: label, dst: 1, ingress, ..Packet::default() }, dead)
+            labels.failover(&[4, 5, 6], &Packet { entropy: label, dst: 1, ingress, ..Packet::default() }, dead)
         };
         assert_eq!(of(0, 0, &[4]), Some(5));
         assert_eq!(of(1, 0, &[4]), Some(5));
