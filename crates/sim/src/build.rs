@@ -112,6 +112,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         packets: Packets::default(),
         events: cells(shared, p),
         inbound: Vec::new(),
+        pauses: Default::default(),
         chunks: Default::default(),
         outlinks: Vec::new(),
         outbox: (0..layout.partitions).map(|_| Mail::default()).collect(),
@@ -135,7 +136,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         }
         let cell = layout.cell(topology, to);
         fabric.events.places.inbound.push(cell);
-        fabric.inbound.push(Inbound::new(receiver, cell, fabric.inbound.len() as u32, lot(plan, id)));
+        fabric.inbound.push(Inbound::new(receiver, cell, lot(plan, id)));
     }
 
     let mut plain = Vec::new();
