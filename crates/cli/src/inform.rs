@@ -12,6 +12,7 @@ use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::choices::Visit;
 use millpond_scenario::plan::{Plan, PortKind};
 use millpond_scenario::{catalogue, explain, reference, schema};
+use millpond_sim::layout::{Layout, PARTITIONS_MAX};
 use std::collections::BTreeMap;
 
 /// Checks a scenario, all its variants included.
@@ -51,7 +52,7 @@ fn as_text(plan: &Plan) -> String {
 fn describe(plan: &Plan) -> String {
     let t = &plan.topology;
     let ports = if millpond_sim::build::fast_ports(plan) { "fast" } else { "general" };
-    let layout = millpond_sim::layout::Layout::new(t, plan.engine.one_partition);
+    let layout = Layout::new(t, PARTITIONS_MAX, plan.engine.one_partition);
     let others: String = others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
     format!(
         "{} hosts, {} switches, {} links; {} · {} · {} · {}{others}; {} partitions, windows of {}, {ports} ports",
