@@ -12,7 +12,7 @@ use crate::edge::{Carrier, Packet, Receiver, Sender};
 use crate::encapsulation::{self, Encapsulation};
 use crate::frame::View;
 use crate::namespace;
-use crate::port::{Refusal, udp::Udp};
+use crate::port::udp::Udp;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{self, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams};
 use millpond_core::edge::schedule::weighted;
@@ -206,20 +206,6 @@ impl Uplink {
     /// What the receive offload has counted, and why frames from peers went no further.
     pub fn counters(&self) -> (&gro::Counters, &Counters) {
         (self.receiver.counters(), &self.receiver.dropped)
-    }
-}
-
-impl Refusal {
-    /// As a reason to drop.
-    pub(super) fn reason(self) -> Drop {
-        match self {
-            Refusal::Full => Drop::PortFull,
-            Refusal::Down => Drop::PortDown,
-            Refusal::TooLong => Drop::Oversized,
-            Refusal::Invalid => Drop::PortRefused,
-            Refusal::Gone => Drop::PortGone,
-            Refusal::Unreachable => Drop::Unreachable,
-        }
     }
 }
 
