@@ -7,12 +7,12 @@
 use crate::args::CompareArgs;
 use crate::execute::execute;
 use crate::failure::Failure;
-use crate::grid::check_runs;
 use crate::revision::{self, REVISION, VERSION};
 use crate::run::{default_out, load};
 use crate::say;
 use crate::values::values;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
+use millpond_claims::check_runs;
 use millpond_results::{
     Folder, Kind, Manifest, Owner, Status, Summary, VariantResult, compare_table, finish_compare, run_folder,
 };

@@ -7,8 +7,8 @@
 //! carry), the second.
 
 use crate::failure::Failure;
-use crate::grid::{Design, Hops};
 use crate::watch::{interrupted, progress_bar};
+use millpond_claims::{Design, Hops};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
@@ -227,7 +227,7 @@ pub fn span(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::{Request, design};
+    use millpond_claims::{Request, design};
     use millpond_results::Axis;
 
     const OPEN: &str = r#"

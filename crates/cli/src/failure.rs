@@ -9,6 +9,9 @@ pub enum Failure {
     /// The scenario, an override or a variant is wrong.
     #[error("the scenario has errors")]
     Scenario(#[from] Errors),
+    /// The same of one point of a grid.
+    #[error("the scenario has errors")]
+    Point(String, Errors),
     /// A limit of a cgroup.
     #[error("{0}")]
     Limit(#[from] millpond_linux::limit::Error),
@@ -38,11 +41,25 @@ pub enum Failure {
     Interrupted,
 }
 
+impl From<millpond_claims::Error> for Failure {
+    fn from(error: millpond_claims::Error) -> Failure {
+        use millpond_claims::Error;
+        match error {
+            Error::Scenario { at, errors } if at.is_empty() => Failure::Scenario(errors),
+            Error::Scenario { at, errors } => Failure::Point(at, errors),
+            Error::Usage(text) => Failure::Usage(text),
+            Error::Results(error) => Failure::Results(error),
+            Error::Runs(text) => Failure::Runs(text),
+            Error::Stopped(text) => Failure::Stopped(text),
+        }
+    }
+}
+
 impl Failure {
     /// 1 failed, 2 bad usage or scenario, 130 interrupted.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Failure::Scenario(_) | Failure::Usage(_) => 2,
+            Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) => 2,
             Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
             Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
             Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Stdout(_) => 1,

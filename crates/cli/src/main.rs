@@ -6,7 +6,6 @@ mod estimate;
 mod execute;
 mod export;
 mod failure;
-mod grid;
 mod inform;
 mod limit;
 mod report;
@@ -23,6 +22,7 @@ mod watch;
 use args::{Cli, Command};
 use clap::Parser;
 use failure::Failure;
+use millpond_scenario::Errors;
 use std::process::ExitCode;
 
 pub(crate) use stdout::say;
@@ -61,15 +61,22 @@ fn explain(failure: &Failure) {
     match failure {
         Failure::Scenario(errors)
         | Failure::Limit(millpond_linux::limit::Error::Config(errors))
-        | Failure::Switch(millpond_linux::switch::Error::Config(errors)) => {
-            for error in &errors.errors {
-                eprintln!("{:?}", miette::Report::new(error.clone()));
-            }
-            if errors.more > 0 {
-                eprintln!("and {} more errors", errors.more);
-            }
+        | Failure::Switch(millpond_linux::switch::Error::Config(errors)) => show(errors),
+        Failure::Point(at, errors) => {
+            eprintln!("at {at}: (--skip-invalid leaves such points out)");
+            show(errors);
         }
         Failure::Interrupted | Failure::Stopped(_) => eprintln!("{failure}"),
         other => eprintln!("error: {other}"),
+    }
+}
+
+/// The errors of a text, each with its place.
+fn show(errors: &Errors) {
+    for error in &errors.errors {
+        eprintln!("{:?}", miette::Report::new(error.clone()));
+    }
+    if errors.more > 0 {
+        eprintln!("and {} more errors", errors.more);
     }
 }

@@ -3,10 +3,9 @@
 //! Invariant: a run that is finished in the folder is not made again, and one that fails stops no other.
 
 use crate::execute::execute_into;
-use crate::failure::Failure;
-use crate::grid::{Design, Recipe};
 use crate::watch::{interrupted, progress_bar};
 use indicatif::ProgressBar;
+use millpond_claims::{Design, Error, Recipe};
 use millpond_results::{Keep, Point, RunWriter, Status, SweepFolder, SweepRun};
 use millpond_scenario::Scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +30,7 @@ pub fn run_all(
     scenario: &Scenario,
     design: &Design,
     folder: &SweepFolder,
-) -> Result<Vec<(u32, String)>, Failure> {
+) -> Result<Vec<(u32, String)>, Error> {
     let all = design.sweep.runs().count();
     let jobs: Vec<(&Point, &SweepRun)> =
         design.sweep.runs().filter(|(_, run)| run.finished(folder.path()).is_none()).collect();
@@ -57,7 +56,7 @@ pub fn run_all(
     if ended.complete + ended.failures.len() < jobs.len() {
         let finished = finished + ended.complete;
         let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
-        return Err(Failure::Stopped(text));
+        return Err(Error::Stopped(text));
     }
     ended.failures.sort();
     Ok(ended.failures)

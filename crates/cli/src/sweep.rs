@@ -3,13 +3,13 @@
 use crate::args::{Keep, SweepArgs};
 use crate::estimate::{Estimate, estimate, span};
 use crate::failure::Failure;
-use crate::grid::{Design, Request, VARIANT, design};
 use crate::revision;
 use crate::run::{default_out, load};
 use crate::runs::{Running, run_all, values_text};
 use crate::say;
 use crate::values::values;
 use crate::watch::catch_interrupts;
+use millpond_claims::{Design, Request, VARIANT, design};
 use millpond_results::{Axis, Manifest, Status, Sweep, SweepFolder, SweepRun, finish_sweep, sweep_table};
 use millpond_scenario::Scenario;
 use std::path::Path;

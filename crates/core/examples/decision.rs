@@ -19,7 +19,7 @@ use millpond_core::switch::queue::{Queue, QueueParams};
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::switch::{Switch, SwitchConfig, Wire};
-use millpond_core::{Bytes, Packet, PacketId, Pool, Rate, Time};
+use millpond_core::{Bytes, Packet, PacketId, Packets, Rate, Time};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,12 +30,12 @@ const PACKETS: u64 = 2_000_000;
 /// A driver that forgets what it is given.
 #[derive(Default)]
 struct Sink {
-    packets: Pool<Packet>,
+    packets: Packets,
     dropped: u64,
 }
 
 impl Wire for Sink {
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.packets
     }
     fn transmit(&mut self, _: u16, _: PacketId, _: Time) {}

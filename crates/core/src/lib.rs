@@ -19,5 +19,5 @@ pub mod switch;
 pub mod units;
 
 pub use context::Context;
-pub use packet::{Color, Ecn, FlowId, HostId, Importance, Packet, PacketId, Pool, Sack};
+pub use packet::{Color, Ecn, FlowId, HostId, Importance, Packet, PacketId, Packets, Pool, Sack, TrafficClass};
 pub use units::{Bytes, Rate, Time};

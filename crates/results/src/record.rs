@@ -3,10 +3,11 @@
 //! Invariant: a record is plain numbers in typed units; nothing here is rounded. Definitions of FCT, QCT and slowdown are
 //! in `docs/results.md`.
 
-use millpond_core::{Bytes, Packet, Sack, Time};
+use millpond_core::packet::Record;
+use millpond_core::{Bytes, Packet, Time};
 
 /// One packet that a capture has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketRecord {
     /// When its last bit left there, or arrived.
     pub at: Time,
@@ -16,8 +17,8 @@ pub struct PacketRecord {
     pub outgoing: bool,
     /// Itself.
     pub packet: Packet,
-    /// Its SACK blocks.
-    pub sack: Option<Sack>,
+    /// Its side records.
+    pub records: Vec<Record>,
 }
 
 /// One PAUSE frame that a capture has seen.

@@ -1,7 +1,7 @@
 //! The transport's parameters: what a connection does at both of its ends, and which congestion control it runs.
 //!
 //! A scenario gives the common keys and those of the chosen kind in one table, so the keys of a kind carry its name
-//! (`dctcp-g`). The state machines are the simulator's (`sim::transport`); here is only what can be set.
+//! (`dctcp-g`). The state machines are the simulator's (`sim::endpoint`); here is only what can be set.
 //!
 //! Invariant: every default is that of the named RFC, or the datacenter value whose source is given beside it.
 

@@ -26,7 +26,7 @@ use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::switch::{Switch, SwitchConfig};
-use millpond_core::{Pool, Rate, Time};
+use millpond_core::{Packets, Rate, Time};
 use millpond_scenario::jitter::JitterParams;
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
 use millpond_scenario::topology::{End, LinkSite};
@@ -50,7 +50,7 @@ fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
     for node in partitions.iter_mut().flat_map(|partition| &mut partition.switches) {
         if let Path::Labels(labels) = node.switch.path_mut() {
             let attachment = plan.topology.attachment.clone();
-            labels.install(attachment, plan.topology.leaves(), std::mem::take(&mut entries[node.index as usize]));
+            labels.install(attachment, std::mem::take(&mut entries[node.index as usize]));
         }
     }
 }
@@ -107,8 +107,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     let topology = &plan.topology;
     let mut fabric = Fabric {
         partition: p,
-        packets: Pool::default(),
-        sacks: Pool::default(),
+        packets: Packets::default(),
         events: EventQueue::new(bucket_width(shared, p), draws_lots(plan)),
         inbound: Vec::new(),
         chunks: Default::default(),

@@ -16,12 +16,12 @@ use crate::flight::{Chunks, Flight};
 use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
-use millpond_core::packet::{NONE, flags};
+use millpond_core::packet::flags;
 use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame};
 use millpond_core::switch::port::LinkRate;
-use millpond_core::{Color, Packet, PacketId, Pool, Sack, Time};
+use millpond_core::{Color, Packet, PacketId, Packets, Time};
 use millpond_results::{PacketRecord, PauseRecord};
 use std::collections::VecDeque;
 
@@ -138,9 +138,7 @@ pub struct Fabric {
     /// This partition's number.
     pub partition: u16,
     /// Packets.
-    pub packets: Pool<Packet>,
-    /// SACK blocks of the acknowledgements that carry some.
-    pub sacks: Pool<Sack>,
+    pub packets: Packets,
     /// Events.
     pub events: EventQueue,
     /// Links that end here, in the order of their global numbers.
@@ -190,15 +188,9 @@ impl Fabric {
     /// A packet leaves for another partition.
     #[inline]
     fn cross(&mut self, partition: u16, inbound: u32, arrives: Time, id: PacketId) {
-        let packet = self.packets[id];
         let mail = &mut self.outbox[partition as usize];
-        let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
-        if let Some(sack) = sack {
-            self.sacks.remove(packet.side);
-            mail.sacks.push(sack);
-        }
+        let packet = self.packets.send(id, &mut mail.records);
         mail.packets.push(Crossing { arrives, inbound, packet });
-        self.packets.remove(id);
     }
 
     /// A packet is sent over a link that may fail, or whose packets are captured.
@@ -213,10 +205,8 @@ impl Fabric {
         let reason = it.loses(starts, departs + it.delay, packet.color());
         let lost = reason.is_some();
         if let Some(reason) = reason {
-            // It still takes its time on the link, so that it counts as in flight until it would have arrived. Nobody reads its
-            // rank there.
-            packet.flags |= flags::LOST;
-            packet.rank = reason as u32;
+            // It still takes its time on the link, so that it counts as in flight until it would have arrived.
+            packet.flags |= flags::LOST | if reason == DropReason::Injected { flags::INJECTED } else { 0 };
         }
         let mut target = link.target;
         if let Target::Jittered(jittered) = target {
@@ -227,8 +217,9 @@ impl Fabric {
         }
         for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
             let at = if tap.outgoing { departs } else { arrives };
-            let sack = (packet.side != NONE).then(|| self.sacks[packet.side]);
-            self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet: *packet, sack });
+            let packet = self.packets[id];
+            let records = self.packets.records(&packet);
+            self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet, records });
         }
         match target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
@@ -244,7 +235,7 @@ impl Fabric {
             return Some(self.failing[failing as usize]);
         }
         self.audit.hops -= 1;
-        let injected = self.packets[id].rank == DropReason::Injected as u32;
+        let injected = self.packets[id].has(flags::INJECTED);
         self.discard(id, if injected { DropReason::Injected } else { DropReason::LinkDown });
         None
     }
@@ -290,17 +281,13 @@ impl Fabric {
 
     /// Takes in the packets and pause frames that another partition sent. Its notes stay for the hosts.
     pub fn take_in(&mut self, mail: &mut Mail) {
-        let Mail { packets, sacks, .. } = mail;
-        let mut sacks = sacks.drain(..);
-        packets.take(|Crossing { arrives, inbound, mut packet }| {
-            if packet.side != NONE {
-                let sack = sacks.next().expect("a packet with a side record brings it along");
-                packet.side = self.sacks.insert(sack);
-            }
-            let id = self.packets.insert(packet);
+        let Mail { packets, records, .. } = mail;
+        let mut records = records.drain(..);
+        packets.take(|Crossing { arrives, inbound, packet }| {
+            let id = self.packets.bring(packet, &mut records);
             self.fly(inbound, arrives, id);
         });
-        drop(sacks);
+        drop(records);
         for (arrives, inbound, frame) in mail.pauses.drain(..) {
             self.fly_pause(inbound, arrives, frame);
         }
@@ -345,11 +332,10 @@ impl Fabric {
         }
     }
 
-    /// Frees a packet that has reached its host, and returns it with its SACK blocks.
+    /// Takes out a packet that has reached its host. Its side records stay until they are released.
     #[inline]
     pub fn deliver(&mut self, id: PacketId) -> Packet {
-        let packet = self.packets[id];
-        self.packets.remove(id);
+        let packet = self.packets.take(id);
         self.audit.delivered.add(packet.size);
         packet
     }
@@ -357,21 +343,13 @@ impl Fabric {
     /// Drops a packet for a reason.
     #[cold]
     pub fn discard(&mut self, id: PacketId, reason: DropReason) {
-        let packet = self.packets[id];
-        if packet.side != NONE {
-            self.sacks.remove(packet.side);
-        }
-        self.audit.drop(packet.size, reason);
+        self.audit.drop(self.packets[id].size, reason);
         self.packets.remove(id);
     }
 
     /// Takes back a packet that never left its host.
     pub fn withdraw(&mut self, id: PacketId) {
-        let packet = self.packets[id];
-        if packet.side != NONE {
-            self.sacks.remove(packet.side);
-        }
-        self.audit.injected.take_back(packet.size);
+        self.audit.injected.take_back(self.packets[id].size);
         self.packets.remove(id);
     }
 
@@ -396,7 +374,7 @@ pub struct Ports<'a> {
 
 impl Wire for Ports<'_> {
     #[inline]
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.fabric.packets
     }
     #[inline]

@@ -21,22 +21,22 @@ mod receiving;
 mod sampling;
 mod sending;
 
+use crate::endpoint::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::mail::{Note, Opening, Role};
 use crate::nic::{Nic, Offered, Share};
 use crate::shared::Shared;
 use crate::slab::Slab;
-use crate::transport::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use answering::{Answer, Handshake};
 pub use cpu::CoreCounts;
 use edge::Edge;
 pub use marking::MarkingCounters;
 use millpond_core::edge::Ranker;
 use millpond_core::importance::Marker;
-use millpond_core::packet::{NONE, TTL, flags};
+use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags, tcp};
 use millpond_core::random::mix64;
-use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time};
+use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time, TrafficClass};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 pub use offload::PollRecord;
@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// TCP and IP headers without options.
-pub const HEADER: u32 = 40;
+pub const HEADER: u32 = tcp::HEADERS;
 
 /// A host.
 pub struct Host {

@@ -10,7 +10,7 @@
 //!
 //! Invariant: what a list says depends on the plan and the time alone.
 
-use millpond_core::edge::controller::{FabricLink, Network, Tree};
+use millpond_core::edge::controller::{Entries, FabricLink, Network, Tree};
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::registry::Choice;
 use millpond_core::switch::path::PathParams;
@@ -23,8 +23,12 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 struct Epoch {
     from: Time,
-    /// By pair of leaves: which list.
-    of_pair: Vec<u32>,
+    /// By leaf.
+    classes: Vec<u32>,
+    /// How many classes there are.
+    count: u32,
+    /// By pair of classes: which list.
+    of_classes: Vec<u32>,
 }
 
 /// What all edges of a run share.
@@ -36,12 +40,11 @@ pub struct LabelPlan {
     pub is_followed: bool,
     /// Of the run, for flows' keys.
     pub seed: u64,
-    leaves: usize,
     /// By host.
     leaf_of: Vec<u16>,
     /// In the order of time; the first from the beginning.
     epochs: Vec<Epoch>,
-    /// All lists that any pair has at any time. None is empty.
+    /// All lists that any pair has at any time; the first is that of a leaf and itself. None is empty.
     lists: Vec<Vec<u16>>,
 }
 
@@ -57,14 +60,14 @@ fn network(topology: &Topology) -> (Network, Vec<u32>) {
     (Network { leaves: topology.leaves(), switches: topology.switches.len() as u32, links }, numbers)
 }
 
-/// By switch: its entries for each label and leaf.
-pub fn entries(plan: &Plan) -> Vec<Vec<u16>> {
+/// By switch: its entries.
+pub fn entries(plan: &Plan) -> Vec<Entries> {
     if plan.switch.path.kind() != "labels" {
         return Vec::new();
     }
     let (network, _) = network(&plan.topology);
     let trees = network.trees();
-    (0..network.switches).map(|at| network.entries(&trees, at)).collect()
+    network.entries(&trees)
 }
 
 impl LabelPlan {
@@ -78,7 +81,6 @@ impl LabelPlan {
             rule,
             is_followed,
             seed: plan.seed,
-            leaves: network.leaves as usize,
             leaf_of: plan.topology.attachment.hosts.iter().map(|(leaf, _)| *leaf).collect(),
             epochs: Vec::new(),
             lists: vec![vec![0]],
@@ -101,28 +103,43 @@ impl LabelPlan {
         is_alive: impl Fn(u32) -> bool,
         known: &mut BTreeMap<Vec<u16>, u32>,
     ) {
-        let mut of_pair = Vec::with_capacity(self.leaves * self.leaves);
-        for a in 0..network.leaves {
-            for b in 0..network.leaves {
-                let list = if a == b { Vec::new() } else { network.labels(trees, a, b, &is_alive) };
-                // Hosts of one leaf need no label, and what cannot be reached is lost with any.
-                let list = if list.is_empty() { vec![0] } else { list };
+        let classes = network.classes(trees, &is_alive);
+        // The first two leaves of each class stand for it.
+        let mut members: Vec<Vec<u32>> = Vec::new();
+        for (leaf, class) in (0..).zip(&classes) {
+            members.resize(members.len().max(*class as usize + 1), Vec::new());
+            if members[*class as usize].len() < 2 {
+                members[*class as usize].push(leaf);
+            }
+        }
+        let mut of_classes = Vec::with_capacity(members.len() * members.len());
+        for a in &members {
+            for b in &members {
+                let other = b.iter().find(|leaf| **leaf != a[0]);
+                let list = other.map(|leaf| network.labels(trees, a[0], *leaf, &is_alive));
+                // What cannot be reached is lost with any label.
+                let list = list.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![0]);
                 let number = *known.entry(list).or_insert_with_key(|list| {
                     self.lists.push(list.clone());
                     self.lists.len() as u32 - 1
                 });
-                of_pair.push(number);
+                of_classes.push(number);
             }
         }
-        self.epochs.push(Epoch { from, of_pair });
+        self.epochs.push(Epoch { from, classes, count: members.len() as u32, of_classes });
     }
 
-    /// The labels from one host to another, at a time.
+    /// The labels from one host to another, at a time. Hosts of one leaf need none.
     #[inline]
     pub fn between(&self, now: Time, src: HostId, dst: HostId) -> &[u16] {
-        let pair = usize::from(self.leaf_of[src as usize]) * self.leaves + usize::from(self.leaf_of[dst as usize]);
-        let epoch = self.epochs.partition_point(|epoch| epoch.from <= now) - 1;
-        &self.lists[self.epochs[epoch].of_pair[pair] as usize]
+        let (src, dst) = (self.leaf_of[src as usize], self.leaf_of[dst as usize]);
+        if src == dst {
+            return &self.lists[0];
+        }
+        let epoch = &self.epochs[self.epochs.partition_point(|epoch| epoch.from <= now) - 1];
+        let class = |leaf: u16| epoch.classes[usize::from(leaf)];
+        let pair = class(src) * epoch.count + class(dst);
+        &self.lists[epoch.of_classes[pair as usize] as usize]
     }
 }
 

@@ -16,7 +16,7 @@
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
 //! | [`limiter`] | what holds a host to a bandwidth |
-//! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
+//! | [`endpoint`] | a connection's two ends, a folder a family |
 //! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -25,6 +25,7 @@ pub mod barrier;
 pub mod build;
 mod convergence;
 mod distant;
+pub mod endpoint;
 pub mod events;
 pub mod fabric;
 pub mod flight;
@@ -40,8 +41,7 @@ pub mod run;
 pub mod samples;
 pub mod shared;
 pub mod slab;
-pub mod transport;
 
+pub use endpoint::quantities;
 pub use hosts::PollRecord;
 pub use run::{Observer, Outcome, Standing, run};
-pub use transport::quantities;

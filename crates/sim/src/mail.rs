@@ -7,8 +7,9 @@
 //! Invariant: what is read at one edge is read in an order that is of links and flows alone, whoever shares a partition with
 //! whom: packets in the order of their link, notes in the order of flows.
 
+use millpond_core::packet::Record;
 use millpond_core::switch::pause::PauseFrame;
-use millpond_core::{FlowId, HostId, Packet, Sack, Time};
+use millpond_core::{FlowId, HostId, Packet, Time};
 
 /// A packet on its way into another partition.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +18,7 @@ pub struct Crossing {
     pub arrives: Time,
     /// By which of the receiving partition's inbound links.
     pub inbound: u32,
-    /// Itself; its SACK blocks, if any, are next in [`Mail::sacks`].
+    /// Itself; its side records, if any, are next in [`Mail::records`].
     pub packet: Packet,
 }
 
@@ -27,7 +28,7 @@ pub struct Mail {
     /// Packets, in the order sent (a link's packets in their order of arrival).
     pub packets: Crossings,
     /// The side records of those packets that have one.
-    pub sacks: Vec<Sack>,
+    pub records: Vec<Record>,
     /// Pause frames: arrival, inbound link, frame.
     pub pauses: Vec<(Time, u32, PauseFrame)>,
     /// Notes.

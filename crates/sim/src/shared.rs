@@ -1,10 +1,10 @@
 //! What all partitions of a run read and none writes.
 
 use crate::convergence::{self, Epoch};
+use crate::endpoint::Config;
 use crate::hosts::HEADER;
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
-use crate::transport::Config;
 use millpond_core::edge::Ranker;
 use millpond_core::importance::Marker;
 use millpond_core::{FlowId, HostId, Time};

@@ -51,7 +51,7 @@ fn a_packet_is_lost_if_its_link_is_down_at_any_time_under_way() {
         let (outcome, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
         assert_eq!(link_down(&outcome), 3, "{ports}");
         let came = records.packets.iter().filter(|p| !p.outgoing && !p.packet.has(flags::RETRANSMISSION));
-        let came: Vec<u64> = came.map(|p| p.packet.seq / 1460).collect();
+        let came: Vec<u64> = came.map(|p| p.packet.seq() / 1460).collect();
         assert_eq!(came, [0, 1, 5, 6, 7, 8, 9]);
         assert!(records.flows[0].finish.is_some() && records.flows[0].retransmitted >= 3);
     }
@@ -152,7 +152,7 @@ fn a_switch_avoids_a_dead_port_once_it_knows() {
             let (_, records) = simulate(&plan(&two_spines(spray, detect), &set), 2);
             let lost = records.packets.iter().map(|p| p.packet);
             let lost = lost.filter(|p| p.has(flags::LOST) && p.is_data() && !p.has(flags::RETRANSMISSION));
-            lost.map(|p| p.seq / 1460).collect::<Vec<_>>()
+            lost.map(|p| p.seq() / 1460).collect::<Vec<_>>()
         };
         // Packet 8 comes at 11.8 µs, when the leaf has known for 1.8 µs.
         assert_eq!(lost("0us"), [6], "{ports}");

@@ -328,7 +328,7 @@ pub struct ReproduceArgs {
 }
 
 fn papers() -> Vec<&'static str> {
-    crate::reproduce::PAPERS.into_iter().chain([crate::reproduce::ALL]).collect()
+    millpond_claims::PAPERS.into_iter().chain([crate::reproduce::ALL]).collect()
 }
 
 /// What `export` takes.

@@ -1,13 +1,9 @@
-//! A paper of two tiny experiments from the command's arguments to its files; and the tables of the real ones.
+//! A paper of two tiny experiments from the command's arguments to its files.
 
-use super::claim::{Claim, Value};
-use super::emulated::Case;
-use super::experiment::{Published, Runs};
-use super::measure::Measure;
-use super::statistic::Statistic;
 use super::*;
 use crate::args::{Seeds, Threads};
-use millpond_results::{Keep, Summary};
+use millpond_claims::{Case, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value};
+use millpond_results::{Claim as Judged, Keep, Reproduction, Status, Summary, Sweep, Verdict};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::SystemTime;
@@ -116,7 +112,7 @@ fn only(words: &[&str]) -> ReproduceArgs {
 }
 
 fn run_paper(paper: &'static Paper, args: &ReproduceArgs, out: &Path) -> Result<Ended, Failure> {
-    Job { paper, args, out: out.to_path_buf(), chosen: Chosen::of(paper, &args.only)? }.run()
+    Ok(job(args, paper, out.to_path_buf())?.run(&Command { args })?)
 }
 
 /// When each finished run was written.
@@ -144,13 +140,15 @@ fn a_paper_is_run_decided_and_written() {
     let ended = run_paper(&PAPER, &quiet(), &out).unwrap();
     assert_eq!(statuses(&ended.claims), [("test-S1a", "holds"), ("test-S1b", "fails"), ("test-S2", "holds")]);
     assert_eq!((ended.failed, ended.runs, written(&out).len()), (0, 16, 16));
-    ended.result(false).unwrap();
-    let strict = ended.result(true).unwrap_err();
+    let mut total = Total::default();
+    total.add(ended);
+    total.result(false).unwrap();
+    let strict = total.result(true).unwrap_err();
     assert_eq!(strict.to_string(), "--strict: 1 claim fails: test-S1b");
     assert!(matches!(strict, Failure::Runs(_)));
 
     let json: Vec<Judged> = serde_json::from_slice(&fs::read(out.join("claims.json")).unwrap()).unwrap();
-    assert_eq!(json, ended.claims);
+    assert_eq!(json, total.claims);
     assert_eq!(fs::read_to_string(out.join("scenarios/buffers.toml")).unwrap(), TEXT);
     let of = Reproduction::read(&out).unwrap();
     assert_eq!((of.paper.as_str(), of.effort.as_str()), ("test", "full"));
@@ -329,86 +327,15 @@ fn what_emulated_linux_did_decides_claims_of_its_own() {
 }
 
 #[test]
-fn the_tables_of_papers_fit_their_scenarios() {
-    for paper in BUILT {
-        assert!(PAPERS.contains(&paper.name));
-        for experiment in paper.experiments {
-            for effort in [Effort::Full, Effort::Quick] {
-                if let Ok(runs) = experiment.runs(effort) {
-                    let prepared =
-                        experiment.prepare(runs, None, false).unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
-                    let points = experiment.schemes.len() * runs.loads.len();
-                    assert_eq!(prepared.design.sweep.points.len(), points, "{}", experiment.name);
-                }
-            }
-            let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
-            for curve in experiment.published {
-                assert!(has(curve.variant), "{}: {}", experiment.name, curve.variant);
-                assert_eq!((curve.loads.len(), curve.loads.len()), (curve.mean_s.len(), curve.p99_s.len()));
-            }
-            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
-            assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
-        }
-        for case in paper.emulated {
-            let experiment =
-                paper.experiments.iter().find(|e| e.name == case.experiment).unwrap_or_else(|| panic!("{}", case.name));
-            assert!(experiment.schemes.iter().any(|(name, _)| *name == case.variant), "{}", case.name);
-            assert!(experiment.full.loads.iter().any(|(load, _)| *load == case.load), "{}", case.name);
-            let is_used = |claim: &Claim| emulated::needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
-            assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
-        }
-        let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), paper.claims.len(), "two claims of {} have one name", paper.name);
-        for claim in paper.claims {
-            let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
-            let experiment = experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
-            let (schemes, load) = claim.measure.needs();
-            for scheme in schemes {
-                assert!(experiment.schemes.iter().any(|(name, _)| *name == scheme), "{}: {scheme}", claim.id);
-            }
-            if let Some(load) = load {
-                assert!(experiment.full.loads.iter().any(|(of, _)| *of == load), "{}: {load} %", claim.id);
-            }
-            assert!(claim.accept[0].is_some() || claim.accept[1].is_some(), "{} cannot fail", claim.id);
-        }
-    }
-}
-
-#[test]
 fn what_is_announced_is_what_is_told_at_the_end() {
     let dir = Dir::new("counts");
     let all = [("all", quiet()), ("one", only(&["S1", "S1a"])), ("quick", ReproduceArgs { quick: true, ..quiet() })];
     for (name, args) in all {
-        let chosen = Chosen::of(&PAPER, &args.only).unwrap();
-        let job = Job { paper: &PAPER, args: &args, out: dir.0.join(name), chosen };
+        let job = job(&args, &PAPER, dir.0.join(name)).unwrap();
         let counts = || job.counts(&job.prepare(false).unwrap());
         let before = counts();
-        let ended = job.run().unwrap();
+        let ended = job.run(&Command { args: &args }).unwrap();
         assert_eq!((before.claims, before.runs, before.finished), (ended.claims.len(), ended.runs, 0), "{name}");
         assert_eq!(counts(), Counts { finished: ended.runs, ..before }, "{name}");
     }
-    let of = Counts { claims: 25, experiments: 6, runs: 350, finished: 12 };
-    assert_eq!(of.to_string(), "25 claims, 6 experiments, 350 runs, of which 12 are finished");
-    assert_eq!(Counts { claims: 1, experiments: 1, runs: 1, finished: 0 }.to_string(), "1 claim, 1 experiment, 1 run");
-}
-
-#[test]
-fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
-    let tlt = BUILT.iter().find(|paper| paper.name == "tlt").unwrap();
-    let released = tlt.experiments.iter().find(|experiment| experiment.name == "released").unwrap();
-    let found = Found { name: "released", ..Found::default() };
-    let shown = released.shown(tlt.claims, &found, "");
-    let of = |variant: &str, number: &str| {
-        shown.published_numbers.iter().find(|p| p.variant == variant && p.number == number).map(|p| p.value)
-    };
-    assert_eq!(of("baseline", "foreground p99.9"), Some(12_400.0));
-    assert_eq!(of("tlt-released", "timeouts"), Some(0.0));
-    let nrm = BUILT.iter().find(|paper| paper.name == "nrm").unwrap();
-    let t5 = nrm.experiments.iter().find(|experiment| experiment.name == "t5").unwrap();
-    let shown = t5.shown(nrm.claims, &Found { name: "t5", ..Found::default() }, "");
-    let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
-    numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
-    assert_eq!(numbers, [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("large p999_us", 18_500.0)]);
 }

@@ -9,12 +9,16 @@
 //!
 //! In networks of three tiers the trees are disjoint, too, and so fewer than there are paths.
 //!
+//! Nothing here grows as pairs of leaves or as switches times leaves. In a tree a switch's entries are one port, up, but for
+//! the leaves below it. Lists are those of pairs of *classes*: leaves that lie on the same side of every link that is dead
+//! or narrower than others, which in an intact regular network is one class.
+//!
 //! Invariant: no two trees share a link; from every switch of a tree its entries lead to the leaf, over links of the tree
 //! alone.
 
 use super::schedule::weighted;
 use crate::units::Rate;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// No port: the label does not lead there.
 pub const NO_PORT: u16 = u16::MAX;
@@ -46,6 +50,47 @@ pub struct Tree {
     pub root: u32,
     /// By switch: the link towards the root, of those in the tree but the root.
     up: Vec<Option<u32>>,
+}
+
+/// A switch's entries: by label and leaf, the port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entries {
+    /// By label.
+    rows: Vec<Row>,
+    /// The rows' ports towards leaves that are not as the others.
+    ports: Vec<u16>,
+}
+
+/// The entries of one label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    /// The leaves from `first` on have the `count` ports from `from` on.
+    first: u16,
+    count: u16,
+    from: u32,
+    /// All others have this one.
+    beyond: u16,
+}
+
+impl Entries {
+    /// The port that leads to a leaf; [`NO_PORT`] where the label does not lead there.
+    #[inline]
+    pub fn port(&self, label: u32, leaf: u16) -> u16 {
+        let Some(row) = self.rows.get(label as usize) else { return NO_PORT };
+        let place = leaf.wrapping_sub(row.first);
+        if place < row.count { self.ports[row.from as usize + usize::from(place)] } else { row.beyond }
+    }
+
+    /// One more label: by `beyond` to all leaves but those of `others`, which are in order.
+    fn push(&mut self, beyond: u16, others: &[(u16, u16)]) {
+        let (first, from) = (others.first().map_or(0, |(leaf, _)| *leaf), self.ports.len());
+        let count = others.last().map_or(0, |(leaf, _)| leaf - first + 1);
+        self.ports.resize(from + usize::from(count), beyond);
+        for (leaf, port) in others {
+            self.ports[from + usize::from(leaf - first)] = *port;
+        }
+        self.rows.push(Row { first, count, from: from as u32, beyond });
+    }
 }
 
 impl Network {
@@ -98,31 +143,75 @@ impl Network {
         (leaves >= 2).then_some(Tree { root, up })
     }
 
-    /// By label and leaf: the port at switch `at` that leads to the leaf; [`NO_PORT`] where the tree does not, and at the
-    /// leaf itself.
-    pub fn entries(&self, trees: &[Tree], at: u32) -> Vec<u16> {
-        let mut entries = Vec::with_capacity(trees.len() * self.leaves as usize);
+    /// By switch: its entries, a row a tree. A leaf has none to itself.
+    pub fn entries(&self, trees: &[Tree]) -> Vec<Entries> {
+        let mut entries = vec![Entries::default(); self.switches as usize];
         for tree in trees {
-            for leaf in 0..self.leaves {
-                let path = if at == leaf { None } else { self.path(tree, at, leaf) };
-                entries.push(path.and_then(|path| path.first().map(|link| self.port(*link, at))).unwrap_or(NO_PORT));
+            let missing: Vec<(u16, u16)> =
+                (0..self.leaves).filter(|leaf| tree.up[*leaf as usize].is_none()).map(|leaf| (leaf as u16, NO_PORT)).collect();
+            let mut below = vec![Vec::new(); self.switches as usize];
+            for leaf in (0..self.leaves).filter(|leaf| tree.up[*leaf as usize].is_some()) {
+                below[leaf as usize].push((leaf as u16, NO_PORT));
+                for (link, at) in self.climb(tree, leaf) {
+                    below[at as usize].push((leaf as u16, self.port(link, at)));
+                }
+            }
+            for (at, mut others) in (0..).zip(below) {
+                let up = tree.up[at as usize].map(|link| self.port(link, at));
+                if up.is_none() && at != tree.root {
+                    entries[at as usize].push(NO_PORT, &[]);
+                    continue;
+                }
+                others.extend_from_slice(&missing);
+                others.sort_unstable();
+                entries[at as usize].push(up.unwrap_or(NO_PORT), &others);
             }
         }
         entries
     }
 
+    /// The way up a tree: each link, and the switch at its upper end.
+    fn climb<'a>(&'a self, tree: &'a Tree, from: u32) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let step = |at: u32| tree.up[at as usize].map(|link| (link, self.across(link, at)));
+        std::iter::successors(step(from), move |(_, at)| step(*at))
+    }
+
+    /// By leaf: its class, numbered in the order of the leaves. What [`Network::labels`] gives two leaves depends on their
+    /// classes alone.
+    ///
+    /// Two leaves of a tree are connected by what the narrowest link between them carries, which the widest of all leaves'
+    /// uplinks bounds. So a link matters only where it carries less than that, and to whom it matters says which leaves are
+    /// below it.
+    pub fn classes(&self, trees: &[Tree], is_alive: impl Fn(u32) -> bool) -> Vec<u32> {
+        let rate = |link: u32| self.links[link as usize].rate.bps();
+        let mut narrow = vec![false; self.links.len()];
+        for tree in trees {
+            let uplinks = tree.up[..self.leaves as usize].iter().flatten();
+            let widest = uplinks.map(|link| rate(*link)).max().unwrap_or(0);
+            for link in tree.up.iter().flatten() {
+                narrow[*link as usize] = rate(*link) < widest || !is_alive(*link);
+            }
+        }
+        let mut known = BTreeMap::new();
+        let class = |leaf: u32| {
+            let narrow_of = |tree| self.climb(tree, leaf).map(|(link, _)| link).filter(|link| narrow[*link as usize]);
+            let above: Vec<u32> = trees.iter().flat_map(narrow_of).collect();
+            let missing = |(label, tree): (usize, &Tree)| tree.up[leaf as usize].is_none().then_some(label);
+            let missing: Vec<usize> = trees.iter().enumerate().filter_map(missing).collect();
+            let next = known.len() as u32;
+            *known.entry((above, missing)).or_insert(next)
+        };
+        (0..self.leaves).map(class).collect()
+    }
+
     /// The tree's links from one switch to another, in order; `None` if it does not connect them.
     fn path(&self, tree: &Tree, from: u32, to: u32) -> Option<Vec<u32>> {
-        let climb = |mut at: u32| {
-            let mut links = Vec::new();
-            while at != tree.root {
-                let link = tree.up[at as usize]?;
-                links.push(link);
-                at = self.across(link, at);
-            }
-            Some(links)
-        };
-        let (mut there, mut back) = (climb(from)?, climb(to)?);
+        let is_in = |at: u32| at == tree.root || tree.up[at as usize].is_some();
+        if !is_in(from) || !is_in(to) {
+            return None;
+        }
+        let links = |at: u32| self.climb(tree, at).map(|(link, _)| link).collect::<Vec<u32>>();
+        let (mut there, mut back) = (links(from), links(to));
         while !there.is_empty() && there.last() == back.last() {
             there.pop();
             back.pop();
@@ -164,11 +253,27 @@ mod tests {
         Network { leaves, switches: leaves + spines, links }
     }
 
+    /// Edges, aggregations and cores of k ports.
+    fn fat_tree(k: u32) -> Network {
+        let half = k / 2;
+        let (edges, mut links) = (k * half, Vec::new());
+        let mut link = |a: u32, pa: u32, b: u32, pb: u32| {
+            links.push(FabricLink { ends: [(a, pa as u16), (b, pb as u16)], rate: Rate::from_gbps(10) });
+        };
+        for edge in 0..edges {
+            (0..half).for_each(|agg| link(edge, half + agg, edges + edge / half * half + agg, edge % half));
+        }
+        for agg in 0..edges {
+            (0..half).for_each(|core| link(edges + agg, half + core, 2 * edges + agg % half * half + core, agg / half));
+        }
+        Network { leaves: edges, switches: 2 * edges + half * half, links }
+    }
+
     /// Follows the entries from leaf to leaf; the links on the way.
     fn follow(net: &Network, trees: &[Tree], label: usize, from: u32, to: u32) -> Option<Vec<u32>> {
-        let (mut at, mut way) = (from, Vec::new());
+        let (mut at, mut way, entries) = (from, Vec::new(), net.entries(trees));
         while at != to {
-            let port = net.entries(trees, at)[label * net.leaves as usize + to as usize];
+            let port = entries[at as usize].port(label as u32, to as u16);
             let link = net.links.iter().position(|l| l.ends.contains(&(at, port)))? as u32;
             way.push(link);
             at = net.across(link, at);
@@ -182,7 +287,8 @@ mod tests {
         let net = clos(4, 4, 1, |_, _| 10);
         let trees = net.trees();
         assert_eq!(trees.iter().map(|tree| tree.root).collect::<Vec<_>>(), [4, 5, 6, 7]);
-        assert_eq!(net.entries(&trees, 0).len(), 16, "trees times leaves");
+        let ports = |leaf| [0, 1, 2, 3].map(|label| net.entries(&trees)[0].port(label, leaf));
+        assert_eq!((ports(0), ports(3)), ([NO_PORT; 4], [4, 5, 6, 7]));
         assert_eq!(net.labels(&trees, 0, 3, |_| true), [0, 1, 2, 3]);
         assert_eq!(net.labels(&trees, 2, 2, |_| true), []);
     }
@@ -228,25 +334,83 @@ mod tests {
 
     #[test]
     fn a_fat_tree_has_as_many_as_an_edge_has_uplinks() {
-        // Four pods of two edges and two aggregations, four cores: edges 0-7, aggregations 8-15, cores 16-19.
-        let mut links = Vec::new();
-        let mut link = |a: u32, pa: u32, b: u32, pb: u32| {
-            links.push(FabricLink { ends: [(a, pa as u16), (b, pb as u16)], rate: Rate::from_gbps(10) });
-        };
-        for pod in 0..4 {
-            for edge in 0..2 {
-                (0..2).for_each(|agg| link(pod * 2 + edge, 2 + agg, 8 + pod * 2 + agg, edge));
-            }
-            for agg in 0..2 {
-                (0..2).for_each(|core| link(8 + pod * 2 + agg, 2 + core, 16 + agg * 2 + core, pod));
-            }
-        }
-        let net = Network { leaves: 8, switches: 20, links };
+        let net = fat_tree(4);
         let trees = net.trees();
         let whole = trees.iter().filter(|tree| tree.up[..8].iter().all(Option::is_some)).count();
         assert_eq!(whole, 2, "{:?}", trees.iter().map(|t| t.root).collect::<Vec<_>>());
         for label in net.labels(&trees, 0, 7, |_| true) {
             assert_eq!(follow(&net, &trees, usize::from(label), 0, 7).map(|way| way.len()), Some(4));
+        }
+    }
+
+    #[test]
+    fn an_intact_regular_network_has_one_class() {
+        for net in [fat_tree(8), clos(6, 4, 2, |_, _| 10)] {
+            let trees = net.trees();
+            assert_eq!(net.classes(&trees, |_| true), vec![0; net.leaves as usize]);
+        }
+        // Without a link from edge 5 (pod 1) up, that edge is a class of its own; without one from a pod to its core, the
+        // pod is.
+        let net = fat_tree(4);
+        let trees = net.trees();
+        let without = |link: Option<u32>| net.classes(&trees, |it| Some(it) != link);
+        assert_eq!(without(trees[0].up[5]), [0, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(without(trees[0].up[8 + 4]), [0, 0, 0, 0, 1, 1, 0, 0]);
+        assert_eq!(trees[1].root, 9, "the first pod is the top of the trees");
+    }
+
+    /// Entries as the definition has them: the first link of the tree's way to the leaf.
+    fn by_definition(net: &Network, tree: &Tree, at: u32, leaf: u32) -> u16 {
+        let path = if at == leaf { None } else { net.path(tree, at, leaf) };
+        path.and_then(|path| path.first().map(|link| net.port(*link, at))).unwrap_or(NO_PORT)
+    }
+
+    fn any_network() -> impl Strategy<Value = Network> {
+        let clos = (2u32..5, 1u32..5, 1u32..3).prop_map(|(leaves, spines, parallel)| {
+            clos(leaves, spines, parallel, |leaf, spine| 1 + u64::from(leaf + spine) % 3)
+        });
+        let whole = prop_oneof![clos, (1u32..5).prop_map(|half| fat_tree(2 * half))];
+        let rates = prop::collection::btree_map(0usize..256, 1u64..20, 0..6);
+        (whole, prop::collection::btree_set(0usize..256, 0..8), rates).prop_map(|(mut net, missing, rates)| {
+            for (link, rate) in rates {
+                if let Some(link) = net.links.get_mut(link) {
+                    link.rate = Rate::from_gbps(rate);
+                }
+            }
+            let mut number = 0..;
+            net.links.retain(|_| !missing.contains(&number.next().unwrap_or(0)));
+            net
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Entries are as the definition has them, and lists depend on classes alone, whatever is missing, dead or slow.
+        #[test]
+        fn entries_and_classes_equal_the_definition(
+            net in any_network(),
+            dead in prop::collection::btree_set(0u32..256, 0..6),
+        ) {
+            let trees = net.trees();
+            for (at, entries) in (0..).zip(net.entries(&trees)) {
+                for (label, tree) in (0..).zip(&trees) {
+                    for leaf in 0..net.leaves {
+                        prop_assert_eq!(entries.port(label, leaf as u16), by_definition(&net, tree, at, leaf));
+                    }
+                }
+                prop_assert_eq!(entries.port(trees.len() as u32, 0), NO_PORT, "an unknown label");
+            }
+            let is_alive = |link: u32| !dead.contains(&link);
+            let classes = net.classes(&trees, is_alive);
+            let mut lists = BTreeMap::new();
+            for (from, to) in (0..net.leaves).flat_map(|from| (0..net.leaves).map(move |to| (from, to))) {
+                let list = net.labels(&trees, from, to, is_alive);
+                let class = (classes[from as usize], classes[to as usize]);
+                if from != to {
+                    prop_assert_eq!(&list, lists.entry(class).or_insert_with(|| list.clone()));
+                }
+            }
         }
     }
 

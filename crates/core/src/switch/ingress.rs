@@ -45,7 +45,7 @@ impl Switch {
     #[cold]
     pub(super) fn count_ingress<W: Wire>(&mut self, now: Time, id: PacketId, enters: bool, wire: &mut W) {
         let packet = wire.packets()[id];
-        let priority = packet.priority & 7;
+        let priority = packet.priority();
         let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
         let view = self.ingress_view(packet.ingress, priority);

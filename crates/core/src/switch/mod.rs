@@ -23,7 +23,7 @@ pub mod site;
 
 use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::{Packet, PacketId, Pool};
+use crate::packet::{Packet, PacketId, Packets};
 use crate::random::{Random, Stream};
 use crate::units::Time;
 use admission::{Admission, PortFacts};
@@ -82,7 +82,7 @@ impl PortView for NoPorts {
 /// What the driver does for a node: links, timing, and the pool that packets live in.
 pub trait Wire {
     /// The packets.
-    fn packets(&mut self) -> &mut Pool<Packet>;
+    fn packets(&mut self) -> &mut Packets;
     /// Put `id` on the link of `port`; its last bit leaves at `departs`.
     fn transmit(&mut self, port: u16, id: PacketId, departs: Time);
     /// Call [`Switch::on_ready`] for `port` at `at`.

@@ -15,7 +15,7 @@ use super::pause::FRAME_BYTES;
 use super::queue::{PausedSet, Queue};
 use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::{Ecn, Packet, PacketId, Pool};
+use crate::packet::{Ecn, Packet, PacketId, Packets};
 use crate::random::Random;
 use crate::units::{Rate, Time};
 use std::collections::VecDeque;
@@ -69,9 +69,9 @@ impl PortConfig {
 /// Sets CE on a packet whose transport reacts to it; says whether it did.
 #[inline]
 pub(super) fn set_ce(packet: &mut Packet) -> bool {
-    let reacts = packet.ecn == Ecn::Ect;
+    let reacts = packet.ecn() == Ecn::Ect;
     if reacts {
-        packet.ecn = Ecn::Ce;
+        packet.mark();
     }
     reacts
 }
@@ -368,7 +368,7 @@ impl GeneralPort {
         &mut self,
         now: Time,
         rank: u32,
-        packets: &Pool<Packet>,
+        packets: &Packets,
         memory: &mut Memory,
         random: &Random,
     ) -> Option<PacketId> {
@@ -383,7 +383,7 @@ impl GeneralPort {
 
     /// Starts the next packet if the link is free and one may be served.
     #[inline]
-    pub fn serve(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory, random: &Random) -> Service {
+    pub fn serve(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
         let mut service = Service::default();
         if self.paused != 0 {
             self.expire_pauses(now);
@@ -418,7 +418,7 @@ impl GeneralPort {
 
     /// The driver's call at the time that [`Service::call_at`] named.
     #[inline]
-    pub fn on_ready(&mut self, now: Time, packets: &mut Pool<Packet>, memory: &mut Memory, random: &Random) -> Service {
+    pub fn on_ready(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
         if now != self.ready_at {
             return Service::default(); // an earlier call took its place
         }

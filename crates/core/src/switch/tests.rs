@@ -11,7 +11,7 @@ use super::queue::{Queue, QueueParams};
 use super::route::Attachment;
 use super::site::{Auto, PortSite};
 use super::*;
-use crate::packet::Ecn;
+use crate::packet::{Ecn, TrafficClass};
 use crate::registry::Choice;
 use crate::units::{Bytes, Rate};
 use proptest::prelude::*;
@@ -34,14 +34,14 @@ pub(crate) fn seeing_at<V, T>(now: Time, view: V, packet: &Packet, ask: impl FnO
 
 #[derive(Default)]
 struct Recorder {
-    packets: Pool<Packet>,
+    packets: Packets,
     sent: Vec<(u16, PacketId, Time)>,
     dropped: Vec<(PacketId, DropReason)>,
     calls: BTreeMap<(Time, u16), ()>,
 }
 
 impl Wire for Recorder {
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.packets
     }
     fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {
@@ -101,8 +101,12 @@ fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &Qu
     })
 }
 
+fn of_priority(priority: u8) -> Packet {
+    Packet { class: TrafficClass::from(Ecn::Ect).with_priority(priority), ..data(1) }
+}
+
 fn data(dst: u32) -> Packet {
-    Packet { dst, size: 1500, payload: 1460, ecn: Ecn::Ect, ..Packet::default() }
+    Packet { dst, size: 1500, payload: 1460, class: Ecn::Ect.into(), ..Packet::default() }
 }
 
 fn per_port(packets: u32) -> BufferParams {
@@ -178,8 +182,8 @@ fn a_paused_priority_waits_and_expires() {
         switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
     let mut w = Recorder::default();
     s.on_pause(Time::ZERO, 1, PauseFrame { priority: 3, duration: Time::from_us(10) }, &mut w);
-    w.arrive(&mut s, Time::ZERO, Packet { priority: 3, ..data(1) });
-    w.arrive(&mut s, Time::ZERO, Packet { priority: 0, ..data(1) });
+    w.arrive(&mut s, Time::ZERO, of_priority(3));
+    w.arrive(&mut s, Time::ZERO, of_priority(0));
     w.advance(&mut s, Time::from_us(9));
     assert_eq!(w.sent.iter().map(|s| s.1).collect::<Vec<_>>(), [1], "only priority 0 may leave");
     w.advance(&mut s, Time::from_us(10));
@@ -226,7 +230,7 @@ proptest! {
                 w.arrive(&mut s, now, Packet { size: *size, ..data(1) });
             }
             w.advance(&mut s, Time::from_s(1));
-            let marks: Vec<Ecn> = (0..arrivals.len() as u32).map(|id| w.packets[id].ecn).collect();
+            let marks: Vec<Ecn> = (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
             let mut sent = w.sent.clone();
             sent.sort();
             (sent, w.dropped, marks)
@@ -243,7 +247,7 @@ proptest! {
         let mut now = Time::ZERO;
         for (gap, size, priority) in &arrivals {
             now += Time::from_ns(*gap);
-            w.arrive(&mut s, now, Packet { size: *size, priority: *priority, ..data(1) });
+            w.arrive(&mut s, now, Packet { size: *size, ..of_priority(*priority) });
         }
         w.advance(&mut s, Time::from_s(1));
         prop_assert_eq!(s.memory_used(), 0);

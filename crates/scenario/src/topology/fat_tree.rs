@@ -40,30 +40,19 @@ pub(super) fn build(p: &FatTreeParams) -> Result<Topology, Vec<Fault>> {
     Ok(Topology { is_regular: true, ..net.finish(|attachment| routes(k, attachment)) })
 }
 
-/// One list of ports towards each edge switch serves all switches of a tier but for a few entries, which are changed and
-/// put back.
+/// Up by all uplinks, but for what is below: an aggregation switch's pod, and all of a core's.
 fn routes(k: u32, attachment: &Arc<Attachment>) -> Vec<Routes> {
     let half = k / 2;
-    let edges = (k * half) as usize;
+    let (edges, cores) = (k * half, (half * half) as usize);
     let uplinks: Vec<u16> = (half..k).map(|port| port as u16).collect();
-    let mut routes = Vec::with_capacity(edges * 2 + (half * half) as usize);
-    let mut towards = vec![uplinks; edges];
-    for edge in 0..edges {
-        let own = std::mem::take(&mut towards[edge]);
-        routes.push(Routes::new(attachment.clone(), Some(edge as u16), &towards));
-        towards[edge] = own;
-    }
-    for pod in 0..k as usize {
-        let own = pod * half as usize..(pod + 1) * half as usize;
-        let down = (0..half as u16).map(|port| vec![port]).collect::<Vec<_>>();
-        let up = towards.splice(own.clone(), down).collect::<Vec<_>>();
-        let agg = Routes::new(attachment.clone(), None, &towards);
-        routes.extend(std::iter::repeat_n(agg, half as usize));
-        towards.splice(own, up);
-    }
-    let down: Vec<Vec<u16>> = (0..edges as u32).map(|edge| vec![(edge / half) as u16]).collect();
-    let core = Routes::new(attachment.clone(), None, &down);
-    routes.extend(std::iter::repeat_n(core, (half * half) as usize));
+    let down = |edges: u32, below: u32| (0..edges).map(|edge| vec![(edge / below) as u16]).collect::<Vec<_>>();
+    let edge = Routes::regular(attachment.clone(), 0, &[], &uplinks);
+    let agg = Routes::regular(attachment.clone(), 0, &down(half, 1), &uplinks);
+    let core = Routes::regular(attachment.clone(), 0, &down(edges, half), &[]);
+    let mut routes = Vec::with_capacity(edges as usize * 2 + cores);
+    routes.extend((0..edges as u16).map(|number| edge.elsewhere(Some(number), 0)));
+    routes.extend((0..edges).map(|number| agg.elsewhere(None, (number / half * half) as u16)));
+    routes.extend(std::iter::repeat_n(core, cores));
     routes
 }
 

@@ -26,15 +26,10 @@ pub(super) fn build(p: &LeafSpineParams) -> Result<Topology, Vec<Fault>> {
     }
     let uplinks: Vec<u16> = (p.hosts_per_leaf..p.hosts_per_leaf + p.spines).map(|port| port as u16).collect();
     let topology = net.finish(|attachment| {
-        let mut routes = Vec::with_capacity((p.leaves + p.spines) as usize);
-        let mut towards = vec![uplinks; p.leaves as usize];
-        for leaf in 0..p.leaves as usize {
-            let own = std::mem::take(&mut towards[leaf]);
-            routes.push(Routes::new(attachment.clone(), Some(leaf as u16), &towards));
-            towards[leaf] = own;
-        }
+        let leaf = Routes::regular(attachment.clone(), 0, &[], &uplinks);
+        let mut routes: Vec<Routes> = (0..p.leaves as u16).map(|number| leaf.elsewhere(Some(number), 0)).collect();
         let down: Vec<Vec<u16>> = (0..p.leaves as u16).map(|leaf| vec![leaf]).collect();
-        let spine = Routes::new(attachment.clone(), None, &down);
+        let spine = Routes::regular(attachment.clone(), 0, &down, &[]);
         routes.extend(std::iter::repeat_n(spine, p.spines as usize));
         routes
     });

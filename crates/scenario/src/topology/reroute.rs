@@ -164,6 +164,15 @@ mod tests {
         detours
     }
 
+    #[test]
+    fn routes_of_regular_networks_are_all_shortest_paths() {
+        let trees = [2, 4, 6, 8, 12].map(fat_tree);
+        let spines = [(1, 1), (1, 3), (2, 1), (7, 3), (3, 8)].map(|(leaves, spines)| leaf_spine(leaves, spines));
+        for t in trees.iter().chain(&spines) {
+            assert_eq!(by_definition(t, &BTreeSet::new()), Detours::new(), "{} switches", t.switches.len());
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -184,7 +184,7 @@ impl Hosts {
             return false;
         }
         let slot = if packet.peer != NONE { packet.peer } else { self.receivers.slot_of(packet.flow).unwrap_or(NONE) };
-        self.receivers.get(slot, packet.flow).is_some_and(|it| packet.seq > it.receiver.received())
+        self.receivers.get(slot, packet.flow).is_some_and(|it| packet.seq() > it.receiver.received())
     }
 
     /// What the cores of the hosts here have done by `now`; nothing if receiving costs nothing.

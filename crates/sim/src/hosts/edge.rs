@@ -1,7 +1,6 @@
 //! The sending edge of a connection's end: every segment that it hands down gets a label and a flowcell.
 //!
-//! The label goes into [`Packet::hash`], by which the fabric tells flows apart; the flowcell of a data packet into the bits
-//! of [`Packet::ack`] above the sender's slot. A pure acknowledgement needs no flowcell, since receive offload does not
+//! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell into a data packet's body. A pure acknowledgement needs no flowcell, since receive offload does not
 //! wait with it.
 
 use crate::labels::LabelPlan;
@@ -9,15 +8,6 @@ use millpond_core::edge::flowcell::Flowcell;
 use millpond_core::random::mix64;
 use millpond_core::{FlowId, Packet, Time};
 use std::sync::Arc;
-
-/// Where the flowcell begins in [`Packet::ack`].
-const FLOWCELL_SHIFT: u32 = 32;
-
-/// The flowcell of a data packet.
-#[inline]
-pub(super) fn flowcell(packet: &Packet) -> u16 {
-    (packet.ack >> FLOWCELL_SHIFT) as u16
-}
 
 /// One direction of a connection.
 pub(super) struct Edge {
@@ -36,15 +26,13 @@ impl Edge {
 
     /// Stamps the first packet of a segment of so many bytes, from which the others are copied.
     #[inline(never)]
-    pub(super) fn stamp(&mut self, now: Time, bytes: u32, packet: &mut Packet, is_data: bool) {
+    pub(super) fn stamp(&mut self, now: Time, bytes: u32, packet: &mut Packet) {
         let labels = self.plan.between(now, packet.src, packet.dst);
         let stamp = self.cell.stamp(now, &self.plan.rule, bytes, labels);
-        packet.hash = match self.plan.is_followed {
+        packet.entropy = match self.plan.is_followed {
             true => u32::from(stamp.label),
             false => mix64(u64::from(self.hash) << 32 | u64::from(stamp.flowcell)) as u32,
         };
-        if is_data {
-            packet.ack |= u64::from(stamp.flowcell) << FLOWCELL_SHIFT;
-        }
+        packet.set_flowcell(stamp.flowcell);
     }
 }

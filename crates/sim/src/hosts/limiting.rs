@@ -11,7 +11,7 @@
 //! Invariant: the audit holds: what is refused is not injected, what waits is queued, what is dropped on arrival is
 //! dropped for the reason `limit`.
 
-use super::sending::{first_packet, size_packet, transmit_begun, wake_when_room};
+use super::sending::{advance, first_packet, size_packet, transmit_begun, wake_when_room};
 use super::*;
 use crate::fabric::Receiver as LinkEnd;
 use crate::limiter::{LimitCounts, Seen};
@@ -88,7 +88,7 @@ impl Hosts {
             // The direction that an acknowledgement answers has a connection of its own here, and sends nothing.
             in_flight: 0,
             srtt: Time::ZERO,
-            ecn: fabric.packets[id].ecn as u32,
+            ecn: fabric.packets[id].ecn() as u32,
         };
         let Some(limited) = self.hosts[host as usize].nic.limited() else { return };
         let leave = limited.limiter.leave(now, &seen);
@@ -119,7 +119,7 @@ impl Hosts {
                 Offered::Waits(Some((id, departs))) => self.begun.push(Departure { out: it.out, id, departs }),
                 Offered::Waits(None) | Offered::Asks => {}
                 Offered::Departs(departs) if packet.has(flags::LAST) => {
-                    if let Some(sending) = self.senders.get(packet.ack as u32, packet.flow)
+                    if let Some(sending) = self.senders.get(packet.slot(), packet.flow)
                         && let Some(share) = &mut sending.share
                     {
                         share.leaves(departs);
@@ -152,15 +152,15 @@ impl Hosts {
             packets: 1,
             in_flight: u32::MAX,
             srtt: Time::ZERO,
-            ecn: packet.ecn as u32,
+            ecn: packet.ecn() as u32,
         };
         let verdict = limited.limiter.arrive(now, &seen);
         if verdict.has(Verdict::DROP) {
             fabric.discard(id, DropReason::Limit);
             return false;
         }
-        if verdict.has(Verdict::CE) && packet.ecn == Ecn::Ect {
-            fabric.packets[id].ecn = Ecn::Ce;
+        if verdict.has(Verdict::CE) && packet.ecn() == Ecn::Ect {
+            fabric.packets[id].mark();
         }
         true
     }
@@ -203,7 +203,7 @@ fn cut(
         if rest == 0 {
             return packets;
         }
-        packet.seq += packet.payload as u64;
+        advance(&mut packet);
         packet.flags &= !flags::CWR;
     }
 }

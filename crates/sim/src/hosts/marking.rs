@@ -9,7 +9,6 @@
 
 use super::sending::{fill_packet, first_packet};
 use super::*;
-use millpond_core::Sack;
 use millpond_core::importance::{Forced, Sent, Standing};
 
 /// What hosts that run TLT have counted. Bytes are payload.
@@ -44,10 +43,10 @@ impl MarkingCounters {
 
 /// Shows an acknowledgement to a connection's marker; whether the transport may see it.
 #[inline(never)]
-pub(super) fn sees(it: &mut Sending, packet: &Packet, sack: Option<&Sack>) -> bool {
+pub(super) fn sees(it: &mut Sending, packet: &Packet, ack: &AckIn<'_>) -> bool {
     let Some(marker) = &mut it.marker else { return true };
-    let blocks = sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
-    marker.on_ack(packet.importance, packet.ack, blocks, it.sender.acked())
+    let blocks = ack.sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
+    marker.on_ack(packet.class.importance(), ack.ack, blocks, it.sender.acked())
 }
 
 impl Hosts {
@@ -119,7 +118,7 @@ impl Hosts {
         let segment = it.sender.forced(forced.seq, forced.len, &shared.transport);
         let mut packet = first_packet(now, slot, it, &segment);
         fill_packet(now, it, &mut packet, segment.len, shared);
-        packet.importance = forced.importance;
+        packet.class = packet.class.with_importance(forced.importance);
         let host = it.host;
         self.put(now, host, packet, fabric);
     }

@@ -13,11 +13,11 @@
 //! Invariant: every packet goes up once; while something is held a timer event is due no later than its deadline.
 
 use super::cpu::Core;
-use super::edge::flowcell;
 use super::*;
 use millpond_core::Pool;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{self, Arrival, Counters, Offload, OffloadParams, Released, StockGroParams, tcp};
+use millpond_core::packet::Kind;
 use millpond_scenario::plan::Plan;
 use std::collections::VecDeque;
 
@@ -157,19 +157,19 @@ impl Queue {
 
 /// What a packet's headers say to the offload.
 fn arrival(packet: &Packet) -> Arrival<FlowId> {
-    let is_syn = packet.has(flags::SYN);
-    let same = [packet.ecn as u64, packet.importance as u64, u64::from(packet.priority), u64::from(packet.ttl)];
+    let is_syn = matches!(packet.kind(), Kind::Syn | Kind::SynAck);
+    let same = [u64::from(packet.class.bits()), u64::from(packet.ttl)];
     let ms = packet.stamp.as_ps() / 1_000_000_000;
     Arrival {
         flow: packet.flow,
         hash: packet.flow.wrapping_mul(0x9E37_79B9),
-        path: packet.hash,
+        path: packet.entropy,
         // A SYN takes no sequence space here, and one number there.
-        seq: (packet.seq as u32).wrapping_sub(is_syn as u32),
+        seq: (packet.seq() as u32).wrapping_sub(is_syn as u32),
         len: u32::from(packet.payload),
         merge: same.iter().fold(ms, |digest, field| digest << 8 | field),
         headers: HEADER as u16,
-        flowcell: flowcell(packet),
+        flowcell: packet.flowcell(),
         flags: tcp::ACK
             | if is_syn { tcp::SYN } else { 0 }
             | if packet.has(flags::CWR) { tcp::CWR } else { 0 }

@@ -46,7 +46,7 @@ impl Hosts {
         let timeout = self.shared.ordering.unwrap_or(Time::MAX);
         let new = || Box::new(Reorder { buffer: Ordering::new(timeout, it.delivered), timer_at: Time::MAX });
         let order = it.ordering.get_or_insert_with(new);
-        let mut next = order.buffer.arrive(now, packet.seq, packet.payload as u32, *packet);
+        let mut next = order.buffer.arrive(now, packet.seq(), packet.payload as u32, *packet);
         if next.is_none() {
             return order.arm(host, flow, fabric);
         }

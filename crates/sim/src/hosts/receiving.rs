@@ -18,31 +18,23 @@ impl Hosts {
     /// What has arrived, or what receive offload has let through, for the transport.
     #[inline(always)] // in the per-packet path, and after a poll
     pub(super) fn take_up(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        if packet.is_data() {
-            self.on_data(now, host, packet, fabric);
-        } else if packet.has(flags::SYN) {
-            self.on_handshake(now, host, packet, fabric);
-        } else {
-            self.on_ack(now, packet, fabric);
+        match packet.kind() {
+            Kind::Data => self.on_data(now, host, packet, fabric),
+            Kind::Ack => self.on_ack(now, packet, fabric),
+            Kind::Syn => self.on_syn(now, host, packet, fabric),
+            Kind::SynAck => self.on_syn_ack(now, packet, fabric),
         }
+        fabric.packets.release(packet.side);
     }
 
     #[inline]
     pub(super) fn on_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let sack = (packet.side != NONE).then(|| {
-            fabric.sacks.remove(packet.side);
-            fabric.sacks[packet.side]
-        });
         let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
-        it.peer = packet.seq as u32;
-        let ack = AckIn {
-            ack: packet.ack,
-            ece: packet.has(flags::ECE),
-            sack: sack.as_ref(),
-            stamp: packet.stamp,
-            hops: (packet.seq >> 32) as u8,
-        };
-        if it.marker.is_none() || marking::sees(it, packet, ack.sack) {
+        let Body::Ack { ack, slot, hops } = packet.body else { return };
+        it.peer = slot;
+        let sack = fabric.packets.side(packet);
+        let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops };
+        if it.marker.is_none() || marking::sees(it, packet, &ack) {
             it.sender.on_ack(now, &ack, &self.shared.transport);
         }
         if it.sender.is_done() && !it.opening.role.is_persistent() {
@@ -52,15 +44,18 @@ impl Hosts {
         }
     }
 
-    /// A SYN or a SYN-ACK (RFC 9293 §3.5): neither takes sequence space here.
+    /// A SYN-ACK (RFC 9293 §3.5): as a SYN, it takes no sequence space here.
     #[cold]
-    pub(super) fn on_handshake(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        if packet.has(flags::ACK) {
-            let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
-            it.peer = packet.seq as u32;
-            it.sender.on_syn_ack(now, packet.stamp, &self.shared.transport);
-            return self.pump(now, packet.peer, fabric);
-        }
+    pub(super) fn on_syn_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
+        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
+        it.peer = packet.slot();
+        it.sender.on_syn_ack(now, packet.stamp, &self.shared.transport);
+        self.pump(now, packet.peer, fabric);
+    }
+
+    /// A SYN.
+    #[cold]
+    pub(super) fn on_syn(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let slot = self.receivers.slot_of(packet.flow).unwrap_or(NONE);
         if let Some(it) = self.receivers.get(slot, packet.flow)
             && !it.any
@@ -68,17 +63,15 @@ impl Hosts {
             it.handshake.answered(now);
         }
         let answer = Packet {
-            seq: slot as u64,
+            body: Body::SynAck { slot },
             stamp: packet.stamp,
             flow: packet.flow,
             src: packet.dst,
             dst: packet.src,
-            hash: five_tuple_hash(packet.dst, packet.src, packet.flow),
-            side: NONE,
-            peer: packet.ack as u32,
+            entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
+            peer: packet.slot(),
             size: packet.size,
-            priority: packet.priority,
-            flags: flags::SYN | flags::ACK,
+            class: TrafficClass::default().with_priority(packet.priority()),
             ttl: TTL,
             ..Packet::default()
         };
@@ -99,11 +92,11 @@ impl Hosts {
     #[inline]
     fn data<const ORDERED: bool>(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let slot = if packet.peer != NONE { packet.peer } else { self.receivers.slot_of(packet.flow).unwrap_or(NONE) };
-        let shared = &*self.shared;
+        let (shared, seq) = (&*self.shared, packet.seq());
         let Some(it) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        if !ORDERED && shared.ordering.is_some() && (packet.seq > it.delivered || it.ordering.is_some()) {
+        if !ORDERED && shared.ordering.is_some() && (seq > it.delivered || it.ordering.is_some()) {
             return self.on_unordered(now, slot, packet, fabric);
         }
         if !it.any {
@@ -116,9 +109,8 @@ impl Hosts {
             it.path = packet.path;
         }
         it.hops = TTL.wrapping_sub(packet.ttl);
-        let (ce, cwr) = (packet.ecn == Ecn::Ce, packet.has(flags::CWR));
-        let arrived =
-            it.receiver.on_data(now, packet.seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
+        let (ce, cwr) = (packet.ecn() == Ecn::Ce, packet.has(flags::CWR));
+        let arrived = it.receiver.on_data(now, seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
         it.out_of_order += arrived.out_of_order as u32;
         let news = arrived.in_order_upto - it.delivered;
         if now >= shared.plan.warm_up {
@@ -133,12 +125,13 @@ impl Hosts {
             fabric.events.push(deadline, key);
         }
         let complete = news > 0 && it.delivered >= it.ends;
-        if packet.importance == Importance::Control {
+        let importance = packet.class.importance();
+        if importance == Importance::Control {
             for ack in arrived.acks.into_iter().flatten() {
                 self.acknowledge(now, slot, &ack, Importance::Control, fabric);
             }
         } else {
-            self.echo(now, slot, packet.importance, arrived.acks, fabric);
+            self.echo(now, slot, importance, arrived.acks, fabric);
         }
         if complete {
             self.complete(now, slot, fabric);
@@ -150,18 +143,15 @@ impl Hosts {
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let answer = Packet {
-            seq: NONE as u64,
-            ack: packet.seq + packet.payload as u64,
+            body: Body::Ack { ack: packet.seq() + u64::from(packet.payload), slot: NONE, hops: 0 },
             stamp: packet.stamp,
             flow: packet.flow,
             src: packet.dst,
             dst: packet.src,
-            hash: five_tuple_hash(packet.dst, packet.src, packet.flow),
-            side: NONE,
-            peer: packet.ack as u32,
+            entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
+            peer: packet.slot(),
             size: self.shared.header as u16,
-            priority: packet.priority,
-            flags: flags::ACK,
+            class: TrafficClass::default().with_priority(packet.priority()),
             ttl: TTL,
             ..Packet::default()
         };
@@ -197,34 +187,29 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         let it = self.receivers.at(slot);
-        // RFC 2018 §3: two bytes and eight a block, padded to a multiple of four.
-        let (side, option) = match ack.sack.count {
-            0 => (NONE, 0),
-            n => (fabric.sacks.insert(ack.sack), 4 + 8 * n as u32),
-        };
         let mut packet = Packet {
-            seq: slot as u64 | (it.hops as u64) << 32,
-            ack: ack.ack,
+            body: Body::Ack { ack: ack.ack, slot, hops: it.hops },
             stamp: ack.stamp,
             flow: it.opening.flow,
             src: it.opening.dst,
             dst: it.opening.src,
-            hash: it.hash,
-            side,
+            entropy: it.hash,
+            side: Side::NONE,
             peer: it.opening.sender_slot,
             rank: 0,
-            size: (self.shared.header + option) as u16,
+            size: (self.shared.header + ack.sack.option_len()) as u16,
             payload: 0,
-            flags: if ack.ece { flags::ACK | flags::ECE } else { flags::ACK },
-            ecn: Ecn::NotEct,
-            importance,
-            priority: it.priority,
+            flags: if ack.ece { flags::ECE } else { 0 },
             ingress: 0,
+            class: TrafficClass::new(it.priority, importance, Ecn::NotEct),
             ttl: TTL,
             path: 0,
         };
+        if ack.sack.count > 0 {
+            fabric.packets.attach(&mut packet, ack.sack);
+        }
         if let Some(edge) = &mut it.edge {
-            edge.stamp(now, counted(0, u32::from(packet.size)), &mut packet, false);
+            edge.stamp(now, counted(0, u32::from(packet.size)), &mut packet);
         }
         let host = it.host;
         self.put(now, host, packet, fabric);

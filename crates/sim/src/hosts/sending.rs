@@ -105,25 +105,24 @@ impl Hosts {
 #[inline(always)]
 pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Outgoing) -> Packet {
     let mut packet = Packet {
-        seq: segment.seq,
-        ack: slot as u64,
+        body: match segment.syn {
+            false => Body::Data { seq: segment.seq, slot, flowcell: 0 },
+            true => Body::Syn { slot, flowcell: 0 },
+        },
         stamp: now,
         flow: it.opening.flow,
         src: it.opening.src,
         dst: it.opening.dst,
-        hash: it.hash,
-        side: NONE,
+        entropy: it.hash,
+        side: Side::NONE,
         peer: it.peer,
         rank: 0,
         size: 0,
         payload: 0,
         flags: (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
-            | (if segment.cwr { flags::CWR } else { 0 })
-            | (if segment.syn { flags::SYN } else { 0 }),
-        ecn: segment.ecn,
-        importance: Importance::Control,
-        priority: it.priority,
+            | (if segment.cwr { flags::CWR } else { 0 }),
         ingress: 0,
+        class: TrafficClass::new(it.priority, Importance::Control, segment.ecn),
         ttl: TTL,
         path: 0,
     };
@@ -131,9 +130,17 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         it.first_sent = Some(now);
     }
     if let Some(edge) = &mut it.edge {
-        edge.stamp(now, counted(segment.len, HEADER), &mut packet, true);
+        edge.stamp(now, counted(segment.len, HEADER), &mut packet);
     }
     packet
+}
+
+/// The packet behind this one.
+#[inline(always)]
+pub(super) fn advance(packet: &mut Packet) {
+    if let Body::Data { seq, .. } = &mut packet.body {
+        *seq += u64::from(packet.payload);
+    }
 }
 
 /// Cuts off a segment's next packet, of which `rest` bytes were left; returns how many are left now.
@@ -149,7 +156,8 @@ pub(super) fn size_packet(now: Time, it: &mut Sending, packet: &mut Packet, rest
         && payload > 0
     {
         let last = rest == 0 && !it.sender.would_send(&shared.transport);
-        packet.importance = marker.on_packet(packet.seq, payload, last);
+        let importance = marker.on_packet(packet.seq(), payload, last);
+        packet.class = packet.class.with_importance(importance);
     }
     rest
 }
@@ -163,7 +171,7 @@ pub(super) fn fill_packet(now: Time, it: &mut Sending, packet: &mut Packet, payl
         && payload > 0
     {
         let (again, written, acked) = (packet.has(flags::RETRANSMISSION), it.sender.written(), it.sender.acked());
-        packet.rank = ranker.rank(now, &Outbound { seq: packet.seq, len: payload, again, written, acked });
+        packet.rank = ranker.rank(now, &Outbound { seq: packet.seq(), len: payload, again, written, acked });
     }
 }
 
@@ -202,7 +210,7 @@ fn hand_down(
         if rest == 0 {
             break;
         }
-        packet.seq += packet.payload as u64;
+        advance(&mut packet);
         // RFC 3168 §6.1.2: CWR on the first packet only, as a NIC that cuts segments sends it.
         packet.flags &= !flags::CWR;
     }
@@ -222,7 +230,7 @@ pub(super) fn transmit_begun(
         let packet = fabric.packets[id];
         fabric.transmit(out, id, departs);
         if packet.has(flags::LAST)
-            && let Some(it) = senders.get(packet.ack as u32, packet.flow)
+            && let Some(it) = senders.get(packet.slot(), packet.flow)
             && let Some(share) = &mut it.share
         {
             share.leaves(departs);

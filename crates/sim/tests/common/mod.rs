@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use millpond_core::Time;
-use millpond_core::packet::flags;
+use millpond_core::packet::Body;
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
@@ -47,7 +47,7 @@ impl Observer for Records {
         Ok(())
     }
     fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
-        self.packets.push(*record);
+        self.packets.push(record.clone());
         Ok(())
     }
     fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
@@ -119,8 +119,7 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
 /// What a capture shows of a packet: slots of connections, which a packet carries too, are partitions' own.
 fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
     let p = record.packet;
-    let seq = if p.is_data() { p.seq } else { 0 };
-    let ack = if p.has(flags::ACK) { p.ack } else { 0 };
+    let ack = if let Body::Ack { ack, .. } = p.body { ack } else { 0 };
     (
         record.at,
         record.tap,
@@ -128,8 +127,8 @@ fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
         p.flow,
         p.src,
         p.dst,
-        (seq, ack, p.payload, p.size, p.flags, p.ecn, p.ttl, p.rank),
-        record.sack,
+        (p.kind(), p.seq(), ack, p.payload, p.size, p.flags, p.class, p.ttl, p.rank),
+        record.records.clone(),
     )
 }
 

@@ -85,7 +85,7 @@ mod tests {
     use std::collections::VecDeque;
 
     fn packet(importance: Importance) -> Packet {
-        Packet { size: 1500, importance, ..Packet::default() }
+        Packet { size: 1500, class: importance.into(), ..Packet::default() }
     }
 
     /// Oracle: red bytes stay below the threshold (399,991 of 400,000 was observed in the authors' simulator), green ones do not count.
@@ -130,7 +130,7 @@ mod tests {
             let view = QueueView::default();
             let mut waiting = VecDeque::new();
             for (importance, size, leave) in arrivals {
-                let packet = Packet { size, importance: Importance::ALL[importance], ..Packet::default() };
+                let packet = Packet { size, class: Importance::ALL[importance].into(), ..Packet::default() };
                 let refused = seeing(view, &packet, |at| it.test(at)).is_some();
                 prop_assert!(!refused || packet.color() == PacketColor::Red);
                 if !refused {

@@ -113,7 +113,7 @@ impl Claim {
     /// Of a packet at `port`.
     #[inline]
     pub fn of(packet: &Packet, port: u16) -> Claim {
-        Claim { port, ingress: packet.ingress, priority: packet.priority & 7, size: packet.size as u64 }
+        Claim { port, ingress: packet.ingress, priority: packet.priority(), size: packet.size as u64 }
     }
 }
 

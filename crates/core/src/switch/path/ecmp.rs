@@ -54,7 +54,7 @@ impl Chooses for Ecmp {
         let n = candidates.len() as u64;
         let index = match self.hash {
             EcmpHash::FiveTuple => {
-                let h = mix64((packet.hash as u64) << 32 | site.salt as u64) >> 32;
+                let h = mix64((packet.entropy as u64) << 32 | site.salt as u64) >> 32;
                 (h * n) >> 32
             }
             EcmpHash::Pair => {
@@ -82,7 +82,7 @@ mod tests {
         let mut ecmp = Ecmp::new(&EcmpParams::default());
         let mut counts = [0u32; 4];
         for flow in 0..40_000u32 {
-            let p = Packet { hash: mix64(flow as u64) as u32, ..Packet::default() };
+            let p = Packet { entropy: mix64(flow as u64) as u32, ..Packet::default() };
             let port = choose(&mut ecmp, &p, 9, 0);
             assert_eq!(port, choose(&mut ecmp, &p, 9, 0));
             counts[port as usize] += 1;
@@ -96,7 +96,7 @@ mod tests {
         let mut ecmp = Ecmp::new(&EcmpParams::default());
         let mut counts = [0u32; 4];
         for flow in 0..40_000u32 {
-            let p = Packet { hash: mix64(flow as u64) as u32, ..Packet::default() };
+            let p = Packet { entropy: mix64(flow as u64) as u32, ..Packet::default() };
             if choose(&mut ecmp, &p, 1, 0) == 0 {
                 counts[choose(&mut ecmp, &p, 2, 1) as usize] += 1;
             }

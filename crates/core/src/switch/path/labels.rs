@@ -1,7 +1,7 @@
 //! Labels: the next hop follows the label that the sending edge has written, and nothing else.
 //!
 //! Presto (SIGCOMM 2015, section 3.1): a controller installs an entry for each label and leaf, as for any other layer-2
-//! address. The label stands in [`Packet::hash`], the field by which a fabric tells flows apart. A port that is known to be
+//! address. The label stands in [`Packet::entropy`], the field by which a fabric tells flows apart. A port that is known to be
 //! down has its traffic moved to the next one that is not (the switch's fast failover), the edge knowing nothing of it. A
 //! packet that would go back to where it came from has been moved so; it takes the next port, too.
 //!
@@ -9,6 +9,7 @@
 
 use super::{Choice, Chooses};
 use crate::context::Context;
+use crate::edge::controller::Entries;
 use crate::packet::{HostId, Packet};
 use crate::registry::About;
 use crate::switch::route::Attachment;
@@ -31,30 +32,27 @@ crate::params! {
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     attachment: Arc<Attachment>,
-    leaves: usize,
-    /// By label and leaf: the port, or [`NO_PORT`](crate::edge::controller::NO_PORT).
-    entries: Vec<u16>,
+    entries: Entries,
 }
 
 impl Labels {
     pub(super) fn new(_: &LabelsParams) -> Labels {
         Labels::default()
     }
-    /// The entries, by label and leaf.
-    pub fn install(&mut self, attachment: Arc<Attachment>, leaves: u32, entries: Vec<u16>) {
-        *self = Labels { attachment, leaves: leaves as usize, entries };
+    /// The controller's entries for this switch.
+    pub fn install(&mut self, attachment: Arc<Attachment>, entries: Entries) {
+        *self = Labels { attachment, entries };
     }
     /// The place among `candidates` that the label names; without an entry for it, one that it always names.
     #[inline]
     fn place(&self, candidates: &[u16], label: u32, dst: HostId) -> usize {
-        let leaf = self.attachment.hosts.get(dst as usize).map_or(0, |(leaf, _)| usize::from(*leaf));
-        let entry = self.entries.get(label as usize * self.leaves + leaf);
-        let place = entry.and_then(|port| candidates.binary_search(port).ok());
+        let leaf = self.attachment.hosts.get(dst as usize).map_or(0, |(leaf, _)| *leaf);
+        let place = candidates.binary_search(&self.entries.port(label, leaf));
         place.unwrap_or(label as usize % candidates.len())
     }
     /// Where the packet goes while some ports are down: the label's port, or the next of the candidates that may be taken.
     pub(in crate::switch) fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> {
-        let place = self.place(candidates, packet.hash, packet.dst);
+        let place = self.place(candidates, packet.entropy, packet.dst);
         let mut ports = candidates.iter().cycle().skip(place).take(candidates.len());
         ports.find(|port| !dead.contains(port) && **port != packet.ingress).copied()
     }
@@ -64,7 +62,7 @@ impl Chooses for Labels {
     #[inline]
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
         let (packet, Choice { candidates, .. }) = (context.packet, &context.view);
-        let place = self.place(candidates, packet.hash, packet.dst);
+        let place = self.place(candidates, packet.entropy, packet.dst);
         let port = candidates[place];
         if port == packet.ingress { candidates[(place + 1) % candidates.len()] } else { port }
     }
@@ -74,17 +72,24 @@ impl Chooses for Labels {
 mod tests {
     use super::super::Site;
     use super::super::tests::choose_at;
+    use crate::edge::controller::{FabricLink, Network};
+    use crate::units::Rate;
     use super::*;
 
     fn labels() -> Labels {
         let mut labels = Labels::new(&LabelsParams {});
         let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (1, 0), (2, 0)] });
-        // Three trees, three leaves, seen from leaf 0 with its uplinks at 4, 5, 6.
-        labels.install(attachment, 3, vec![u16::MAX, 4, 4, u16::MAX, 5, 5, u16::MAX, 6, 6]);
+        // Three leaves and three spines, seen from leaf 0 with its uplinks at 4, 5, 6.
+        let ways = (0..3u32).flat_map(|leaf| (0..3u32).map(move |spine| (leaf, spine)));
+        let link = |(leaf, spine): (u32, u32)| {
+            FabricLink { ends: [(leaf, 4 + spine as u16), (3 + spine, leaf as u16)], rate: Rate::from_gbps(10) }
+        };
+        let network = Network { leaves: 3, switches: 6, links: ways.map(link).collect() };
+        labels.install(attachment, network.entries(&network.trees()).swap_remove(0));
         labels
     }
     fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {
-        let packet = Packet { hash: label, dst, ingress, ..Packet::default() };
+        let packet = Packet { entropy: label, dst, ingress, ..Packet::default() };
         choose_at(labels, Site { tier: 0, salt: 9 }, &[4, 5, 6], &packet)
     }
 
@@ -102,7 +107,7 @@ mod tests {
     fn a_dead_port_is_passed_over() {
         let labels = labels();
         let of = |label, ingress, dead: &[u16]| {
-            labels.failover(&[4, 5, 6], &Packet { hash: label, dst: 1, ingress, ..Packet::default() }, dead)
+            labels.failover(&[4, 5, 6], &Packet { entropy: label, dst: 1, ingress, ..Packet::default() }, dead)
         };
         assert_eq!(of(0, 0, &[4]), Some(5));
         assert_eq!(of(1, 0, &[4]), Some(5));

@@ -61,7 +61,7 @@ impl Chooses for LetFlow {
         if self.flowlets.is_empty() {
             self.flowlets = vec![None; self.entries as usize];
         }
-        let hash = mix64(u64::from(context.packet.hash) << 32 | u64::from(site.salt)) >> 32;
+        let hash = mix64(u64::from(context.packet.entropy) << 32 | u64::from(site.salt)) >> 32;
         let entry = &mut self.flowlets[(hash * u64::from(self.entries) >> 32) as usize];
         let goes_on = entry.filter(|it| now.saturating_sub(it.last) <= self.gap && candidates.contains(&it.port));
         let port = match goes_on {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn of_flow(flow: u64) -> Packet {
-        Packet { hash: mix64(flow) as u32, ..Packet::default() }
+        Packet { entropy: mix64(flow) as u32, ..Packet::default() }
     }
 
     /// A gap of just the timeout keeps the port, and every packet starts the gap anew.

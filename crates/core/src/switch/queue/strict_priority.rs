@@ -31,7 +31,7 @@ impl StrictPriority {
         StrictPriority::default()
     }
     pub(super) fn push(&mut self, id: PacketId, packet: &Packet) {
-        let p = packet.priority & 7;
+        let p = packet.priority();
         self.waiting[p as usize].push_back(id);
         self.occupied |= 1 << p;
     }
@@ -69,7 +69,10 @@ mod tests {
     fn serves_the_highest_that_is_not_paused() {
         let mut q = StrictPriority::default();
         for (id, priority) in [(0, 1), (1, 5), (2, 1), (3, 7)] {
-            q.push(id, &Packet { priority, ..Packet::default() });
+            q.push(
+                id,
+                &Packet { class: crate::packet::TrafficClass::default().with_priority(priority), ..Packet::default() },
+            );
         }
         assert_eq!(q.pop(1 << 7), Some(1));
         assert_eq!(q.pop(1 << 7), Some(0));

@@ -155,7 +155,7 @@ fn vertigo_moves_packets_only_for_want_of_room() {
     };
     let (mut s, mut w) = (setup.leaf(false), Recorder::default());
     let green = |rank| Packet { rank, size: 1000, ..data(0) };
-    let red = |rank| Packet { importance: Importance::Unimportant, ..green(rank) };
+    let red = |rank| Packet { class: Importance::Unimportant.into(), ..green(rank) };
     let mut arrive = |packets: &[Packet]| {
         packets.iter().for_each(|packet| {
             w.arrive(&mut s, Time::ZERO, *packet);
@@ -274,7 +274,7 @@ proptest! {
         for &(gap, dst, rank, size, _) in &arrivals {
             now += Time::from_ns(gap);
             let importance = if rank % 2 == 0 { Importance::Unimportant } else { Importance::Control };
-            w.arrive(&mut s, now, Packet { rank, size, importance, ..data(dst) });
+            w.arrive(&mut s, now, Packet { rank, size, class: importance.into(), ..data(dst) });
             for port in general(&s) {
                 let waiting = port.queued();
                 let red = waiting.iter().map(|id| &w.packets[*id]).filter(|packet| packet.color() == Color::Red);

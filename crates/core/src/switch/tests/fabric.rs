@@ -17,7 +17,7 @@ enum Event {
 /// The links, which have no length, and a record of each packet's way.
 #[derive(Default)]
 struct Fabric {
-    packets: Pool<Packet>,
+    packets: Packets,
     /// The switch at work.
     at: u16,
     /// By time and order: the switch, and what comes to it.
@@ -58,7 +58,7 @@ impl Fabric {
 }
 
 impl Wire for Fabric {
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.packets
     }
     fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {
@@ -124,7 +124,7 @@ fn a_deflection_costs_two_hops_at_most() {
             let dst = if random.below(3) < 2 { 0 } else { random.below(u64::from(HOSTS)) as u32 };
             let (from, at) = (random.below(u64::from(HOSTS)) as u32, Time::from_ns(random.below(100_000)));
             let (rank, hash) = (random.below(50) as u32, random.bits() as u32);
-            fabric.send(at, from, Packet { rank, hash, ttl: 250, ..data(dst) });
+            fabric.send(at, from, Packet { rank, entropy: hash, ttl: 250, ..data(dst) });
         }
         fabric.run(&mut switches);
         assert_eq!(fabric.delivered + fabric.dropped.len(), sent, "{kind}");

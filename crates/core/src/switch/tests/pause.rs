@@ -1,6 +1,7 @@
 //! A switch that pauses, between neighbours that send as much as they may: PFC loses nothing.
 
 use super::*;
+use crate::packet::TrafficClass;
 use crate::switch::admission::ColorParams;
 use crate::switch::buffer::PoolsParams;
 use crate::switch::pause::{FRAME_BYTES, PfcFrames, PfcParams};
@@ -23,7 +24,7 @@ enum What {
 
 /// The neighbours, their links, and the clock.
 struct World {
-    packets: Pool<Packet>,
+    packets: Packets,
     events: BTreeSet<(Time, What)>,
     /// By port: packets and frames on the link, and the neighbour.
     arriving: Vec<VecDeque<(Time, PacketId)>>,
@@ -36,7 +37,7 @@ struct World {
 }
 
 impl Wire for World {
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.packets
     }
     fn transmit(&mut self, _: u16, id: PacketId, _: Time) {
@@ -113,7 +114,7 @@ impl Run {
         let count = PORTS as usize;
         let mut s = self.switch();
         let mut w = World {
-            packets: Pool::default(),
+            packets: Packets::default(),
             events: BTreeSet::new(),
             arriving: vec![VecDeque::new(); count],
             frames: vec![VecDeque::new(); count],
@@ -180,7 +181,14 @@ impl Run {
         // Nobody is his own neighbour's destination.
         let dst = (it as u64 + 1 + random.below(self.hot)) % PORTS as u64;
         let dst = if random.below(4) > 0 { dst.min(self.hot) } else { dst } as u32;
-        let packet = Packet { dst, size: size as u16, payload: 40, priority, ttl: 9, ..Packet::default() };
+        let packet = Packet {
+            dst,
+            size: size as u16,
+            payload: 40,
+            class: TrafficClass::default().with_priority(priority),
+            ttl: 9,
+            ..Packet::default()
+        };
         let id = w.packets.insert(packet);
         w.busy_until[it] = now + RATE.transmission_time(size);
         let arrives = w.busy_until[it] + self.delay;
@@ -307,9 +315,13 @@ fn frames_take_their_time_on_the_link() {
         queue: Queue::new(&QueueParams::of_kind("strict-priority").expect("it is registered")),
     });
     let mut memory = Memory::new(&per_port(100), &SwitchFacts::default());
-    let (mut packets, random) = (Pool::default(), Random::from(Stream::new(1, "t")));
+    let (mut packets, random) = (Packets::default(), Random::from(Stream::new(1, "t")));
     let mut offer = |port: &mut GeneralPort, now: Time, priority: u8| {
-        let id = packets.insert(Packet { size: 1_500, priority, ..Packet::default() });
+        let id = packets.insert(Packet {
+            size: 1_500,
+            class: TrafficClass::default().with_priority(priority),
+            ..Packet::default()
+        });
         port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random)).expect("there is room");
         port.serve(now, &mut packets, &mut memory, &random)
     };
@@ -354,7 +366,13 @@ fn a_paused_priority_waits_and_others_do_not() {
     s.on_pause(Time::ZERO, 1, PauseFrame { priority: 0, duration: Time::from_us(50) }, &mut w);
     for n in 0..10u64 {
         for priority in [0, 1] {
-            let id = w.packets.insert(Packet { dst: 1, size: 1_500, priority, ttl: 9, ..Packet::default() });
+            let id = w.packets.insert(Packet {
+                dst: 1,
+                size: 1_500,
+                class: TrafficClass::default().with_priority(priority),
+                ttl: 9,
+                ..Packet::default()
+            });
             s.on_arrival(Time::from_us(n), 0, id, &mut w);
         }
         while let Some((at, What::Ready(port))) = w.events.pop_first().filter(|(at, _)| *at < Time::from_us(n + 1)) {
@@ -387,7 +405,7 @@ fn a_red_drop_pauses_nobody() {
         s.on_pause(Time::ZERO, 1, PauseFrame { priority, duration: Time::from_ms(9) }, &mut w);
     }
     let mut arrive = |s: &mut Switch, importance: Importance| {
-        let packet = Packet { dst: 1, size: 1_500, importance, ttl: 9, ..Packet::default() };
+        let packet = Packet { dst: 1, size: 1_500, class: importance.into(), ttl: 9, ..Packet::default() };
         let id = w.packets.insert(packet);
         s.on_arrival(Time::ZERO, 0, id, &mut w);
         w.dropped.len()

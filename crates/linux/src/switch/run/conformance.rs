@@ -203,7 +203,7 @@ fn follows(trace: &Trace, poll: usize) -> Option<usize> {
     let taken = &trace.polls[poll].taken;
     let continues = |i: &usize| {
         let (before, this) = (&taken[*i - 1], &taken[*i]);
-        this.is_data() && (before.flow, before.seq + u64::from(before.payload)) == (this.flow, this.seq)
+        this.is_data() && (before.flow, before.seq() + u64::from(before.payload)) == (this.flow, this.seq())
     };
     (1..taken.len()).find(continues)
 }

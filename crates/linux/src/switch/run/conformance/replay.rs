@@ -81,7 +81,7 @@ fn datagram(p: &Packet) -> Vec<u8> {
     let partial = p.flow.is_multiple_of(2);
     let (from, to, flags, length) = (p.src, p.dst, tcp_flags(p), u32::from(p.size - p.payload));
     let headers = Headers { from, to, flow: p.flow, seq: sequence(p), ack: ms, flags, tos, ttl, length };
-    let stamp = Encapsulation { label: p.hash as u16, flowcell: cell(p), partial };
+    let stamp = Encapsulation { label: p.entropy as u16, flowcell: cell(p), partial };
     [&stamp.write()[..], &frame(&headers, p.payload.into(), partial)].concat()
 }
 

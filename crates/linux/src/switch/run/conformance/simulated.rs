@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use millpond_core::edge::gro::{Counters, tcp};
-use millpond_core::packet::{NONE, flags};
+use millpond_core::packet::{Kind, NONE, flags};
 use millpond_core::{FlowId, HostId, Packet, Time};
 use millpond_results::{FlowRecord, PacketRecord, QueryRecord};
 use millpond_scenario::Scenario;
@@ -137,7 +137,7 @@ impl Observer for Records {
         Ok(())
     }
     fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
-        self.packets.push(*record);
+        self.packets.push(record.clone());
         Ok(())
     }
     fn poll(&mut self, record: &PollRecord) -> Result<(), Infallible> {
@@ -170,11 +170,11 @@ fn sent(plan: &Plan, packets: &[PacketRecord]) -> Vec<Sent> {
         let (p, End::Host(host)) = (record.packet, plan.capture.taps[usize::from(record.tap)].end) else { continue };
         let is_data = is_forward(&p);
         // What the simulator's edge does not stamp; see the header.
-        if !is_data && (p.has(flags::SYN) || p.seq as u32 == NONE) {
+        if !is_data && (p.kind() == Kind::SynAck || p.slot() == NONE) {
             continue;
         }
         let list = labels.between(record.at, p.src, p.dst);
-        let place = list.iter().position(|label| u32::from(*label) == p.hash).expect("a label of the list");
+        let place = list.iter().position(|label| u32::from(*label) == p.entropy).expect("a label of the list");
         let segment = Sent {
             host,
             to: p.dst,
@@ -200,36 +200,41 @@ fn sent(plan: &Plan, packets: &[PacketRecord]) -> Vec<Sent> {
 
 /// A packet's flowcell.
 pub fn cell(packet: &Packet) -> u16 {
-    if is_forward(packet) { (packet.ack >> 32) as u16 } else { 0 }
+    packet.flowcell()
 }
 /// The same packet in another flowcell.
-pub fn with_cell(packet: Packet, cell: u16) -> Packet {
-    Packet { ack: packet.ack & 0xffff_ffff | u64::from(cell) << 32, ..packet }
+pub fn with_cell(mut packet: Packet, cell: u16) -> Packet {
+    packet.set_flowcell(cell);
+    packet
 }
 
 /// Of data, and of what opens the way for it.
 pub fn is_forward(packet: &Packet) -> bool {
-    !packet.has(flags::ACK)
+    matches!(packet.kind(), Kind::Data | Kind::Syn)
 }
 
-/// A SYN takes a sequence number there and none here; an acknowledgement's has another meaning here.
+/// A SYN takes a sequence number there and none here; an acknowledgement has none here.
 pub fn sequence(packet: &Packet) -> u32 {
-    let seq = if is_forward(packet) { packet.seq as u32 } else { 1 };
-    seq.wrapping_sub(u32::from(packet.has(flags::SYN)))
+    let seq = if is_forward(packet) { packet.seq() as u32 } else { 1 };
+    seq.wrapping_sub(u32::from(is_syn(packet)))
+}
+
+fn is_syn(packet: &Packet) -> bool {
+    matches!(packet.kind(), Kind::Syn | Kind::SynAck)
 }
 
 /// A packet's flags as TCP has them.
 pub fn tcp_flags(packet: &Packet) -> u8 {
-    let pairs = [(flags::SYN, tcp::SYN), (flags::CWR, tcp::CWR), (flags::ECE, tcp::ECE)];
+    let pairs = [(flags::CWR, tcp::CWR), (flags::ECE, tcp::ECE)];
     let set = pairs.iter().filter(|(flag, _)| packet.has(*flag)).fold(0, |set, (_, bit)| set | bit);
-    let is_first = packet.has(flags::SYN) && !packet.has(flags::ACK);
-    set | if is_first { 0 } else { tcp::ACK }
+    let syn = if is_syn(packet) { tcp::SYN } else { 0 };
+    set | syn | if packet.kind() == Kind::Syn { 0 } else { tcp::ACK }
 }
 
 /// What packets are told apart by, beside their flow: the type of service, the time to live, and the millisecond in which
 /// they were handed down.
 pub fn merge_identity(packet: &Packet) -> (u8, u8, u32) {
-    let tos = packet.priority << 5 | (packet.importance as u8) << 2 | packet.ecn as u8;
+    let tos = packet.class.bits();
     (tos, packet.ttl, (packet.stamp.as_ps() / 1_000_000_000) as u32)
 }
 

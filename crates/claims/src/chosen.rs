@@ -1,0 +1,79 @@
+//! What of a paper is asked for.
+//!
+//! Invariant: a word that means nothing is refused, with the nearest that means something.
+
+use crate::claim::Claim;
+use crate::emulated;
+use crate::error::Error;
+use crate::experiment::Paper;
+use millpond_scenario::nearest;
+
+/// What `--only` picks.
+#[derive(Debug)]
+pub struct Chosen {
+    /// Experiments that are run.
+    pub experiments: Vec<&'static str>,
+    /// Claims' names, without the paper's.
+    pub claims: Vec<String>,
+}
+
+impl Chosen {
+    /// Claims by name or by group (`S1` is S1a, S1b, …), with the experiments that they need; experiments with the claims
+    /// that they decide; all claims of emulated Linux, for which nothing is run here. All without `--only`.
+    pub fn of(paper: &'static Paper, only: &[String]) -> Result<Chosen, Error> {
+        let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };
+        for word in only.iter().map(|word| word.trim()) {
+            let plain = word.strip_prefix(paper.name).and_then(|rest| rest.strip_prefix('-')).unwrap_or(word);
+            let named = |claim: &&Claim| {
+                let (id, plain) = (claim.id.to_lowercase(), plain.to_lowercase());
+                let rest = id.strip_prefix(&plain);
+                !plain.is_empty() && rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase()))
+            };
+            if plain == emulated::ALL && !paper.emulated.is_empty() {
+                chosen.claims.extend(emulated_claims(paper));
+                continue;
+            }
+            let before = chosen.claims.len();
+            chosen.claims.extend(emulated_claims(paper).filter(|id| id.eq_ignore_ascii_case(plain)));
+            if chosen.claims.len() > before {
+                continue;
+            }
+            let is_experiment = paper.experiments.iter().any(|experiment| experiment.name == word);
+            let claims = paper.claims.iter().filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
+            for claim in claims {
+                chosen.claims.push(claim.id.to_string());
+                chosen
+                    .claims
+                    .extend(emulated_claims(paper).filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)));
+                chosen.experiments.push(claim.experiment());
+            }
+            if is_experiment {
+                chosen.experiments.extend(paper.experiments.iter().map(|e| e.name).filter(|name| *name == word));
+            } else if chosen.claims.len() == before {
+                let claims = paper.claims.iter().map(|claim| claim.id);
+                let all: Vec<&str> = paper.experiments.iter().map(|e| e.name).chain(claims).collect();
+                let meant = nearest(plain, all.iter().copied());
+                let help =
+                    meant.map_or(format!("there are: {}", all.join(", ")), |best| format!("did you mean `{best}`?"));
+                let text = format!("--only {word}: {} has no such experiment or claim; {help}", paper.name);
+                return Err(Error::Usage(text));
+            }
+        }
+        if only.is_empty() {
+            chosen.experiments = paper.experiments.iter().map(|experiment| experiment.name).collect();
+            chosen.claims = all_claims(paper).collect();
+        }
+        Ok(chosen)
+    }
+}
+
+/// The names of the claims that emulated Linux can decide, too.
+pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
+    let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
+    claims.map(|claim| format!("{}{}", claim.id, emulated::SUFFIX))
+}
+
+/// The names of all of them.
+pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
+    paper.claims.iter().map(|claim| claim.id.to_string()).chain(emulated_claims(paper))
+}

@@ -1,0 +1,164 @@
+//! A claim of a paper: what is published, what is measured in its place, and what is accepted.
+//!
+//! Invariant: a run that is missing makes a claim undecided, never true.
+
+use crate::emulated::{self, Emulated};
+use crate::experiment::{Effort, Experiment, Found, Paper};
+use crate::measure::{Measure, Measured};
+use millpond_results::{Claim as Judged, World};
+
+/// One claim.
+pub struct Claim {
+    /// Its name, without the paper's.
+    pub id: &'static str,
+    /// Where it is made.
+    pub source: &'static str,
+    /// What it says.
+    pub statement: &'static str,
+    /// What is published.
+    pub paper: Value,
+    /// What is accepted, ends included; `None` is an open end.
+    pub accept: [Option<f64>; 2],
+    /// How ours is found. All measures are in percent, but for those that say otherwise.
+    pub measure: Measure,
+    /// Why `--quick` does not decide it, if it does not.
+    pub quick: Option<&'static str>,
+    /// What the reader must know; empty if nothing.
+    pub note: &'static str,
+}
+
+/// A published number, and how far it is the paper's.
+pub enum Value {
+    /// As published.
+    Published(f64),
+    /// Computed from published numbers alone; how.
+    Derived(f64, &'static str),
+    /// The claim is of an order or a shape: there is no number.
+    Shape,
+}
+
+impl Value {
+    /// The number, if there is one.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Value::Published(value) | Value::Derived(value, _) => Some(value),
+            Value::Shape => None,
+        }
+    }
+}
+
+impl Claim {
+    /// The experiment that it is measured in.
+    pub fn experiment(&self) -> &'static str {
+        self.measure.experiment()
+    }
+
+    /// Decides it by what its experiment found.
+    pub fn judge(&self, paper: &str, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
+        let undecided = match effort {
+            Effort::Full => None,
+            Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
+        };
+        let measured = undecided.map_or_else(|| self.measure.of(experiment, found), Err);
+        let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
+        let id = format!("{paper}-{}", self.id);
+        let judged = Judged { id, scenario: experiment.scenario.to_string(), absolute, ..self.rows(experiment) };
+        self.judged(judged, measured, self.note)
+    }
+
+    /// Which rows of its experiment it is about.
+    fn rows(&self, experiment: &Experiment) -> Judged {
+        let (variants, load) = self.measure.needs();
+        let label = |variant: &&str| {
+            let scheme = experiment.schemes.iter().find(|(other, _)| other == variant);
+            scheme.map_or(*variant, |(_, label)| *label).to_string()
+        };
+        let schemes = variants.iter().map(label).collect();
+        Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
+    }
+
+    /// Decides it by what emulated Linux did. What the note says is the simulator's.
+    pub fn judge_emulated(&self, paper: &Paper, experiment: &Experiment, emulated: &Emulated) -> Judged {
+        let found = emulated.found(paper.emulated, experiment.name);
+        let measured = emulated.conditions(paper, self).and_then(|conditions| {
+            match self.measure.of(experiment, &found) {
+                Ok((measured, _)) => Ok((measured, conditions)),
+                // There are no seeds there: the same case gives the same bytes.
+                Err(why) => Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0"))),
+            }
+        });
+        let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
+        let scenario = emulated::RIG.to_string();
+        let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
+        // The rows of its experiment are the simulator's.
+        self.judged(Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() }, measured, "")
+    }
+
+    /// Fills in a claim's words, and what was measured.
+    fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
+        let derived = match self.paper {
+            Value::Derived(_, how) => Some(how),
+            Value::Published(_) | Value::Shape => None,
+        };
+        let mut judged = Judged {
+            source: self.source.to_string(),
+            statement: self.statement.to_string(),
+            paper: self.paper.number(),
+            accept: self.accept,
+            unit: self.measure.unit().to_string(),
+            ..judged
+        };
+        let mut notes: Vec<String> = vec![];
+        match measured {
+            Ok((measured, how)) => {
+                judged.judge(measured);
+                notes.push(how);
+            }
+            Err(why) => notes.push(why),
+        }
+        notes.extend(derived.map(|how| format!("the paper's number is derived: {how}")));
+        notes.push(note.to_string());
+        notes.retain(|note| !note.is_empty());
+        judged.note = notes.join("; ");
+        judged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::tests::{EXPERIMENT, arm, found, less};
+    use crate::statistic::Statistic;
+    use millpond_results::Verdict;
+
+    #[test]
+    fn a_claim_holds_fails_or_says_why_not() {
+        let claim = |accept, paper, quick| Claim {
+            id: "S1",
+            source: "x",
+            statement: "y",
+            paper,
+            accept,
+            measure: less(Statistic::Mean),
+            quick,
+            note: "n",
+        };
+        let found = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
+        let judged = |claim: Claim, effort| claim.judge("p", &EXPERIMENT, &found, effort);
+        let held = judged(claim([None, Some(-40.0)], Value::Published(-58.0), None), Effort::Full);
+        assert_eq!((held.status, held.measured, held.paper), (Verdict::Holds, Some(-50.0), Some(-58.0)));
+        assert_eq!((held.id.as_str(), held.scenario.as_str()), ("p-S1", "x.toml"));
+        assert!(held.note.ends_with("; n"), "{}", held.note);
+        assert_eq!((held.experiment.as_str(), held.schemes.join("+").as_str(), held.load), ("x", "A+B", Some(90.0)));
+        let absolute = held.absolute.unwrap();
+        assert_eq!((absolute.measured, absolute.against, absolute.unit.as_str()), (1e6, Some(2e6), "us"));
+        let failed = judged(claim([None, Some(-60.0)], Value::Derived(-70.0, "by hand"), None), Effort::Full);
+        assert_eq!(failed.status, Verdict::Fails);
+        assert!(failed.note.contains("the paper's number is derived: by hand"), "{}", failed.note);
+        assert_eq!(judged(claim([None, None], Value::Shape, None), Effort::Full).paper, None);
+        let quick = judged(claim([None, Some(-40.0)], Value::Shape, Some("too short")), Effort::Quick);
+        assert_eq!((quick.status, quick.measured, quick.absolute), (Verdict::NotEvaluated, None, None));
+        assert!(quick.note.starts_with("--quick does not decide this: too short"), "{}", quick.note);
+        assert_eq!(judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status, Verdict::Holds);
+    }
+}

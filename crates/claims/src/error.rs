@@ -1,0 +1,34 @@
+//! Why an experiment was not planned, run or decided.
+
+use millpond_scenario::Errors;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The scenario is wrong, perhaps with a grid's values only.
+    #[error("the scenario has errors")]
+    Scenario {
+        /// The point of the grid (`KEY=VALUE KEY=VALUE`); empty if it has but one.
+        at: String,
+        /// What is wrong.
+        errors: Errors,
+    },
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// Reading or writing results.
+    #[error("{0}")]
+    Results(#[from] millpond_results::Error),
+    /// Some of many runs, or their folder.
+    #[error("{0}")]
+    Runs(String),
+    /// The user has stopped it, with what remains to be said.
+    #[error("interrupted; {0}")]
+    Stopped(String),
+}
+
+impl From<Errors> for Error {
+    fn from(errors: Errors) -> Error {
+        Error::Scenario { at: String::new(), errors }
+    }
+}

@@ -1,0 +1,38 @@
+//! Papers as experiments and claims: what is run, what is measured, what holds.
+//!
+//! A paper ([`Paper`]) is a table of experiments and a table of claims, in a file of its own under
+//! `papers/`. An experiment is a sweep ([`design()`]) in a subfolder of the results, so runs that were
+//! made are never made again. [`Reproducing`] has runs made by a [`Runner`], and decides the claims
+//! anew from whatever is there.
+//!
+//! Invariant: this crate runs no simulation and prints nothing. What it decides follows from the
+//! summaries in the results folder.
+
+mod chosen;
+mod claim;
+mod counts;
+mod design;
+mod emulated;
+mod error;
+mod experiment;
+mod measure;
+mod papers;
+mod reproducing;
+mod statistic;
+#[cfg(test)]
+mod tests;
+
+pub use chosen::{Chosen, all_claims, emulated_claims};
+pub use claim::{Claim, Value};
+pub use counts::Counts;
+pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design};
+pub use emulated::Case;
+pub use error::Error;
+pub use experiment::{Arm, Effort, Experiment, Found, Paper, Prepared, Published, Run, Runs};
+pub use measure::{Measure, Measured};
+pub use papers::{BUILT, PAPERS};
+pub use reproducing::{Ended, Planned, Reproducing, Runner, is_of};
+pub use statistic::{Of, Statistic};
+
+/// The version, which all crates of the workspace share.
+const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,687 @@
+//! How a claim is measured: one number of what an experiment found, and how it came about.
+//!
+//! Invariant: a measure is a pure function of what the experiments found. It gives a number, or says why there is none; a
+//! run that is missing makes it undecided.
+
+use crate::experiment::{Arm, Experiment, Found, Run};
+use crate::statistic::Statistic;
+use millpond_results::{Absolute, Summary};
+
+/// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's scenario.
+#[allow(missing_docs, reason = "a field means the same in every measure")]
+pub enum Measure {
+    /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40 is 40 % less.
+    Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    /// The same of each seed; of these changes, the median.
+    Paired { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    /// The same of means over seeds at the load where it is lowest; what it costs in another statistic there is told beside.
+    Best { experiment: &'static str, statistic: Statistic, beside: Statistic, of: &'static str, than: &'static str },
+    /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the statistic's unit.
+    Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    /// The same of the median over seeds.
+    Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    /// One statistic of a scheme as a part of another, of the means over seeds.
+    Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
+    /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
+    Beyond { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    /// The share of seeds in which the schemes of each group are below those of the next one. `slack` gives, for each step,
+    /// the factor that the next one is multiplied with before.
+    Order {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        groups: &'static [&'static [&'static str]],
+        slack: &'static [f64],
+    },
+    /// The share of the published cells (scheme × load × mean and p99) that ours are within this factor of.
+    Cells { experiment: &'static str, factor: f64 },
+    /// The largest difference over all loads between two schemes' means over seeds.
+    Furthest { experiment: &'static str, statistic: Statistic, of: &'static str, than: &'static str },
+    /// Of the queries in the span of the plateaus, the share just above one of them.
+    Plateaus { experiment: &'static str, variant: &'static str },
+    /// The share of all queries on plateaus with one variant, over that with another.
+    PlateauRatio { experiment: &'static str, of: &'static str, than: &'static str },
+}
+
+/// Timeouts decay by 1/8 a round trip: plateaus at (7/8)^n of the initial one, in microseconds. The first, which any
+/// estimator has when a SYN is lost, is left out.
+const PLATEAU_FIRST_US: f64 = 1e6;
+const PLATEAU_DECAY: f64 = 0.875;
+/// How far above a plateau a time may be: the time of the query itself.
+const PLATEAU_WIDTH: f64 = 0.02;
+/// The span that is looked at: below, plateaus are closer to each other than queries are long.
+const PLATEAU_SPAN_US: [f64; 2] = [1e5, 0.98e6];
+/// Queries in the span without which there are no plateaus.
+const PLATEAU_LEAST: usize = 30;
+/// Completed queries without which nothing can be said.
+const PLATEAU_ALL: usize = 300;
+
+/// A measured number and how it came about, or why there is none.
+pub type Measured = Result<(f64, String), String>;
+
+impl Measure {
+    /// The experiment that it is of.
+    pub fn experiment(&self) -> &'static str {
+        match *self {
+            Measure::Change { experiment, .. }
+            | Measure::Paired { experiment, .. }
+            | Measure::Best { experiment, .. }
+            | Measure::Part { experiment, .. }
+            | Measure::Median { experiment, .. }
+            | Measure::Ratio { experiment, .. }
+            | Measure::Beyond { experiment, .. }
+            | Measure::Order { experiment, .. }
+            | Measure::Cells { experiment, .. }
+            | Measure::Furthest { experiment, .. }
+            | Measure::Plateaus { experiment, .. }
+            | Measure::PlateauRatio { experiment, .. } => experiment,
+        }
+    }
+
+    /// The schemes that it is of, and the load where it is of one.
+    pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
+        match *self {
+            Measure::Change { of, than, load, .. }
+            | Measure::Paired { of, than, load, .. }
+            | Measure::Beyond { of, than, load, .. } => (vec![of, than], Some(load)),
+            Measure::Part { of, load, .. } | Measure::Median { of, load, .. } | Measure::Ratio { of, load, .. } => {
+                (vec![of], Some(load))
+            }
+            Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
+            Measure::Cells { .. } => (Vec::new(), None),
+            Measure::Plateaus { variant, .. } => (vec![variant], None),
+            Measure::Best { of, than, .. }
+            | Measure::Furthest { of, than, .. }
+            | Measure::PlateauRatio { of, than, .. } => (vec![of, than], None),
+        }
+    }
+
+    /// The unit of its number.
+    pub fn unit(&self) -> &'static str {
+        if matches!(self, Measure::Beyond { .. }) { "us" } else { "percent" }
+    }
+
+    /// The statistic, scheme and load of a measure that is a part of a given number, and that number.
+    pub fn of_whole(&self) -> Option<(Statistic, &'static str, f64, f64)> {
+        match *self {
+            Measure::Part { load, statistic, of, whole, .. } | Measure::Median { load, statistic, of, whole, .. } => {
+                Some((statistic, of, load, whole))
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers behind a relative one: ours, and what it is set against. `paper` is the published one, in percent.
+    pub fn absolute(&self, found: &Found, paper: Option<f64>) -> Option<Absolute> {
+        let with = |statistic: Statistic, measured: f64, against: Option<f64>| {
+            let unit = statistic.unit().to_string();
+            Some(Absolute { unit, paper: None, measured, against })
+        };
+        let means = |statistic: Statistic, load: f64, of: &str, than: &str| {
+            let mean = |variant| mean_of(statistic, runs(found, variant, load).ok()?, variant).ok();
+            with(statistic, mean(of)?, Some(mean(than)?))
+        };
+        let middle = |statistic: Statistic, load: f64, of: &str| {
+            let values = each(statistic, runs(found, of, load).ok()?, of).ok()?;
+            Some(median(values.into_iter().map(|(_, value)| value).collect()))
+        };
+        let of_whole = |statistic: Statistic, measured: f64, whole: f64| {
+            Some(Absolute { paper: paper.map(|percent| percent / 100.0 * whole), ..with(statistic, measured, None)? })
+        };
+        match *self {
+            Measure::Change { load, statistic, of, than, .. } | Measure::Beyond { load, statistic, of, than, .. } => {
+                means(statistic, load, of, than)
+            }
+            Measure::Best { statistic, of, than, .. } => {
+                let (_, load, _) = lowest(found, statistic, of, than).ok()?;
+                means(statistic, load, of, than)
+            }
+            Measure::Paired { load, statistic, of, than, .. } => {
+                with(statistic, middle(statistic, load, of)?, Some(middle(statistic, load, than)?))
+            }
+            Measure::Part { load, statistic, of, whole, .. } => {
+                of_whole(statistic, mean_of(statistic, runs(found, of, load).ok()?, of).ok()?, whole)
+            }
+            Measure::Median { load, statistic, of, whole, .. } => {
+                of_whole(statistic, middle(statistic, load, of)?, whole)
+            }
+            Measure::Ratio { load, statistic, over, of, .. } => {
+                let mean = |statistic| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
+                with(statistic, mean(statistic)?, Some(mean(over)?))
+            }
+            Measure::Order { .. }
+            | Measure::Cells { .. }
+            | Measure::Furthest { .. }
+            | Measure::Plateaus { .. }
+            | Measure::PlateauRatio { .. } => None,
+        }
+    }
+
+    /// Finds it.
+    pub fn of(&self, experiment: &Experiment, found: &Found) -> Measured {
+        match *self {
+            Measure::Change { load, statistic, of, than, .. } => change(found, load, statistic, of, than),
+            Measure::Paired { load, statistic, of, than, .. } => paired(found, load, statistic, of, than),
+            Measure::Best { statistic, beside, of, than, .. } => best(found, statistic, beside, of, than),
+            Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
+            Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
+            Measure::Ratio { load, statistic, over, of, .. } => ratio(found, load, statistic, over, of),
+            Measure::Beyond { load, statistic, of, than, .. } => beyond(found, load, statistic, of, than),
+            Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
+            Measure::Cells { factor, .. } => cells(experiment, found, factor),
+            Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
+            Measure::Plateaus { variant, .. } => plateaus(found, variant),
+            Measure::PlateauRatio { of, than, .. } => plateau_ratio(found, of, than),
+        }
+    }
+}
+
+/// The runs of a scheme at a load, if they are all there.
+fn runs<'a>(found: &'a Found, variant: &str, load: f64) -> Result<&'a [Run], String> {
+    let arm = found.arms.iter().find(|arm| arm.variant == variant && arm.load == load);
+    let arm = arm.ok_or_else(|| format!("{variant} at {load} % is not run with this effort"))?;
+    whole(found, arm)
+}
+
+fn whole<'a>(found: &Found, arm: &'a Arm) -> Result<&'a [Run], String> {
+    if arm.runs.is_empty() {
+        return Err(format!("experiment {} has no complete run of {} at {} %", found.name, arm.variant, arm.load));
+    }
+    let missing: Vec<String> =
+        arm.planned.iter().filter(|seed| arm.runs.iter().all(|run| run.seed != **seed)).map(u64::to_string).collect();
+    match missing.is_empty() {
+        true => Ok(&arm.runs),
+        false => Err(format!("{} at {} % has no complete run of seed {}", arm.variant, arm.load, missing.join(", "))),
+    }
+}
+
+/// A number's mean over the seeds; each of them must have it, and `absent` says why one has not.
+fn mean(runs: &[Run], variant: &str, absent: &str, number: impl Fn(&Summary) -> Option<f64>) -> Result<f64, String> {
+    let mut sum = 0.0;
+    for run in runs {
+        let missing = || format!("with {variant} {absent} in the run of seed {}", run.seed);
+        sum += number(&run.summary).ok_or_else(missing)?;
+    }
+    Ok(sum / runs.len() as f64)
+}
+
+/// A statistic's mean over the seeds.
+fn mean_of(statistic: Statistic, runs: &[Run], variant: &str) -> Result<f64, String> {
+    mean(runs, variant, statistic.absent(), |summary| statistic.of(summary))
+}
+
+fn relative(of: f64, than: f64) -> Result<f64, String> {
+    if than > 0.0 { Ok((of / than - 1.0) * 100.0) } else { Err("there is nothing to compare with: it is 0".into()) }
+}
+
+fn seeds(n: usize) -> String {
+    if n == 1 { "one seed".to_string() } else { format!("{n} seeds") }
+}
+
+fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let (a, b) = (runs(found, of, load)?, runs(found, than, load)?);
+    let measured = relative(mean_of(statistic, a, of)?, mean_of(statistic, b, than)?)?;
+    let mut how = seeds(a.len().min(b.len()));
+    if statistic.is_of_queries() {
+        let done = |runs: &[Run], name: &str| {
+            let share = mean(runs, name, "", |s| s.qct_us.completed_fraction);
+            format!("{name} {} %", share.map_or("–".into(), |f| format!("{:.1}", f * 100.0)))
+        };
+        how.push_str(&format!("; queries completed: {}, {}", done(a, of), done(b, than)));
+    }
+    let restricted = |runs: &[Run], name: &str| mean(runs, name, "", |s| s.qct_us.mean_restricted);
+    if statistic == Statistic::Mean
+        && let (Ok(a), Ok(b)) = (restricted(a, of), restricted(b, than))
+        && let Ok(restricted) = relative(a, b)
+    {
+        how.push_str(&format!("; with open queries counted up to the horizon {restricted:+.1} %"));
+    }
+    Ok((measured, how))
+}
+
+fn part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
+    let runs = runs(found, of, load)?;
+    Ok((mean_of(statistic, runs, of)? / whole * 100.0, seeds(runs.len())))
+}
+
+/// A statistic's value with each seed.
+fn each(statistic: Statistic, runs: &[Run], variant: &str) -> Result<Vec<(u64, f64)>, String> {
+    let value = |run: &Run| {
+        let missing = || format!("with {variant} {} in the run of seed {}", statistic.absent(), run.seed);
+        statistic.of(&run.summary).map(|value| (run.seed, value)).ok_or_else(missing)
+    };
+    runs.iter().map(value).collect()
+}
+
+/// The middle one, or the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+/// The lowest and the highest, as text.
+fn span(values: &[f64]) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{low:.1} to {high:.1}")
+}
+
+fn paired(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let a = each(statistic, runs(found, of, load)?, of)?;
+    let b = each(statistic, runs(found, than, load)?, than)?;
+    let change = |(seed, of): &(u64, f64)| {
+        let (_, than) = b.iter().find(|(other, _)| other == seed).ok_or_else(|| format!("no run of seed {seed}"))?;
+        relative(*of, *than)
+    };
+    let changes: Vec<f64> = a.iter().map(change).collect::<Result<_, _>>()?;
+    let how = format!("median of {}: {} %", seeds(changes.len()), span(&changes));
+    Ok((median(changes), how))
+}
+
+/// The lowest change over the loads, its load, and the changes at all of them.
+fn lowest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Result<(f64, f64, Vec<String>), String> {
+    let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
+    let (mut lowest, mut all): (Option<(f64, f64)>, _) = (None, Vec::new());
+    for load in loads {
+        let (measured, _) = change(found, load, statistic, of, than)?;
+        all.push(format!("{measured:+.0} % at {load}"));
+        if lowest.is_none_or(|(least, _)| measured < least) {
+            lowest = Some((measured, load));
+        }
+    }
+    let (measured, load) = lowest.ok_or_else(|| format!("{of} is not run with this effort"))?;
+    Ok((measured, load, all))
+}
+
+fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: &str) -> Measured {
+    let (measured, load, all) = lowest(found, statistic, of, than)?;
+    let (cost, _) = change(found, load, beside, of, than)?;
+    Ok((measured, format!("at {load}, where {} changes by {cost:+.1} %; {}", beside.name(), all.join(", "))))
+}
+
+fn median_part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
+    let values = each(statistic, runs(found, of, load)?, of)?;
+    let parts: Vec<f64> = values.iter().map(|(_, value)| value / whole * 100.0).collect();
+    let how = format!("median of {}: {} %", seeds(parts.len()), span(&parts));
+    Ok((median(parts), how))
+}
+
+fn ratio(found: &Found, load: f64, statistic: Statistic, over: Statistic, of: &str) -> Measured {
+    let runs = runs(found, of, load)?;
+    let (a, b) = (mean_of(statistic, runs, of)?, mean_of(over, runs, of)?);
+    if b <= 0.0 {
+        return Err("there is nothing to compare with: it is 0".into());
+    }
+    Ok((a / b * 100.0, format!("{}: {a:.1} over {b:.1}", seeds(runs.len()))))
+}
+
+fn beyond(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let (a, b) = (runs(found, of, load)?, runs(found, than, load)?);
+    let (mean_a, mean_b) = (mean_of(statistic, a, of)?, mean_of(statistic, b, than)?);
+    let how = format!("{}; {of} {mean_a:.0} us, {than} {mean_b:.0} us", seeds(a.len().min(b.len())));
+    Ok((mean_a - mean_b, how))
+}
+
+fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {
+    let first = runs(found, groups[0][0], load)?;
+    for variant in groups.iter().copied().flatten() {
+        runs(found, variant, load)?;
+    }
+    let value = |variant: &str, seed: u64| -> Result<f64, String> {
+        let run = runs(found, variant, load)?.iter().find(|run| run.seed == seed);
+        let run = run.ok_or_else(|| format!("{variant} at {load} % has no run of seed {seed}"))?;
+        let absent = || format!("with {variant} {} with seed {seed}", statistic.absent());
+        statistic.of(&run.summary).ok_or_else(absent)
+    };
+    let (mut held, mut broken) = (0, Vec::new());
+    for run in first {
+        let mut fits = true;
+        for (step, pair) in groups.windows(2).enumerate() {
+            for (low, high) in pair[0].iter().flat_map(|low| pair[1].iter().map(move |high| (low, high))) {
+                let allowed = value(high, run.seed)? * slack.get(step).copied().unwrap_or(1.0);
+                if value(low, run.seed)? >= allowed {
+                    fits = false;
+                    let what = format!("{low} < {high}");
+                    if !broken.contains(&what) {
+                        broken.push(what);
+                    }
+                }
+            }
+        }
+        held += usize::from(fits);
+    }
+    let mut how = format!("in {held} of {} seeds", first.len());
+    if !broken.is_empty() {
+        how.push_str(&format!("; broken: {}", broken.join(", ")));
+    }
+    Ok((held as f64 / first.len() as f64 * 100.0, how))
+}
+
+fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
+    let (mut within, mut all, mut worst) = (0usize, 0usize, (1.0, String::new()));
+    for curve in experiment.published {
+        let arms = found.arms.iter().filter(|arm| arm.variant == curve.variant);
+        for (at, arm) in arms.filter_map(|arm| Some((curve.loads.iter().position(|load| *load == arm.load)?, arm))) {
+            let runs = whole(found, arm)?;
+            for (statistic, name, theirs) in
+                [(Statistic::Mean, "mean", curve.mean_s[at]), (Statistic::P99, "p99", curve.p99_s[at])]
+            {
+                let ours = mean_of(statistic, runs, curve.variant)? / 1e6;
+                let off = if ours > theirs { ours / theirs } else { theirs / ours };
+                all += 1;
+                within += usize::from(off <= factor);
+                if off > worst.0 {
+                    worst = (off, format!("{} {name} at {} %: ours {:.1} ms", arm.variant, arm.load, ours * 1e3));
+                }
+            }
+        }
+    }
+    if all == 0 {
+        return Err(format!("experiment {} has no cell that is published", found.name));
+    }
+    let published: usize = experiment.published.iter().map(|curve| curve.loads.len() * 2).sum();
+    let of = if all < published { format!(" (of {published} published)") } else { String::new() };
+    let mut how = format!("{within} of {all} cells{of}");
+    if worst.0 > 1.0 {
+        how.push_str(&format!("; furthest, by a factor of {:.2}: {}", worst.0, worst.1));
+    }
+    Ok((within as f64 / all as f64 * 100.0, how))
+}
+
+fn furthest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Measured {
+    let mut worst: Option<(f64, f64)> = None;
+    let mut loads = 0;
+    for arm in found.arms.iter().filter(|arm| arm.variant == of) {
+        let a = mean_of(statistic, whole(found, arm)?, of)?;
+        let off = relative(a, mean_of(statistic, runs(found, than, arm.load)?, than)?)?.abs();
+        loads += 1;
+        if worst.is_none_or(|(most, _)| off > most) {
+            worst = Some((off, arm.load));
+        }
+    }
+    let (off, load) = worst.ok_or_else(|| format!("experiment {} has no run of {of}", found.name))?;
+    Ok((off, format!("furthest of {loads} loads: at {load} %")))
+}
+
+/// Queries on plateaus, in their span, and all.
+fn on_plateaus(found: &Found, variant: &str) -> Result<(usize, usize, usize), String> {
+    let (mut on, mut inside, mut all) = (0, 0, 0);
+    let mut arms = found.arms.iter().filter(|arm| arm.variant == variant).peekable();
+    if arms.peek().is_none() {
+        return Err(format!("experiment {} has no {variant}", found.name));
+    }
+    for arm in arms {
+        for run in whole(found, arm)? {
+            let times =
+                run.queries.as_ref().ok_or_else(|| format!("the runs of {variant} did not keep their queries"))?;
+            all += times.len();
+            for &time in times.iter().filter(|time| (PLATEAU_SPAN_US[0]..PLATEAU_SPAN_US[1]).contains(*time)) {
+                inside += 1;
+                on += usize::from(is_on_plateau(time));
+            }
+        }
+    }
+    Ok((on, inside, all))
+}
+
+/// Whether a time is just above a plateau.
+fn is_on_plateau(time_us: f64) -> bool {
+    let mut plateau = PLATEAU_FIRST_US;
+    while plateau > time_us {
+        plateau *= PLATEAU_DECAY;
+    }
+    time_us <= plateau * (1.0 + PLATEAU_WIDTH)
+}
+
+fn plateaus(found: &Found, variant: &str) -> Measured {
+    let (on, inside, all) = on_plateaus(found, variant)?;
+    if all < PLATEAU_ALL {
+        return Err(format!("only {all} queries completed; {PLATEAU_ALL} are needed"));
+    }
+    if inside < PLATEAU_LEAST {
+        let how =
+            format!("only {inside} of {all} queries took 0.1 s to 0.98 s, where the plateaus are: there are none");
+        return Ok((0.0, how));
+    }
+    // The bands are this part of a logarithmic span.
+    let chance = (1.0 + PLATEAU_WIDTH).ln() / (1.0 / PLATEAU_DECAY).ln() * 100.0;
+    let how =
+        format!("{on} of {inside} queries of 0.1 s to 0.98 s, of {all} in all; by chance it would be {chance:.0} %");
+    Ok((on as f64 / inside as f64 * 100.0, how))
+}
+
+fn plateau_ratio(found: &Found, of: &str, than: &str) -> Measured {
+    let (a, _, all_a) = on_plateaus(found, of)?;
+    let (b, _, all_b) = on_plateaus(found, than)?;
+    if b < PLATEAU_LEAST || all_a == 0 {
+        return Err(format!("only {b} of {all_b} queries are on a plateau with {than}; {PLATEAU_LEAST} are needed"));
+    }
+    let ratio = (a as f64 / all_a as f64) / (b as f64 / all_b as f64);
+    Ok((ratio * 100.0, format!("{a} of {all_a} queries with {of}, {b} of {all_b} with {than}")))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::experiment::{Published, Runs};
+    use millpond_results::Keep;
+
+    const CURVE: [Published; 2] = [
+        Published { variant: "a", source: "x", loads: &[50.0, 90.0], mean_s: &[1.0, 2.0], p99_s: &[3.0, 4.0] },
+        Published { variant: "b", source: "x", loads: &[90.0], mean_s: &[4.0], p99_s: &[8.0] },
+    ];
+    pub const EXPERIMENT: Experiment = Experiment {
+        name: "x",
+        title: "",
+        scenario: "x.toml",
+        text: "",
+        schemes: &[("a", "A"), ("b", "B")],
+        load_axis: "load",
+        load_key: Some("k"),
+        full: Runs { loads: &[(50.0, "1"), (90.0, "2")], seeds: (1, 2), set: &[], note: "" },
+        quick: Err("too short"),
+        keep: Keep::Queries,
+        shows: &[],
+        published: &CURVE,
+    };
+
+    /// Mean and p99 in seconds, by seed from 1.
+    pub fn arm(variant: &str, load: f64, of: &[(f64, f64)]) -> Arm {
+        let run = |(at, &(mean, p99)): (usize, &(f64, f64))| {
+            let mut summary = Summary::default();
+            summary.qct_us.mean = (mean > 0.0).then_some(mean * 1e6);
+            summary.qct_us.p99 = Some(p99 * 1e6);
+            summary.qct_us.mean_restricted = Some(mean * 2e6);
+            (summary.qct_us.completed, summary.packets.dropped) = ((mean * 100.0) as u64, (p99 * 100.0) as u64);
+            Run { seed: at as u64 + 1, summary, queries: None }
+        };
+        let runs: Vec<Run> = of.iter().enumerate().map(run).collect();
+        Arm { variant: variant.into(), load, planned: (1..=of.len() as u64).collect(), runs }
+    }
+
+    pub fn found(arms: Vec<Arm>) -> Found {
+        Found { name: "x", left_out: None, arms }
+    }
+
+    fn measured(measure: Measure, found: &Found) -> Result<f64, String> {
+        measure.of(&EXPERIMENT, found).map(|(measured, _)| (measured * 1e6).round() / 1e6)
+    }
+
+    pub const fn less(statistic: Statistic) -> Measure {
+        Measure::Change { experiment: "x", load: 90.0, statistic, of: "a", than: "b" }
+    }
+
+    const fn sorted(groups: &'static [&'static [&'static str]], slack: &'static [f64]) -> Measure {
+        Measure::Order { experiment: "x", load: 90.0, statistic: Statistic::Mean, groups, slack }
+    }
+
+    #[test]
+    fn a_change_is_of_means_over_seeds_and_says_what_is_open() {
+        let found = found(vec![arm("a", 90.0, &[(1.0, 3.0), (2.0, 5.0)]), arm("b", 90.0, &[(2.0, 8.0), (4.0, 8.0)])]);
+        assert_eq!(measured(less(Statistic::Mean), &found), Ok(-50.0));
+        assert_eq!(measured(less(Statistic::P99), &found), Ok(-50.0));
+        assert_eq!(measured(less(Statistic::Completed), &found), Ok(-50.0));
+        assert_eq!(measured(less(Statistic::Dropped), &found), Ok(-50.0));
+        let (_, how) = less(Statistic::Mean).of(&EXPERIMENT, &found).unwrap();
+        assert!(how.contains("2 seeds") && how.contains("up to the horizon -50.0 %"), "{how}");
+    }
+
+    #[test]
+    fn what_is_missing_decides_nothing() {
+        let mut found =
+            found(vec![arm("a", 90.0, &[(1.0, 3.0), (2.0, 5.0)]), arm("b", 90.0, &[(2.0, 8.0), (0.0, 8.0)])]);
+        let why = |found: &Found| measured(less(Statistic::Mean), found).unwrap_err();
+        assert!(why(&found).contains("with b no query completed in the run of seed 2"), "{}", why(&found));
+        found.arms[0].runs.pop();
+        assert!(why(&found).contains("a at 90 % has no complete run of seed 2"), "{}", why(&found));
+        found.arms[0].runs.clear();
+        assert!(why(&found).contains("no complete run of a"), "{}", why(&found));
+        found.arms.clear();
+        assert!(why(&found).contains("not run with this effort"), "{}", why(&found));
+    }
+
+    #[test]
+    fn an_order_is_counted_by_seed() {
+        let all = || found(vec![arm("a", 90.0, &[(1.0, 0.0), (2.1, 0.0)]), arm("b", 90.0, &[(2.0, 0.0), (2.0, 0.0)])]);
+        assert_eq!(measured(sorted(&[&["a"], &["b"]], &[]), &all()), Ok(50.0));
+        assert_eq!(measured(sorted(&[&["a"], &["b"]], &[1.1]), &all()), Ok(100.0));
+        let (_, how) = sorted(&[&["a"], &["b"]], &[]).of(&EXPERIMENT, &all()).unwrap();
+        assert_eq!(how, "in 1 of 2 seeds; broken: a < b");
+        let mut found = all();
+        found.arms.push(arm("c", 90.0, &[(9.0, 0.0), (9.0, 0.0)]));
+        assert_eq!(measured(sorted(&[&["a"], &["b", "c"]], &[]), &found), Ok(50.0));
+        assert_eq!(measured(sorted(&[&["a", "b"], &["c"]], &[]), &found), Ok(100.0));
+        found.arms[2].runs.pop();
+        assert!(measured(sorted(&[&["a"], &["b", "c"]], &[]), &found).is_err());
+    }
+
+    #[test]
+    fn cells_are_within_a_factor_on_either_side() {
+        // Of a: 1 and 3 s published at 50 %, 2 and 4 at 90 %; of b: 4 and 8 at 90 %.
+        let mut found =
+            found(vec![arm("a", 50.0, &[(1.4, 1.9)]), arm("a", 90.0, &[(2.0, 4.0)]), arm("b", 90.0, &[(3.0, 8.0)])]);
+        let cells = || Measure::Cells { experiment: "x", factor: 1.5 };
+        assert_eq!(measured(cells(), &found), Ok(83.333333));
+        let (_, how) = cells().of(&EXPERIMENT, &found).unwrap();
+        assert!(how.contains("5 of 6 cells; furthest, by a factor of 1.58: a p99 at 50 %"), "{how}");
+        found.arms.remove(0);
+        let (_, how) = cells().of(&EXPERIMENT, &found).unwrap();
+        assert!(how.contains("4 of 4 cells (of 6 published)"), "{how}");
+        found.arms[0].runs.clear();
+        assert!(measured(cells(), &found).is_err());
+    }
+
+    #[test]
+    fn the_furthest_load_counts() {
+        let found = found(vec![
+            arm("a", 50.0, &[(1.1, 0.0)]),
+            arm("b", 50.0, &[(1.0, 0.0)]),
+            arm("a", 90.0, &[(1.5, 0.0)]),
+            arm("b", 90.0, &[(2.0, 0.0)]),
+        ]);
+        let furthest = Measure::Furthest { experiment: "x", statistic: Statistic::Mean, of: "a", than: "b" };
+        assert_eq!(measured(furthest, &found), Ok(25.0));
+    }
+
+    #[test]
+    fn medians_pairs_best_points_and_ratios() {
+        let three = |a: [f64; 3], b: [f64; 3]| {
+            let of = |values: [f64; 3]| values.map(|v| (v, v * 2.0));
+            found(vec![arm("a", 90.0, &of(a)), arm("b", 90.0, &of(b))])
+        };
+        let all = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
+        let (load, statistic) = (90.0, Statistic::Mean);
+        let pair = || Measure::Paired { experiment: "x", load, statistic, of: "a", than: "b" };
+        // By seed −50, +50 and −75 %: the mean of the means would say −38.
+        assert_eq!(measured(pair(), &all), Ok(-50.0));
+        let (_, how) = pair().of(&EXPERIMENT, &all).unwrap();
+        assert_eq!(how, "median of 3 seeds: -75.0 to 50.0 %");
+        let median = |whole| Measure::Median { experiment: "x", load, statistic, of: "a", whole };
+        assert_eq!(measured(median(2e6), &all), Ok(50.0));
+        let two = found(vec![arm("a", 90.0, &[(1.0, 1.0), (2.0, 1.0)])]);
+        assert_eq!(measured(median(1e6), &two), Ok(150.0), "between the two in the middle");
+        let ratio = Measure::Ratio { experiment: "x", load, statistic: Statistic::P99, over: Statistic::Mean, of: "a" };
+        assert_eq!(measured(ratio, &all), Ok(200.0));
+        let mut lost = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
+        lost.arms[1].runs.remove(1);
+        assert!(measured(pair(), &lost).unwrap_err().contains("no complete run of seed 2"));
+
+        let loads = found(vec![
+            arm("a", 50.0, &[(0.9, 5.0)]),
+            arm("b", 50.0, &[(1.0, 4.0)]),
+            arm("a", 90.0, &[(0.5, 3.0)]),
+            arm("b", 90.0, &[(1.0, 2.0)]),
+        ]);
+        let beside = Statistic::P99;
+        let best = Measure::Best { experiment: "x", statistic, beside, of: "a", than: "b" };
+        let (value, how) = best.of(&EXPERIMENT, &loads).unwrap();
+        assert_eq!(
+            (value.round(), how.as_str()),
+            (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
+        );
+    }
+
+    #[test]
+    fn relative_numbers_know_what_they_stand_for() {
+        let (load, statistic) = (90.0, Statistic::Mean);
+        let all = found(vec![
+            arm("a", 90.0, &[(1.0, 2.0), (3.0, 6.0), (1.0, 2.0)]),
+            arm("b", 90.0, &[(2.0, 1.0), (2.0, 1.0), (5.0, 1.0)]),
+        ]);
+        let of = |measure: Measure| {
+            let absolute = measure.absolute(&all, Some(100.0)).unwrap();
+            assert_eq!(absolute.unit, "us");
+            (absolute.paper, absolute.measured.round(), absolute.against)
+        };
+        let (name, whole) = ("x", 12_400.0);
+        let (ours, theirs) = ("a", "b");
+        assert_eq!(
+            of(Measure::Median { experiment: name, load, statistic, of: ours, whole }),
+            (Some(12_400.0), 1e6, None)
+        );
+        assert_eq!(of(Measure::Part { experiment: name, load, statistic, of: theirs, whole }).1, 3e6);
+        assert_eq!(of(less(statistic)), (None, 1_666_667.0, Some(3e6)));
+        let pair = Measure::Paired { experiment: name, load, statistic, of: ours, than: theirs };
+        assert_eq!(of(pair), (None, 1e6, Some(2e6)));
+        let best = Measure::Best { experiment: name, statistic, beside: Statistic::P99, of: ours, than: theirs };
+        assert_eq!(of(best), (None, 1_666_667.0, Some(3e6)));
+        let ratio = Measure::Ratio { experiment: name, load, statistic: Statistic::P99, over: statistic, of: theirs };
+        assert_eq!(of(ratio), (None, 1e6, Some(3e6)));
+        assert!(sorted(&[&["a"], &["b"]], &[]).absolute(&all, None).is_none());
+        let missing = found(vec![arm("a", 90.0, &[])]);
+        assert!(less(statistic).absolute(&missing, None).is_none(), "what was not run stands for nothing");
+    }
+
+    #[test]
+    fn plateaus_are_found_where_they_are_and_not_where_they_are_not() {
+        for at in [0.670, 0.672, 0.767, 0.876] {
+            assert!(is_on_plateau(at * 1e6), "{at}");
+        }
+        for at in [0.31, 0.63, 0.7, 0.8, 0.95] {
+            assert!(!is_on_plateau(at * 1e6), "{at}");
+        }
+        let with = |variant: &str, times: Vec<f64>| {
+            let mut arm = arm(variant, 75.0, &[(1.0, 1.0)]);
+            arm.runs[0].queries = Some(times);
+            arm
+        };
+        let inet: Vec<f64> = (0..600).map(|n| if n % 3 == 0 { 0.673e6 } else { 2e4 + f64::from(n) }).collect();
+        let even: Vec<f64> = (0..2000).map(|n| 1e5 + f64::from(n) * 400.0).collect();
+        let short: Vec<f64> = (0..600).map(|n| 1e4 + f64::from(n)).collect();
+        let of = |arms| Measure::Plateaus { experiment: "x", variant: "a" }.of(&EXPERIMENT, &found(arms));
+        assert_eq!(of(vec![with("a", inet.clone())]).unwrap().0, 100.0);
+        let by_chance = of(vec![with("a", even)]).unwrap().0;
+        assert!((10.0..20.0).contains(&by_chance), "{by_chance}");
+        // An estimator that falls to its floor at once has no plateaus: that is a failure, not a gap.
+        assert_eq!(of(vec![with("a", short.clone())]).unwrap().0, 0.0);
+        assert!(of(vec![with("a", vec![0.67e6; 10])]).is_err());
+        let mut unkept = with("a", Vec::new());
+        unkept.runs[0].queries = None;
+        assert!(of(vec![unkept]).unwrap_err().contains("did not keep"));
+        let ratio = |arms| Measure::PlateauRatio { experiment: "x", of: "b", than: "a" }.of(&EXPERIMENT, &found(arms));
+        assert_eq!(ratio(vec![with("a", inet.clone()), with("b", short.clone())]).unwrap().0, 0.0);
+        assert_eq!(ratio(vec![with("a", inet.clone()), with("b", inet)]).unwrap().0, 100.0);
+        assert!(ratio(vec![with("a", short.clone()), with("b", short)]).is_err());
+    }
+}

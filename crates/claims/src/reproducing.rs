@@ -1,0 +1,268 @@
+//! A paper's runs and claims in a results folder.
+//!
+//! Invariant: what is finished in the folder is not run again, and makes way only by force.
+
+use crate::VERSION;
+use crate::chosen::{Chosen, all_claims};
+use crate::claim::Claim;
+use crate::counts::Counts;
+use crate::design::Design;
+use crate::emulated::{self, Emulated};
+use crate::error::Error;
+use crate::experiment::{Effort, Experiment, Found, Paper, Prepared};
+use millpond_results::{
+    Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder,
+    SweepRun, finish_sweep, not_a_result,
+};
+use std::path::{Path, PathBuf};
+
+/// In a results folder of this kind from its start on.
+const MARK: &str = ".millpond-reproduce";
+
+/// An experiment that is ready to run, or why it is left out.
+pub type Planned = (&'static Experiment, Result<Prepared, &'static str>);
+
+/// What makes the runs, and is told how a reproduction goes on.
+pub trait Runner {
+    /// The manifest of what this program runs of a scenario.
+    fn manifest(&self, scenario: &str) -> Manifest;
+
+    /// A line for who waits.
+    fn tell(&self, line: &str);
+
+    /// Runs what the folder has no finished run of. Gives the failures: number of the run, and why;
+    /// [`Error::Stopped`] where the user has enough.
+    fn run(&self, prepared: &Prepared, design: &Design, folder: &SweepFolder) -> Result<Vec<(u32, String)>, Error>;
+}
+
+/// A paper to reproduce.
+pub struct Reproducing {
+    /// The paper.
+    pub paper: &'static Paper,
+    /// How much is run.
+    pub effort: Effort,
+    /// First and last seed, in the place of the table's.
+    pub seeds: Option<(u64, u64)>,
+    /// What emulated Linux did: files of its rig.
+    pub vm: Vec<PathBuf>,
+    /// Whether finished runs of another version or of a changed scenario make way.
+    pub force: bool,
+    /// The results folder.
+    pub out: PathBuf,
+    /// What is run and shown of it.
+    pub chosen: Chosen,
+}
+
+/// How a paper ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// All that there is of it.
+    pub reproduction: Reproduction,
+    /// The chosen claims.
+    pub claims: Vec<Judged>,
+    /// Runs that failed.
+    pub failed: usize,
+    /// Of how many.
+    pub runs: usize,
+}
+
+impl Reproducing {
+    /// Whether an experiment is run.
+    pub fn is_chosen(&self, experiment: &Experiment) -> bool {
+        self.chosen.experiments.contains(&experiment.name)
+    }
+
+    /// Runs what is chosen and not finished; then decides all claims by all that is there, of an
+    /// interrupted reproduction, too.
+    pub fn run(&self, runner: &dyn Runner) -> Result<Ended, Error> {
+        self.take_folder()?;
+        let emulated = Emulated::open(&self.vm, &self.out)?;
+        let manifest = runner.manifest("");
+        let of = Reproduction::new(self.paper.name, self.paper.title, VERSION, self.effort.name());
+        let mut ended = Ended { reproduction: of, claims: Vec::new(), failed: 0, runs: 0 };
+        let (mut all_found, mut stopped) = (Vec::new(), None);
+        let prepared = self.prepare(false)?;
+        runner.tell(&format!("{}: {}", self.paper.name, self.counts(&prepared)));
+        for (experiment, prepared) in prepared {
+            let (found, failures, note) = match prepared {
+                Ok(prepared) => {
+                    let mut note = prepared.runs.note.to_string();
+                    if self.is_chosen(experiment) && stopped.is_none() {
+                        match self.run_one(&prepared, runner) {
+                            Ok((failed, all)) => {
+                                ended.failed += failed;
+                                ended.runs += all;
+                            }
+                            Err(Error::Stopped(text)) => {
+                                note = [note.as_str(), "interrupted"].join(if note.is_empty() { "" } else { "; " });
+                                stopped = Some(text);
+                            }
+                            Err(other) => return Err(other),
+                        }
+                    }
+                    let folder = self.folder_of(experiment);
+                    (prepared.found(&folder)?, prepared.failures(&folder), note)
+                }
+                Err(why) => {
+                    let found = Found { name: experiment.name, left_out: Some(why), arms: Vec::new() };
+                    (found, Vec::new(), format!("left out by --quick: {why}"))
+                }
+            };
+            let shown = experiment.shown(self.paper.claims, &found, &note);
+            ended.reproduction.experiments.push(Shown { failures, ..shown });
+            all_found.push((experiment, found));
+        }
+        ended.reproduction.claims = self.judge(&all_found, &emulated);
+        let status = match stopped {
+            Some(_) => Status::Interrupted,
+            None if ended.failed > 0 => Status::Failed,
+            None => Status::Complete,
+        };
+        ended.reproduction.write(&self.out, Manifest { status, ..manifest })?;
+        if let Some(text) = stopped {
+            let page = self.out.join("report.html");
+            return Err(Error::Stopped(format!("{text}; report of what there is: {}", page.display())));
+        }
+        ended.claims = ended.reproduction.claims.iter().filter(|claim| self.shows(claim)).cloned().collect();
+        Ok(ended)
+    }
+
+    /// All claims, those of emulated Linux last.
+    fn judge(&self, all: &[(&'static Experiment, Found)], emulated: &Emulated) -> Vec<Judged> {
+        let of = |claim: &Claim| all.iter().find(|(experiment, _)| experiment.name == claim.experiment());
+        let simulated = self.paper.claims.iter().filter_map(|claim| {
+            let (experiment, found) = of(claim)?;
+            Some(claim.judge(self.paper.name, experiment, found, self.effort))
+        });
+        let claims = self.paper.claims.iter().filter(|claim| !emulated::needed(self.paper, claim).is_empty());
+        let of_linux = claims.filter_map(|claim| Some(claim.judge_emulated(self.paper, of(claim)?.0, emulated)));
+        simulated.chain(of_linux).collect()
+    }
+
+    /// Whether a claim is among the chosen.
+    pub fn shows(&self, claim: &Judged) -> bool {
+        let id = claim.id.strip_prefix(self.paper.name).and_then(|id| id.strip_prefix('-'));
+        id.is_some_and(|id| self.is_shown(id))
+    }
+
+    fn is_shown(&self, claim: &str) -> bool {
+        self.chosen.claims.iter().any(|chosen| chosen == claim)
+    }
+
+    /// All experiments, planned; those that this effort leaves out with the reason.
+    pub fn prepare(&self, estimate: bool) -> Result<Vec<Planned>, Error> {
+        let plan = |experiment: &'static Experiment| {
+            let prepared = match experiment.runs(self.effort) {
+                Ok(runs) => Ok(experiment.prepare(runs, self.seeds, estimate)?),
+                Err(why) => Err(why),
+            };
+            Ok((experiment, prepared))
+        };
+        self.paper.experiments.iter().map(plan).collect()
+    }
+
+    /// What is chosen, of what was planned.
+    pub fn counts(&self, prepared: &[Planned]) -> Counts {
+        let claims = all_claims(self.paper).filter(|id| self.is_shown(id)).count();
+        let mut counts = Counts { claims, ..Counts::default() };
+        let chosen = prepared.iter().filter(|(experiment, _)| self.is_chosen(experiment));
+        for (experiment, prepared) in chosen.filter_map(|(e, prepared)| Some((e, prepared.as_ref().ok()?))) {
+            let out = self.folder_of(experiment);
+            let design = prepared.design.grown(&out);
+            let goes_on = is_of(&design.sweep, &out);
+            counts.experiments += 1;
+            counts.runs += design.sweep.runs().count();
+            counts.finished += design.sweep.runs().filter(|(_, run)| goes_on && run.finished(&out).is_some()).count();
+        }
+        counts
+    }
+
+    /// An experiment's folder.
+    pub fn folder_of(&self, experiment: &Experiment) -> PathBuf {
+        self.out.join(experiment.name)
+    }
+
+    /// Makes the results folder, or goes on in it; refuses what is none of this command's.
+    fn take_folder(&self) -> Result<(), Error> {
+        let out = &self.out;
+        let cannot = |e: std::io::Error| Error::Runs(format!("cannot create {}: {e}", out.display()));
+        let is_ours = out.join(MARK).is_file();
+        let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
+        if !is_ours && !is_empty && !self.force {
+            return Err(not_a_result(out).into());
+        }
+        if out.join(REPRODUCTION).is_file() {
+            let old = Reproduction::read(out)?;
+            let (was, is) = ((old.paper.as_str(), old.effort.as_str()), (self.paper.name, self.effort.name()));
+            if was != is && !self.force {
+                let text = format!(
+                    "{} holds {} ({}); choose another --out, or replace it with --force",
+                    out.display(),
+                    was.0,
+                    was.1
+                );
+                return Err(Error::Usage(text));
+            }
+        }
+        let scenarios = out.join("scenarios");
+        std::fs::create_dir_all(&scenarios).map_err(cannot)?;
+        std::fs::write(out.join(MARK), "").map_err(cannot)?;
+        for experiment in self.paper.experiments {
+            std::fs::write(scenarios.join(format!("{}.toml", experiment.name)), experiment.text).map_err(cannot)?;
+        }
+        Ok(())
+    }
+
+    /// Runs what is not finished of one experiment. Gives the number of failed runs, and of all.
+    fn run_one(&self, prepared: &Prepared, runner: &dyn Runner) -> Result<(usize, usize), Error> {
+        let (experiment, out) = (prepared.of, self.folder_of(prepared.of));
+        for warning in &prepared.design.warnings {
+            runner.tell(&format!("warning: {}: {warning}", experiment.name));
+        }
+        let design = prepared.design.grown(&out);
+        self.check_losses(&design.sweep, &out)?;
+        // By force, since the plan may have grown; what would be lost by it has just been checked.
+        let folder = SweepFolder::open(&out, &design.sweep, Sweep::read(&out).is_ok())?;
+        let manifest = Manifest {
+            name: design.sweep.name.clone(),
+            seed: design.sweep.seeds.first().copied().unwrap_or_default(),
+            overrides: design.sweep.overrides.clone(),
+            ..runner.manifest(experiment.text)
+        };
+        let failures = runner.run(prepared, &design, &folder).map_err(|error| match error {
+            Error::Stopped(text) => Error::Stopped(format!("{}: {text}", experiment.name)),
+            other => other,
+        })?;
+        let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
+        let failed = sweep.runs().filter(|(_, run)| run.status != Some(Status::Complete)).count();
+        Ok((failed, sweep.runs().count()))
+    }
+
+    /// Finished runs of a changed scenario or of another version make way only with `--force`.
+    fn check_losses(&self, sweep: &Sweep, out: &Path) -> Result<(), Error> {
+        let Ok(old) = Sweep::read(out) else { return Ok(()) };
+        let stays = |point: &Point, run: &SweepRun| {
+            old.version == sweep.version
+                && sweep.runs().any(|(p, r)| p.identity == point.identity && r.folder == run.folder)
+        };
+        let lost = old.runs().filter(|(point, run)| !stays(point, run) && run.finished(out).is_some()).count();
+        if lost == 0 || self.force {
+            return Ok(());
+        }
+        let text = format!(
+            "{} holds {lost} finished runs of another version of the experiment; choose another --out, or replace them with \
+             --force",
+            out.display()
+        );
+        Err(Error::Runs(text))
+    }
+}
+
+/// Whether what is in `out` is of this sweep, if perhaps of fewer points or seeds.
+pub fn is_of(sweep: &Sweep, out: &Path) -> bool {
+    let Ok(old) = Sweep::read(out) else { return false };
+    let same = |point: &Point| {
+        old.points.iter().filter(|other| other.values == point.values).all(|other| other.identity == point.identity)
+    };
+    old.version == sweep.version && sweep.points.iter().all(same)
+}

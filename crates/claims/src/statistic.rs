@@ -1,0 +1,181 @@
+//! The numbers of a run that claims are of.
+//!
+//! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
+
+use millpond_results::Summary;
+
+/// A number of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// Mean QCT of the completed queries.
+    Mean,
+    /// Its 99th percentile.
+    P99,
+    /// Completed queries.
+    Completed,
+    /// Dropped packets.
+    Dropped,
+    /// Application bytes delivered, in Gb/s.
+    Goodput,
+    /// Mean smoothed round-trip time that the first limit saw.
+    RoundTrip,
+    /// Of the calls of a class, this.
+    Calls(&'static str, Of),
+    /// Of the flows of a class, this of their completion times.
+    Flows(&'static str, Of),
+    /// Retransmission timeouts.
+    Timeouts,
+    /// PAUSE frames.
+    Pauses,
+    /// Median of the probes' round-trip times.
+    ProbeP50,
+    /// 99.9th percentile of the probes' round-trip times.
+    ProbeP999,
+    /// Jain's index of the pairs' goodput.
+    Fairness,
+    /// Segments that the transport saw before an earlier one.
+    Disorder,
+    /// A counter of a mechanism: its name, the counter's.
+    Counter(&'static str, &'static str),
+    /// Mean load of the receiving hosts' cores, in percent of a core.
+    Busy,
+    /// 95th percentile of the round-trip times that the flows of a class ended with.
+    RttP95(&'static str),
+    /// The same of their retransmission timeouts.
+    RtoP95(&'static str),
+    /// Share of the data that TLT sent as important or forced, in percent of the payload.
+    Important,
+}
+
+/// A number of the calls or the flows of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// How many completed.
+    Count,
+    /// Mean time.
+    Mean,
+    /// Median.
+    P50,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+}
+
+impl Statistic {
+    /// Its value in a run, if the run has it.
+    pub fn of(self, summary: &Summary) -> Option<f64> {
+        match self {
+            Statistic::Mean => summary.qct_us.mean,
+            Statistic::P99 => summary.qct_us.p99,
+            Statistic::Completed => Some(summary.qct_us.completed as f64),
+            Statistic::Dropped => Some(summary.packets.dropped as f64),
+            Statistic::Goodput => summary.flows.goodput_gbps,
+            Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
+            Statistic::Calls(class, of) => {
+                let calls = summary.latency_us.get(class)?;
+                match of {
+                    Of::Count => Some(calls.count as f64),
+                    Of::Mean => calls.mean,
+                    Of::P50 => calls.p50,
+                    Of::P99 => calls.p99,
+                    Of::P999 => calls.p999,
+                }
+            }
+            Statistic::Flows(class, of) => {
+                let flows = summary.fct_us.get(class)?;
+                match of {
+                    Of::Count => Some(flows.count as f64),
+                    Of::Mean => flows.mean,
+                    Of::P50 => flows.p50,
+                    Of::P99 => flows.p99,
+                    Of::P999 => flows.p999,
+                }
+            }
+            Statistic::Timeouts => Some(summary.timeouts as f64),
+            Statistic::Pauses => Some(summary.pause_frames as f64),
+            Statistic::ProbeP50 => summary.rtt_us.p50,
+            Statistic::ProbeP999 => summary.rtt_us.p999,
+            Statistic::Fairness => summary.fairness_jain,
+            Statistic::Disorder => Some(summary.packets.out_of_order as f64),
+            Statistic::Counter(mechanism, counter) => {
+                Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
+            }
+            Statistic::Busy => Statistic::Counter("receive-cpu", "busy-ppm-mean").of(summary).map(|ppm| ppm / 1e4),
+            Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
+            Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
+            Statistic::Important => {
+                let tlt = summary.mechanisms.get("tlt")?;
+                let bytes = |importance: &str| tlt.get(importance).copied().unwrap_or(0) as f64;
+                let important = bytes("important_bytes") + bytes("forced_bytes");
+                let all = important + bytes("unimportant_bytes");
+                (all > 0.0).then(|| important / all * 100.0)
+            }
+        }
+    }
+
+    /// Its unit, as [`millpond_results::Number`] names it.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Statistic::Goodput => "Gb/s",
+            Statistic::Important | Statistic::Busy => "percent",
+            Statistic::Fairness => "",
+            Statistic::Completed
+            | Statistic::Dropped
+            | Statistic::Timeouts
+            | Statistic::Pauses
+            | Statistic::Disorder
+            | Statistic::Counter(..)
+            | Statistic::Calls(_, Of::Count)
+            | Statistic::Flows(_, Of::Count) => "count",
+            Statistic::Mean
+            | Statistic::P99
+            | Statistic::RoundTrip
+            | Statistic::Calls(..)
+            | Statistic::Flows(..)
+            | Statistic::ProbeP50
+            | Statistic::ProbeP999
+            | Statistic::RttP95(_)
+            | Statistic::RtoP95(_) => "us",
+        }
+    }
+
+    /// Its name among the numbers of a run of calls, as [`millpond_results::OneRun`] has it.
+    pub fn of_calls(self) -> Option<String> {
+        let field = match self {
+            Statistic::Goodput => return Some("goodput_gbps".into()),
+            Statistic::Calls(_, Of::P50) => "p50_us",
+            Statistic::Calls(_, Of::P99) => "p99_us",
+            Statistic::Calls(_, Of::P999) => "p999_us",
+            _ => return None,
+        };
+        let Statistic::Calls(class, _) = self else { return None };
+        Some(format!("{class} {field}"))
+    }
+
+    /// Why a run has no such number.
+    pub fn absent(self) -> &'static str {
+        match self {
+            Statistic::Calls(..) => "fewer than ten calls exceeded it",
+            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
+            Statistic::Flows(..) => "no flow completed",
+            Statistic::ProbeP50 | Statistic::ProbeP999 => "no probe was answered",
+            _ => "nothing was measured",
+        }
+    }
+
+    /// What it is called where it is not what a claim is of.
+    pub fn name(self) -> &'static str {
+        match self {
+            Statistic::Flows(_, Of::P50) => "the median",
+            Statistic::Flows(_, Of::Mean) => "the mean",
+            Statistic::P99 => "p99",
+            _ => "the other",
+        }
+    }
+
+    /// Whether it is of queries, so that the share that completed belongs beside it.
+    pub fn is_of_queries(self) -> bool {
+        matches!(self, Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped)
+    }
+}

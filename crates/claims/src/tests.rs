@@ -1,0 +1,80 @@
+//! The tables of the papers fit their scenarios, their claims and each other.
+
+use crate::emulated::needed;
+use crate::*;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_tables_of_papers_fit_their_scenarios() {
+    for paper in BUILT {
+        assert!(PAPERS.contains(&paper.name));
+        for experiment in paper.experiments {
+            for effort in [Effort::Full, Effort::Quick] {
+                if let Ok(runs) = experiment.runs(effort) {
+                    let prepared =
+                        experiment.prepare(runs, None, false).unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
+                    let points = experiment.schemes.len() * runs.loads.len();
+                    assert_eq!(prepared.design.sweep.points.len(), points, "{}", experiment.name);
+                }
+            }
+            let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
+            for curve in experiment.published {
+                assert!(has(curve.variant), "{}: {}", experiment.name, curve.variant);
+                assert_eq!((curve.loads.len(), curve.loads.len()), (curve.mean_s.len(), curve.p99_s.len()));
+            }
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
+            assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
+        }
+        for case in paper.emulated {
+            let experiment =
+                paper.experiments.iter().find(|e| e.name == case.experiment).unwrap_or_else(|| panic!("{}", case.name));
+            assert!(experiment.schemes.iter().any(|(name, _)| *name == case.variant), "{}", case.name);
+            assert!(experiment.full.loads.iter().any(|(load, _)| *load == case.load), "{}", case.name);
+            let is_used = |claim: &Claim| needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
+            assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
+        }
+        let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), paper.claims.len(), "two claims of {} have one name", paper.name);
+        for claim in paper.claims {
+            let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
+            let experiment = experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
+            let (schemes, load) = claim.measure.needs();
+            for scheme in schemes {
+                assert!(experiment.schemes.iter().any(|(name, _)| *name == scheme), "{}: {scheme}", claim.id);
+            }
+            if let Some(load) = load {
+                assert!(experiment.full.loads.iter().any(|(of, _)| *of == load), "{}: {load} %", claim.id);
+            }
+            assert!(claim.accept[0].is_some() || claim.accept[1].is_some(), "{} cannot fail", claim.id);
+        }
+    }
+}
+
+#[test]
+fn counts_read_well() {
+    let of = Counts { claims: 25, experiments: 6, runs: 350, finished: 12 };
+    assert_eq!(of.to_string(), "25 claims, 6 experiments, 350 runs, of which 12 are finished");
+    assert_eq!(Counts { claims: 1, experiments: 1, runs: 1, finished: 0 }.to_string(), "1 claim, 1 experiment, 1 run");
+}
+
+#[test]
+fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
+    let tlt = BUILT.iter().find(|paper| paper.name == "tlt").unwrap();
+    let released = tlt.experiments.iter().find(|experiment| experiment.name == "released").unwrap();
+    let found = Found { name: "released", ..Found::default() };
+    let shown = released.shown(tlt.claims, &found, "");
+    let of = |variant: &str, number: &str| {
+        shown.published_numbers.iter().find(|p| p.variant == variant && p.number == number).map(|p| p.value)
+    };
+    assert_eq!(of("baseline", "foreground p99.9"), Some(12_400.0));
+    assert_eq!(of("tlt-released", "timeouts"), Some(0.0));
+    let nrm = BUILT.iter().find(|paper| paper.name == "nrm").unwrap();
+    let t5 = nrm.experiments.iter().find(|experiment| experiment.name == "t5").unwrap();
+    let shown = t5.shown(nrm.claims, &Found { name: "t5", ..Found::default() }, "");
+    let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
+    numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
+    assert_eq!(numbers, [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("large p999_us", 18_500.0)]);
+}

@@ -1,0 +1,256 @@
+//! `millpond reproduce`: runs a paper's experiments and says which of its claims hold here.
+
+#[cfg(test)]
+mod tests;
+
+use crate::args::ReproduceArgs;
+use crate::estimate::{estimate, span};
+use crate::failure::Failure;
+use crate::revision;
+use crate::runs::{Running, run_all};
+use crate::say;
+use crate::watch::catch_interrupts;
+use millpond_claims::{
+    BUILT, Chosen, Design, Effort, Ended, Error, PAPERS, Paper, Prepared, Reproducing, Runner, all_claims,
+    emulated_claims, is_of,
+};
+use millpond_results::{Claim, Manifest, SweepFolder, Verdict, claims_json, reproduction_table};
+use std::path::{Path, PathBuf};
+
+/// All that are built.
+pub const ALL: &str = "all";
+/// Reproduces.
+pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
+    let Some(name) = args.paper.as_deref() else {
+        check_alone(args)?;
+        return list(args);
+    };
+    let papers: Vec<&'static Paper> = BUILT.into_iter().filter(|paper| name == ALL || paper.name == name).collect();
+    if papers.is_empty() {
+        let built: Vec<&str> = BUILT.iter().map(|paper| paper.name).collect();
+        let text = format!("reproduce {name} is not built yet; there is: {}", built.join(", "));
+        return Err(Failure::Usage(text));
+    }
+    if name == ALL && !args.quiet {
+        let missing: Vec<&str> = PAPERS.into_iter().filter(|name| BUILT.iter().all(|p| p.name != *name)).collect();
+        if !missing.is_empty() {
+            eprintln!("not built yet, and left out: {}", missing.join(", "));
+        }
+    }
+    let mut jobs = Vec::new();
+    for paper in papers {
+        jobs.push(job(args, paper, out_of(args, paper, name == ALL))?);
+    }
+    if args.dry_run {
+        return dry_run(args, &jobs);
+    }
+    let mut total = Total::default();
+    for job in &jobs {
+        let ended = job.run(&Command { args })?;
+        if !args.quiet && !args.json {
+            say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
+            say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
+            say(&format!("results: {}\nreport:  {}", job.out.display(), job.out.join("report.html").display()));
+        }
+        total.add(ended);
+    }
+    if args.json {
+        say(&claims_json(&total.claims));
+    }
+    total.result(args.strict)
+}
+
+/// What is asked for of a paper.
+fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Reproducing, Failure> {
+    Ok(Reproducing {
+        paper,
+        effort: if args.quick { Effort::Quick } else { Effort::Full },
+        seeds: args.seeds.range,
+        vm: args.vm.clone(),
+        force: args.force,
+        out,
+        chosen: Chosen::of(paper, &args.only)?,
+    })
+}
+
+/// Makes runs as the arguments say, with progress on stderr.
+struct Command<'a> {
+    args: &'a ReproduceArgs,
+}
+
+impl Runner for Command<'_> {
+    fn manifest(&self, scenario: &str) -> Manifest {
+        revision::manifest(scenario)
+    }
+
+    fn tell(&self, line: &str) {
+        if !self.args.quiet {
+            eprintln!("{line}");
+        }
+    }
+
+    fn run(&self, prepared: &Prepared, design: &Design, folder: &SweepFolder) -> Result<Vec<(u32, String)>, Error> {
+        catch_interrupts();
+        let running = Running {
+            label: prepared.of.name,
+            threads: self.args.threads.count(),
+            quiet: self.args.quiet,
+            keep: prepared.of.keep,
+        };
+        run_all(&running, &prepared.scenario, design, folder)
+    }
+}
+
+/// Where a paper's results go.
+fn out_of(args: &ReproduceArgs, paper: &Paper, of_several: bool) -> PathBuf {
+    let quick = if args.quick { "-quick" } else { "" };
+    match &args.out {
+        Some(out) if of_several => out.join(paper.name),
+        Some(out) => out.clone(),
+        None => Path::new("out").join(format!("reproduce-{}{quick}", paper.name)),
+    }
+}
+
+/// Without a paper nothing is run, so nothing can be said of how.
+fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
+    let options = [
+        ("--quick", args.quick),
+        ("--strict", args.strict),
+        ("--only", !args.only.is_empty()),
+        ("--seeds", args.seeds.range.is_some()),
+        ("--threads", args.threads.given.is_some()),
+        ("--dry-run", args.dry_run),
+        ("--vm", !args.vm.is_empty()),
+        ("--out", args.out.is_some()),
+        ("--force", args.force),
+    ];
+    let Some((option, _)) = options.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    let built: Vec<&str> = BUILT.iter().map(|paper| paper.name).collect();
+    Err(Failure::Usage(format!("reproduce {option}: of which paper? There is: {}, {ALL}", built.join(", "))))
+}
+
+/// The papers, without running anything.
+fn list(args: &ReproduceArgs) -> Result<(), Failure> {
+    let built = |name: &str| BUILT.iter().find(|paper| paper.name == name);
+    if args.json {
+        let paper = |name: &str| {
+            let paper = built(name);
+            serde_json::json!({
+                "paper": name, "built": paper.is_some(), "title": paper.map(|p| p.title),
+                "experiments": paper.map(|p| p.experiments.iter().map(|e| e.name).collect::<Vec<_>>()),
+                "claims": paper.map(|p| p.claims.iter().map(|c| format!("{}-{}", p.name, c.id)).collect::<Vec<_>>()),
+                "emulated": paper.map(|p| emulated_claims(p).map(|id| format!("{}-{id}", p.name)).collect::<Vec<_>>()),
+            })
+        };
+        let all: Vec<_> = PAPERS.into_iter().map(paper).collect();
+        say(&serde_json::Value::from(all).to_string());
+        return Ok(());
+    }
+    for name in PAPERS {
+        match built(name) {
+            Some(paper) => {
+                let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
+                let emulated = match emulated_claims(paper).count() {
+                    0 => String::new(),
+                    n => format!(", {n} of them of emulated Linux"),
+                };
+                say(&format!("{name:<10} {}: {} claims{emulated}", paper.title, all_claims(paper).count()));
+                say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
+            }
+            None => say(&format!("{name:<10} not built yet")),
+        }
+    }
+    say("\nmillpond reproduce PAPER --dry-run tells what would be run");
+    Ok(())
+}
+
+/// How the papers ended.
+#[derive(Debug, Default)]
+struct Total {
+    /// The chosen ones.
+    claims: Vec<Claim>,
+    /// Runs that failed, and of how many.
+    failed: usize,
+    runs: usize,
+}
+
+impl Total {
+    fn add(&mut self, ended: Ended) {
+        self.claims.extend(ended.claims);
+        self.failed += ended.failed;
+        self.runs += ended.runs;
+    }
+
+    fn result(&self, strict: bool) -> Result<(), Failure> {
+        if self.failed > 0 {
+            return Err(Failure::Runs(format!("{} of {} runs failed", self.failed, self.runs)));
+        }
+        let failing: Vec<&str> =
+            self.claims.iter().filter(|claim| claim.status == Verdict::Fails).map(|claim| claim.id.as_str()).collect();
+        if strict && !failing.is_empty() {
+            let s = if failing.len() == 1 { "claim fails" } else { "claims fail" };
+            return Err(Failure::Runs(format!("--strict: {} {s}: {}", failing.len(), failing.join(", "))));
+        }
+        Ok(())
+    }
+}
+
+/// Says what would be run, and how long it may take.
+fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
+    let cores = args.threads.count();
+    let (mut total, mut rows, mut papers) = (Some(0.0), Vec::new(), Vec::new());
+    catch_interrupts();
+    for job in jobs {
+        let prepared = job.prepare(true)?;
+        let counts = job.counts(&prepared);
+        papers.push(serde_json::json!({
+            "paper": job.paper.name, "claims": counts.claims, "experiments": counts.experiments, "runs": counts.runs,
+            "finished": counts.finished,
+        }));
+        if !args.json {
+            say(&format!("{}: {counts}", job.paper.name));
+        }
+        for (experiment, prepared) in prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment)) {
+            let prepared = match prepared {
+                Ok(prepared) => prepared,
+                Err(why) => {
+                    if !args.json {
+                        say(&format!("{:<10} left out by --quick: {why}", experiment.name));
+                    }
+                    continue;
+                }
+            };
+            let out = job.folder_of(experiment);
+            let design = prepared.design.grown(&out);
+            let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
+            let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
+            let estimate = estimate(&prepared.scenario, &design, resumes, cores, args.quiet || args.json)?;
+            total = total.zip(estimate.seconds).map(|(a, b)| a + b);
+            if !args.json {
+                let time = estimate.seconds.map_or("unknown".to_string(), span);
+                say(&format!(
+                    "{:<10} {} schemes × {} loads × {seeds} seeds = {all} runs, {} to do: {time} ({})",
+                    experiment.name,
+                    experiment.schemes.len(),
+                    prepared.runs.loads.len(),
+                    estimate.left.len(),
+                    estimate.basis
+                ));
+            }
+            rows.push(serde_json::json!({
+                "paper": job.paper.name, "experiment": experiment.name, "out": out, "runs": all,
+                "left": estimate.left.len(), "estimate_s": estimate.seconds, "estimate_basis": estimate.basis,
+            }));
+        }
+        if !args.json {
+            say(&format!("results would go to {}", job.out.display()));
+        }
+    }
+    if args.json {
+        say(&serde_json::json!({ "papers": papers, "experiments": rows, "estimate_s": total, "threads": cores })
+            .to_string());
+    } else {
+        say(&format!("in all: {}, {cores} at a time", total.map_or("unknown".to_string(), span)));
+    }
+    Ok(())
+}

@@ -1,0 +1,439 @@
+//! The packet: metadata in one cache line, held in [`Packets`], referred to by a 32-bit id.
+//!
+//! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
+//! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says in
+//! one file what its kinds are called, how long their headers are and how a capture shows them
+//! ([`tcp`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
+//! they are.
+//!
+//! Invariant: `size_of::<Packet>() == 64`.
+
+mod pool;
+mod side;
+pub mod tcp;
+
+pub use pool::{Pool, push_tight};
+pub use side::{Packets, Record, Side, Sided};
+pub use tcp::Sack;
+
+use crate::units::Time;
+
+/// Index of a host, 0…H−1, leaf by leaf.
+pub type HostId = u32;
+/// Index of a connection, the same at both of its ends.
+pub type FlowId = u32;
+/// Where a packet sits in its pool.
+pub type PacketId = u32;
+
+/// "No id": no side record, no peer slot known.
+pub const NONE: u32 = u32::MAX;
+
+/// Switches that a packet may meet: the last of them drops it. Source: the value of the Vertigo and
+/// Canary artifacts' hosts.
+pub const TTL: u8 = 250;
+
+/// The two ECN bits of the IP header (RFC 3168 §5). ECT(1) is not used: RFC 9331 owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not react to marks; a congested queue can only drop it.
+    #[default]
+    NotEct = 0,
+    /// The transport reacts to marks.
+    Ect = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+/// What a color-aware switch may do with the packet (srTCM's colors; TLT's unimportant packets are red).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Color {
+    /// Dropped only when nothing else can be.
+    #[default]
+    Green = 0,
+    /// Dropped beyond the color threshold.
+    Red = 1,
+}
+
+/// What a packet is to TLT, and so its color. A host that does not run TLT sends [`Importance::Control`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Importance {
+    /// Pure ACKs and handshakes; and everything of a transport that does not know of importance.
+    #[default]
+    Control = 0,
+    /// Ordinary data: may be dropped early.
+    Unimportant,
+    /// The one protected data packet of a flow.
+    Important,
+    /// The acknowledgement that it caused.
+    Echo,
+    /// Data that was sent only to keep an important packet in flight.
+    Forced,
+    /// The acknowledgement that it caused.
+    ForcedEcho,
+}
+
+impl Importance {
+    /// All of them.
+    pub const ALL: [Importance; 6] = [
+        Importance::Control,
+        Importance::Unimportant,
+        Importance::Important,
+        Importance::Echo,
+        Importance::Forced,
+        Importance::ForcedEcho,
+    ];
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Importance::Control => "control",
+            Importance::Unimportant => "unimportant",
+            Importance::Important => "important",
+            Importance::Echo => "echo",
+            Importance::Forced => "forced",
+            Importance::ForcedEcho => "forced-echo",
+        }
+    }
+    /// What the acknowledgement is that a packet of this importance causes. It must leave at once where it is not
+    /// [`Importance::Control`]. The packet counts before its place in the stream does: duplicates, late and early ones
+    /// are answered alike; handshake packets are not.
+    #[inline]
+    pub const fn echo(self) -> Importance {
+        match self {
+            Importance::Important => Importance::Echo,
+            Importance::Forced => Importance::ForcedEcho,
+            _ => Importance::Control,
+        }
+    }
+    /// What a color-aware switch sees.
+    #[inline]
+    pub const fn color(self) -> Color {
+        match self {
+            Importance::Unimportant => Color::Red,
+            _ => Color::Green,
+        }
+    }
+}
+
+/// The byte of the IP header that says how a packet is to be treated (RFC 2474, RFC 3168): priority
+/// and importance where the code point is, and the ECN field.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrafficClass(u8);
+
+impl TrafficClass {
+    const ECN: u8 = 0b11;
+    const IMPORTANCE_SHIFT: u32 = 2;
+    const PRIORITY_SHIFT: u32 = 5;
+
+    /// Of its parts; `priority` is 0 (lowest) to 7.
+    #[inline]
+    pub const fn new(priority: u8, importance: Importance, ecn: Ecn) -> TrafficClass {
+        TrafficClass((priority & 7) << Self::PRIORITY_SHIFT | (importance as u8) << Self::IMPORTANCE_SHIFT | ecn as u8)
+    }
+    /// 0 (lowest) to 7.
+    #[inline]
+    pub const fn priority(self) -> u8 {
+        self.0 >> Self::PRIORITY_SHIFT
+    }
+    /// What the packet is to TLT.
+    #[inline]
+    pub const fn importance(self) -> Importance {
+        Importance::ALL[((self.0 >> Self::IMPORTANCE_SHIFT) & 7) as usize % Importance::ALL.len()]
+    }
+    /// What a color-aware switch sees.
+    #[inline]
+    pub const fn color(self) -> Color {
+        self.importance().color()
+    }
+    /// The ECN field.
+    #[inline]
+    pub const fn ecn(self) -> Ecn {
+        match self.0 & Self::ECN {
+            0 => Ecn::NotEct,
+            3 => Ecn::Ce,
+            _ => Ecn::Ect,
+        }
+    }
+    /// The same with another ECN field.
+    #[inline]
+    #[must_use]
+    pub const fn with_ecn(self, ecn: Ecn) -> TrafficClass {
+        TrafficClass(self.0 & !Self::ECN | ecn as u8)
+    }
+    /// The same with another importance.
+    #[inline]
+    #[must_use]
+    pub const fn with_importance(self, importance: Importance) -> TrafficClass {
+        TrafficClass::new(self.priority(), importance, self.ecn())
+    }
+    /// The same with another priority.
+    #[inline]
+    #[must_use]
+    pub const fn with_priority(self, priority: u8) -> TrafficClass {
+        TrafficClass::new(priority, self.importance(), self.ecn())
+    }
+    /// The byte.
+    #[inline]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for TrafficClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?} {:?}", self.priority(), self.importance(), self.ecn())
+    }
+}
+
+impl From<Ecn> for TrafficClass {
+    fn from(ecn: Ecn) -> TrafficClass {
+        TrafficClass::new(0, Importance::Control, ecn)
+    }
+}
+impl From<Importance> for TrafficClass {
+    fn from(importance: Importance) -> TrafficClass {
+        TrafficClass::new(0, importance, Ecn::NotEct)
+    }
+}
+
+/// The bits of [`Packet::flags`].
+pub mod flags {
+    /// ECN echo: the receiver saw CE.
+    pub const ECE: u16 = 1;
+    /// The sender has reduced its window.
+    pub const CWR: u16 = 2;
+    /// This range was sent before.
+    pub const RETRANSMISSION: u16 = 4;
+    /// The last packet of its segment.
+    pub const LAST: u16 = 8;
+    /// Was deflected at least once.
+    pub const DEFLECTED: u16 = 16;
+    /// Its link is down while it travels: it will not arrive.
+    pub const LOST: u16 = 32;
+    /// It will not arrive since its link was told to lose it.
+    pub const INJECTED: u16 = 64;
+}
+
+/// A transport protocol as a capture shows it. Each is declared in its own file.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its number in the IP header.
+    pub number: u8,
+    /// Where its header has the checksum.
+    pub checksum_at: usize,
+    /// Puts a packet's header behind the bytes, with a checksum of zero; the time is given where
+    /// timestamps are to be shown.
+    pub header: fn(&mut Vec<u8>, &Packet, &[Record], Option<Time>),
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Payload of a stream.
+    Data,
+    /// A pure acknowledgement.
+    Ack,
+    /// Asks for a connection.
+    Syn,
+    /// Answers that.
+    SynAck,
+}
+
+impl Kind {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Data => "data",
+            Kind::Ack => "ack",
+            Kind::Syn => "syn",
+            Kind::SynAck => "syn-ack",
+        }
+    }
+    /// Whose it is.
+    pub const fn protocol(self) -> &'static Protocol {
+        match self {
+            Kind::Data | Kind::Ack | Kind::Syn | Kind::SynAck => &tcp::PROTOCOL,
+        }
+    }
+}
+
+/// What only one kind of packet has. Its tag is the kind. Slots say where a connection's end is found
+/// without a lookup; they stand for the lookup by ports that a host makes, and are on no wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Payload of a stream.
+    Data {
+        /// Offset of the first payload byte in its stream.
+        seq: u64,
+        /// The sending end's slot.
+        slot: u32,
+        /// The flowcell, counted by the sender's edge.
+        flowcell: u16,
+    },
+    /// A pure acknowledgement.
+    Ack {
+        /// The next byte expected.
+        ack: u64,
+        /// The receiving end's slot.
+        slot: u32,
+        /// How many switches the data crossed that it answers.
+        hops: u8,
+    },
+    /// Asks for a connection.
+    Syn {
+        /// The sending end's slot.
+        slot: u32,
+        /// The flowcell, as of the data that follows.
+        flowcell: u16,
+    },
+    /// Answers that.
+    SynAck {
+        /// The receiving end's slot.
+        slot: u32,
+    },
+}
+
+impl Default for Body {
+    fn default() -> Body {
+        Body::Data { seq: 0, slot: 0, flowcell: 0 }
+    }
+}
+
+/// One packet's metadata. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Packet {
+    /// What only its kind has.
+    pub body: Body,
+    /// When the sender's transport handed it down; on an answer, the same of the packet that caused
+    /// it (RFC 7323's echo).
+    pub stamp: Time,
+    /// The connection.
+    pub flow: FlowId,
+    /// Sending host.
+    pub src: HostId,
+    /// Receiving host.
+    pub dst: HostId,
+    /// By what a fabric tells flows apart: the hash of the 5-tuple without DSCP and ECN, or the label
+    /// that an edge has given it.
+    pub entropy: u32,
+    /// Its side records.
+    pub side: Side,
+    /// The connection's slot at the receiving host, or [`NONE`] while the sender has not learned it.
+    pub peer: u32,
+    /// Scheduling rank: smaller is more important.
+    pub rank: u32,
+    /// On the wire: headers, payload and framing overhead.
+    pub size: u16,
+    /// Transport payload.
+    pub payload: u16,
+    /// Bits of [`flags`].
+    pub flags: u16,
+    /// The port by which it entered the switch that holds it.
+    pub ingress: u16,
+    /// Priority, importance, ECN.
+    pub class: TrafficClass,
+    /// Switches that it may still cross.
+    pub ttl: u8,
+    /// Which way it took where it had a choice: four bits a choice, exact for up to 256 ports at one
+    /// tier or 16 at each of two.
+    pub path: u8,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64);
+
+impl Packet {
+    /// What it is.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        match self.body {
+            Body::Data { .. } => Kind::Data,
+            Body::Ack { .. } => Kind::Ack,
+            Body::Syn { .. } => Kind::Syn,
+            Body::SynAck { .. } => Kind::SynAck,
+        }
+    }
+    /// Whether it carries payload, as opposed to a pure ACK or a handshake packet.
+    #[inline]
+    pub fn is_data(&self) -> bool {
+        matches!(self.body, Body::Data { .. })
+    }
+    /// Offset of the first payload byte in its stream; 0 of what carries none.
+    #[inline]
+    pub fn seq(&self) -> u64 {
+        match self.body {
+            Body::Data { seq, .. } => seq,
+            _ => 0,
+        }
+    }
+    /// The flowcell; 0 of what belongs to none.
+    #[inline]
+    pub fn flowcell(&self) -> u16 {
+        match self.body {
+            Body::Data { flowcell, .. } | Body::Syn { flowcell, .. } => flowcell,
+            _ => 0,
+        }
+    }
+    /// Says which flowcell it belongs to, if it is of a kind that does.
+    #[inline]
+    pub fn set_flowcell(&mut self, cell: u16) {
+        if let Body::Data { flowcell, .. } | Body::Syn { flowcell, .. } = &mut self.body {
+            *flowcell = cell;
+        }
+    }
+    /// The slot of the end that sent it.
+    #[inline]
+    pub fn slot(&self) -> u32 {
+        match self.body {
+            Body::Data { slot, .. } | Body::Ack { slot, .. } | Body::Syn { slot, .. } | Body::SynAck { slot } => slot,
+        }
+    }
+    /// Its color.
+    #[inline]
+    pub fn color(&self) -> Color {
+        self.class.color()
+    }
+    /// Its priority, 0 (lowest) to 7.
+    #[inline]
+    pub fn priority(&self) -> u8 {
+        self.class.priority()
+    }
+    /// Its ECN field.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        self.class.ecn()
+    }
+    /// Marks it: congestion experienced.
+    #[inline]
+    pub fn mark(&mut self) {
+        self.class = self.class.with_ecn(Ecn::Ce);
+    }
+    /// Whether a bit of [`flags`] is set.
+    #[inline]
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traffic_class_holds_its_parts() {
+        for priority in 0..8 {
+            for importance in Importance::ALL {
+                for ecn in [Ecn::NotEct, Ecn::Ect, Ecn::Ce] {
+                    let class = TrafficClass::new(priority, importance, ecn);
+                    assert_eq!((class.priority(), class.importance(), class.ecn()), (priority, importance, ecn));
+                    let other = class.with_ecn(Ecn::Ce).with_importance(Importance::Echo);
+                    assert_eq!(other, TrafficClass::new(priority, Importance::Echo, Ecn::Ce));
+                }
+            }
+        }
+    }
+}

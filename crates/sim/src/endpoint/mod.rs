@@ -1,0 +1,5 @@
+//! A connection's two ends, a folder a family. TCP is one.
+
+pub mod tcp;
+
+pub use tcp::*;

@@ -1,0 +1,482 @@
+//! A connection's sending end: what may be sent, what is lost, when to give up waiting.
+//!
+//! Loss recovery is RFC 6675 with SACK and RFC 6582 without; limited transmit RFC 3042; after a timeout the outstanding
+//! data is sent again from the start, in slow start, past what the receiver is known to hold (RFC 6675 §5.1: its SACKs
+//! are kept, since these receivers never renege). The window is cut at most once a window of data, whatever the signals
+//! (RFC 3168 §5, RFC 8257 §3.4). It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8). Keys of
+//! the scenario take three of these away, as the TCP of published simulations does: RFC 6582's recovery becomes RFC
+//! 5681's, which can cut twice a window; growth asks for no limit; and what room there is need not hold a full segment.
+//!
+//! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
+//! unacknowledged or a SYN unanswered the deadline is set.
+
+mod forced;
+mod pace;
+mod plan;
+mod recovery;
+mod refusal;
+mod tail;
+
+use super::congestion::{Cause, Congestion, Growth, Window};
+use super::rto::Rto;
+use super::scoreboard::Scoreboard;
+use super::{AckIn, Config, Outgoing};
+use millpond_core::{Ecn, Time};
+use tail::Tail;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Phase {
+    /// Nothing is known to be missing: the common case.
+    Open,
+    /// The same of a connection that may have to wait before it sends: Swift's.
+    Paced,
+    /// Duplicate ACKs, too few to mean loss; or SACKs left from a recovery.
+    Disorder,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout, until what was outstanding then is acknowledged.
+    Loss,
+    /// A SYN is to be sent.
+    Closed,
+    /// A SYN is on its way.
+    SynSent,
+}
+
+/// What to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Syn,
+    New(u32),
+    /// `[from, to)` again.
+    Again(u64, u64, Why),
+}
+
+/// Why a range is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Fast retransmit, or the hole that a partial ACK has shown.
+    First,
+    /// NextSeg() rule 1 or 3.
+    Hole,
+    /// NextSeg() rule 4.
+    Rescue,
+    /// After a timeout.
+    Timeout,
+    /// The tail loss probe.
+    Probe,
+}
+
+/// A connection's sending end. The fields that every ACK touches come first.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Sender {
+    /// The first byte not acknowledged.
+    una: u64,
+    /// The first byte never sent.
+    nxt: u64,
+    /// Where the written stream ends.
+    written: u64,
+    window: Window,
+    deadline: Time,
+    rto: Rto,
+    /// When data was last sent; `Time::MAX` before that.
+    last_send: Time,
+    congestion: Congestion,
+    /// An ACK that reaches it ends recovery (RecoveryPoint; RFC 6582's recover).
+    recover: u64,
+    /// What was sent when the window was last cut. Only marks and losses of what was sent after it cut again.
+    cut_until: u64,
+    /// After a timeout: the next byte to send again.
+    resend: u64,
+    /// What the receiver holds; allocated with the first SACK.
+    board: Option<Box<Scoreboard>>,
+    dupacks: u32,
+    /// Segments sent again, SYNs included.
+    pub retransmitted: u32,
+    /// Expiries of the retransmission timer, those of SYNs included.
+    pub timeouts: u32,
+    phase: Phase,
+    /// The segment at `una` is to be sent again whatever the window.
+    first_due: bool,
+    /// The next new data carries CWR.
+    cwr_due: bool,
+    /// RFC 6582: a partial ACK has restarted the timer in this recovery.
+    partial: bool,
+    /// The pace forbids to send; the deadline is when it allows it.
+    held: bool,
+    /// Expiries since `una` last moved.
+    expiries: u8,
+    /// SYNs sent.
+    syns: u8,
+    /// Which of the run's transports it follows; see [`Config::of`].
+    which: u8,
+    /// How often the probe timer was set since something was refused and nothing in flight; 0: it is not set.
+    probes: u8,
+    /// The probe timer has expired: one segment may be tried.
+    probing: bool,
+    /// The tail loss probe.
+    tail: Tail,
+}
+
+/// How many bytes of new data to send: whole segments, except at the end of what is written.
+#[inline]
+fn whole_segments(room: u64, unsent: u64, max_len: u32, cfg: &Config) -> u32 {
+    let mss = cfg.mss;
+    let limit = room.min(u64::from(max_len));
+    if unsent <= limit {
+        return unsent as u32;
+    }
+    let limit = limit as u32;
+    match limit.checked_sub(mss) {
+        None if cfg.silly_window_avoidance => 0,
+        None => limit,
+        Some(rest) if rest < mss => mss,
+        Some(rest) => limit - rest % mss,
+    }
+}
+
+impl Sender {
+    /// A new connection with nothing written. If the scenario has handshakes, its first segment is a SYN, once there is
+    /// something to send.
+    pub fn new(cfg: &Config) -> Sender {
+        Sender::following(0, cfg)
+    }
+
+    /// The same of a connection that follows transport `which` of the run.
+    pub fn following(which: u8, cfg: &Config) -> Sender {
+        let cfg = cfg.of(which);
+        let phase = if cfg.handshake { Phase::Closed } else { Sender::calm(cfg) };
+        Sender {
+            una: 0,
+            nxt: 0,
+            written: 0,
+            window: Window { cwnd: cfg.initial_window, ssthresh: u64::MAX },
+            deadline: Time::MAX,
+            rto: if cfg.handshake { Rto::new(cfg) } else { Rto::for_data(cfg) },
+            last_send: Time::MAX,
+            congestion: Congestion::new(cfg),
+            recover: 0,
+            cut_until: 0,
+            resend: 0,
+            board: None,
+            dupacks: 0,
+            retransmitted: 0,
+            timeouts: 0,
+            phase,
+            first_due: false,
+            cwr_due: false,
+            partial: false,
+            held: false,
+            expiries: 0,
+            syns: 0,
+            which,
+            probes: 0,
+            probing: false,
+            tail: Tail::Idle,
+        }
+    }
+
+    /// The sending end of a connection that the other side has opened: no handshake, no round-trip time known yet.
+    pub fn established(which: u8, cfg: &Config) -> Sender {
+        Sender { phase: Sender::calm(cfg.of(which)), rto: Rto::for_data(cfg), ..Sender::following(which, cfg) }
+    }
+
+    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the ACK of it.
+    pub fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
+        self.rto.sample(rtt, cfg);
+    }
+
+    /// The application appends `bytes` to the stream.
+    #[inline]
+    pub fn write(&mut self, _now: Time, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+    /// Bytes acknowledged.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.una
+    }
+    /// Bytes written.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+    /// Whether something was written and all of it is acknowledged.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.una == self.written && self.written > 0
+    }
+    /// The congestion window in bytes. During RFC 6582's recovery it is inflated.
+    #[inline]
+    pub fn cwnd(&self) -> u64 {
+        self.window.cwnd
+    }
+    /// The slow-start threshold in bytes; `u64::MAX` at first.
+    #[inline]
+    pub fn ssthresh(&self) -> u64 {
+        self.window.ssthresh
+    }
+    /// The smoothed round-trip time, zero before the first sample.
+    pub fn srtt(&self) -> Time {
+        self.rto.srtt()
+    }
+    /// The retransmission timeout now.
+    pub fn rto(&self) -> Time {
+        self.rto.current()
+    }
+    /// Where its loss recovery stands, in Linux's words.
+    pub fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Open | Phase::Paced => "open",
+            Phase::Disorder => "disorder",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+            Phase::Closed | Phase::SynSent => "syn-sent",
+        }
+    }
+    /// What its control law steers by: names and values.
+    pub fn law(&self, cfg: &Config) -> Vec<(&'static str, f64)> {
+        let told = self.congestion.told(cfg.of(self.which));
+        told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect()
+    }
+    /// DCTCP's alpha, for those that have one.
+    #[cfg(test)]
+    pub fn alpha(&self) -> Option<f64> {
+        self.congestion.alpha()
+    }
+
+    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout, what was sent since.
+    pub fn in_flight(&self) -> u64 {
+        match (self.phase, &self.board) {
+            (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
+            (Phase::Loss, Some(board)) => board.resent(self.una, self.resend),
+            (Phase::Loss, None) => self.resend - self.una,
+            _ => self.nxt - self.una,
+        }
+    }
+
+    /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
+    pub fn would_send(&self, cfg: &Config) -> bool {
+        self.plan(u32::MAX, cfg.of(self.which)).is_some()
+    }
+
+    /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or nothing but the end of
+    /// the stream will fit). To be called until `None`, after everything that happens to the sender.
+    #[inline(always)] // called from two places, of which one is the per-packet path
+    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        if self.phase != Phase::Open {
+            return self.poll_else(now, max_len, cfg);
+        }
+        if self.nxt == self.una && self.nxt < self.written {
+            self.begin_flight(now, cfg);
+        }
+        let room = self.window.cwnd.min(cfg.window_limit).saturating_sub(self.nxt - self.una);
+        let len = whole_segments(room, self.written - self.nxt, max_len, cfg);
+        if len == 0 {
+            return None;
+        }
+        Some(self.send_new(now, len, cfg))
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, len: u32, cfg: &Config) -> Outgoing {
+        let seq = self.nxt;
+        self.nxt += u64::from(len);
+        self.last_send = now;
+        if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.rto.current()); // RFC 6298 (5.1)
+        }
+        let cwr = std::mem::take(&mut self.cwr_due);
+        Outgoing { seq, len, syn: false, retransmission: false, cwr, ecn: cfg.data_ecn }
+    }
+
+    /// Data leaves while nothing is in flight: after an idle time of one timeout, from the restart window (RFC 5681 §4.1).
+    #[cold]
+    fn begin_flight(&mut self, now: Time, cfg: &Config) {
+        if self.last_send == Time::MAX {
+            return;
+        }
+        let idle = now.saturating_sub(self.last_send);
+        self.congestion.idle(idle);
+        if cfg.restart_after_idle && idle > self.rto.current() {
+            self.congestion.narrow(&mut self.window, cfg.initial_window, cfg);
+        }
+        self.last_send = now; // once, should the host be unable to send at once
+    }
+
+    #[cold]
+    fn poll_else(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        let cfg = cfg.of(self.which);
+        if self.phase == Phase::Paced && !self.held && self.nxt == self.una && self.nxt < self.written {
+            self.begin_flight(now, cfg);
+        }
+        match self.plan(max_len, cfg)? {
+            Next::Syn => Some(self.send_syn(now)),
+            Next::Again(from, to, why) => Some(self.send_again(now, from, to, why, cfg)),
+            Next::New(len) => {
+                let probes = self.tail == Tail::Due;
+                self.unschedule_probe();
+                if let Some(board) = &mut self.board {
+                    board.pipe += u64::from(len); // RFC 6675 (C.4)
+                }
+                let segment = self.send_new(now, len, cfg);
+                self.resend = self.nxt; // after a timeout, new data is due only once all holes are sent again
+                if probes {
+                    self.probe_sent(now);
+                } else {
+                    self.schedule_probe(now, cfg);
+                }
+                Some(segment)
+            }
+        }
+    }
+
+    fn send_again(&mut self, now: Time, from: u64, to: u64, why: Why, cfg: &Config) -> Outgoing {
+        let (una, nxt) = (self.una, self.nxt);
+        if let Some(board) = &mut self.board {
+            match why {
+                Why::First => board.first_sent(to, una, nxt),
+                Why::Hole => {
+                    board.high_rxt = to;
+                    board.pipe += to - from;
+                }
+                Why::Rescue => {
+                    board.rescue_sent(self.recover);
+                    board.pipe += to - from;
+                }
+                Why::Timeout | Why::Probe => {}
+            }
+        }
+        match why {
+            Why::First => self.first_due = false,
+            Why::Timeout => self.resend = to,
+            Why::Probe => self.probe_sent(now),
+            Why::Hole | Why::Rescue => {}
+        }
+        self.retransmitted += 1;
+        self.last_send = now;
+        if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.rto.current());
+        }
+        let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
+        Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn }
+    }
+
+    fn send_syn(&mut self, now: Time) -> Outgoing {
+        self.phase = Phase::SynSent;
+        self.deadline = now.saturating_add(self.rto.current());
+        let retransmission = self.syns > 0;
+        self.retransmitted += u32::from(retransmission);
+        self.syns = self.syns.saturating_add(1);
+        Outgoing { seq: 0, len: 0, syn: true, retransmission, cwr: false, ecn: Ecn::NotEct }
+    }
+
+    /// The answer to a SYN that was handed down at `stamp`.
+    ///
+    /// RFC 6298 (5.7) would set the timeout to 3 s where a SYN was sent again, for want of an unambiguous sample; the echo
+    /// gives one. RFC 6928 §2: one segment to begin with only if more than one SYN had to be sent again.
+    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, cfg: &Config) {
+        if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
+            return; // a repeated answer
+        }
+        let cfg = cfg.of(self.which);
+        self.phase = Sender::calm(cfg);
+        self.deadline = Time::MAX;
+        self.expiries = 0;
+        self.rto.sample(now.saturating_sub(stamp), cfg);
+        if self.syns > 2 {
+            self.congestion.narrow(&mut self.window, u64::from(cfg.mss), cfg);
+        }
+    }
+
+    /// An acknowledgement.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        if self.phase != Phase::Open || ack.sack.is_some() || ack.ack <= self.una || ack.ack > self.nxt {
+            return self.on_ack_else(now, ack, cfg);
+        }
+        let flight = self.nxt - self.una;
+        let bytes = self.advance(now, ack, cfg);
+        self.steer(now, bytes, flight, ack.ece, cfg);
+    }
+
+    /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how much.
+    #[inline]
+    fn advance(&mut self, now: Time, ack: &AckIn, cfg: &Config) -> u64 {
+        let bytes = ack.ack - self.una;
+        self.una = ack.ack;
+        self.expiries = 0;
+        self.rto.sample(now.saturating_sub(ack.stamp), cfg);
+        self.deadline = if self.una == self.nxt { Time::MAX } else { now.saturating_add(self.rto.current()) };
+        bytes
+    }
+
+    /// Congestion control for an ACK outside of recovery; `flight` is what was in flight before it.
+    #[inline]
+    fn steer(&mut self, now: Time, bytes: u64, flight: u64, ece: bool, cfg: &Config) {
+        if self.congestion.marks(bytes, ece, self.una, self.nxt, cfg) {
+            if self.una > self.cut_until {
+                self.cut(Cause::Mark, flight, now, cfg);
+            }
+            return;
+        }
+        let cwnd = self.window.cwnd;
+        let limiting =
+            if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
+        if (limiting || !cfg.window_validation) && (!ece || cfg.growth_on_echo) && bytes > 0 {
+            let limit = if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
+            let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
+            self.congestion.grow(&mut self.window, &growth, cfg);
+        }
+    }
+
+    #[cold]
+    fn cut(&mut self, cause: Cause, flight: u64, now: Time, cfg: &Config) {
+        self.congestion.cut(&mut self.window, cause, flight, now, cfg);
+        self.cut_until = self.nxt;
+        self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
+    }
+
+    /// Time has come to `now`; does nothing before the deadline.
+    #[inline]
+    pub fn on_timer(&mut self, now: Time, cfg: &Config) {
+        if now >= self.deadline {
+            self.expire(now, cfg);
+        }
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn new_data_goes_in_whole_segments_except_at_the_end() {
+        let whole = |room, unsent, max_len, mss, avoid| {
+            let cfg = crate::endpoint::tcp::tests::config(|p| (p.mss, p.silly_window_avoidance) = (Some(mss), avoid));
+            whole_segments(room, unsent, max_len, &cfg)
+        };
+        assert_eq!(whole(5500, 99_999, 65_536, 1000, true), 5000);
+        assert_eq!(whole(1999, 99_999, 65_536, 1000, true), 1000);
+        assert_eq!(whole(999, 99_999, 65_536, 1000, true), 0);
+        assert_eq!(whole(u64::MAX, 99_999, 65_536, 1460, true), 64_240);
+        assert_eq!(whole(5500, 4321, 65_536, 1000, true), 4321);
+        assert_eq!(whole(300, 200, 65_536, 1000, true), 200);
+        assert_eq!(whole(u64::MAX, u64::MAX, 1000, 1000, true), 1000);
+        assert_eq!(whole(0, 0, 1000, 1000, true), 0);
+        assert_eq!([whole(999, 99_999, 65_536, 1000, false), whole(5500, 99_999, 65_536, 1000, false)], [999, 5000]);
+    }
+
+    #[test]
+    fn a_sender_is_small() {
+        assert!(size_of::<Sender>() <= 256, "{}", size_of::<Sender>());
+    }
+}
