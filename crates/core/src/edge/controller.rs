@@ -147,8 +147,10 @@ impl Network {
     pub fn entries(&self, trees: &[Tree]) -> Vec<Entries> {
         let mut entries = vec![Entries::default(); self.switches as usize];
         for tree in trees {
-            let missing: Vec<(u16, u16)> =
-                (0..self.leaves).filter(|leaf| tree.up[*leaf as usize].is_none()).map(|leaf| (leaf as u16, NO_PORT)).collect();
+            let missing: Vec<(u16, u16)> = (0..self.leaves)
+                .filter(|leaf| tree.up[*leaf as usize].is_none())
+                .map(|leaf| (leaf as u16, NO_PORT))
+                .collect();
             let mut below = vec![Vec::new(); self.switches as usize];
             for leaf in (0..self.leaves).filter(|leaf| tree.up[*leaf as usize].is_some()) {
                 below[leaf as usize].push((leaf as u16, NO_PORT));

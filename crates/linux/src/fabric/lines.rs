@@ -14,10 +14,11 @@ use crate::switch::buffers::Buffers;
 use crate::switch::counters::Drop;
 use crate::switch::node::{Outgoing, Slot};
 use millpond_core::counters::DropReason;
+use millpond_core::packet::Packets;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::switch::port::LinkRate;
-use millpond_core::{Packet, PacketId, Pool, Rate, Time};
+use millpond_core::{Packet, PacketId, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::IoSlice;
@@ -84,7 +85,7 @@ impl Line {
 /// All lines, the packets on them or before them, and the calls to make.
 pub struct Lines {
     pub all: Vec<Line>,
-    packets: Pool<Packet>,
+    packets: Packets,
     /// By packet.
     held: Vec<Option<Held>>,
     calls: BinaryHeap<Reverse<(Time, Call)>>,
@@ -94,7 +95,7 @@ pub struct Lines {
 
 impl Lines {
     pub fn new(all: Vec<Line>) -> Lines {
-        Lines { all, packets: Pool::default(), held: Vec::new(), calls: BinaryHeap::new(), flat: Vec::new() }
+        Lines { all, packets: Packets::default(), held: Vec::new(), calls: BinaryHeap::new(), flat: Vec::new() }
     }
     pub fn held(&self) -> usize {
         self.packets.live()
@@ -196,7 +197,7 @@ pub struct Exit<'a> {
 }
 
 impl Wire for Exit<'_> {
-    fn packets(&mut self) -> &mut Pool<Packet> {
+    fn packets(&mut self) -> &mut Packets {
         &mut self.lines.packets
     }
     fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {

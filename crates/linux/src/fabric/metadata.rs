@@ -18,7 +18,7 @@ use crate::edge::flow::{FlowKey, Keys};
 use crate::frame::parse::tcp;
 use crate::frame::{Inner, Mac, Tag, View, checksum};
 use crate::switch::counters::Drop;
-use millpond_core::packet::{NONE, TTL, flags};
+use millpond_core::packet::{Body, NONE, TTL, TrafficClass, flags};
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, Time};
 use std::collections::HashMap;
 
@@ -88,8 +88,15 @@ fn set_word(header: &mut [u8], network: usize, at: usize, change: impl FnOnce(u1
     }
 }
 
-fn importance(dscp: u8) -> Importance {
-    Importance::ALL.get(usize::from(dscp & 7)).copied().unwrap_or_default()
+/// The priority, the importance and the ECN field of an IP header's byte; what names no importance is of none.
+fn traffic_class(byte: u8) -> TrafficClass {
+    let importance = Importance::ALL.get(usize::from(byte >> 2 & 7)).copied().unwrap_or_default();
+    let ecn = match byte & 3 {
+        0 => Ecn::NotEct,
+        3 => Ecn::Ce,
+        _ => Ecn::Ect,
+    };
+    TrafficClass::new(byte >> 5, importance, ecn)
 }
 
 impl Classifier {
@@ -107,28 +114,23 @@ impl Classifier {
         let class = network.map_or(0, |network| network.class(header));
         let flow = self.flow(header, view);
         let size = length.saturating_sub(view.ethernet) + usize::from(self.framing);
-        let packet = Packet {
+        let (body, said) = transport(header, view);
+        Ok(Packet {
+            body,
             stamp: now,
             flow,
             src,
             dst,
-            hash: tag.label.unwrap_or(flow),
-            side: NONE,
+            entropy: tag.label.unwrap_or(flow),
             peer: NONE,
             rank: tag.rank,
             size: u16::try_from(size).unwrap_or(u16::MAX),
-            flags: if tag.deflected { flags::DEFLECTED } else { 0 },
-            ecn: match class & 3 {
-                0 => Ecn::NotEct,
-                3 => Ecn::Ce,
-                _ => Ecn::Ect,
-            },
-            importance: importance(class >> 2),
-            priority: class >> 5,
+            payload: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u16),
+            flags: said | if tag.deflected { flags::DEFLECTED } else { 0 },
+            class: traffic_class(class),
             ttl: network.map_or(TTL, |network| network.hops(header)),
             ..Packet::default()
-        };
-        Ok(with_transport(packet, header, view))
+        })
     }
 
     /// Which flow it is of: a hash of the 5-tuple; of what has no ports, of the Ethernet addresses.
@@ -140,24 +142,27 @@ impl Classifier {
     }
 }
 
-/// The same packet, with what its transport says.
-fn with_transport(packet: Packet, header: &[u8], view: &View) -> Packet {
-    let Some(layers) = view.layers() else { return packet };
-    let payload = (layers.end - layers.payload) as u16;
-    let Some(layers) = view.tcp() else { return Packet { payload, ..packet } };
+/// What its transport says: the kind, and its flags. What is not TCP is data from the beginning of a stream.
+fn transport(header: &[u8], view: &View) -> (Body, u16) {
+    let Some(layers) = view.tcp() else { return (Body::default(), 0) };
     let said = tcp::flags(header, layers);
-    let of = |bit: u8, flag: u8| if said & bit != 0 { flag } else { 0 };
-    let opens = of(tcp::SYN, flags::SYN);
-    let acknowledges = if payload == 0 { of(tcp::ACK, flags::ACK) } else { 0 };
-    let flags = packet.flags | opens | acknowledges | of(tcp::ECE, flags::ECE) | of(tcp::CWR, flags::CWR);
-    let (seq, ack) = (tcp::seq(header, layers).into(), tcp::ack(header, layers).into());
-    Packet { payload, flags, seq, ack, ..packet }
+    let has = |bit: u8| said & bit != 0;
+    let body = match (has(tcp::SYN), has(tcp::ACK)) {
+        (true, false) => Body::Syn { slot: NONE, flowcell: 0 },
+        (true, true) => Body::SynAck { slot: NONE },
+        (false, _) if layers.end > layers.payload => {
+            Body::Data { seq: tcp::seq(header, layers).into(), slot: NONE, flowcell: 0 }
+        }
+        (false, _) => Body::Ack { ack: tcp::ack(header, layers).into(), slot: NONE, hops: 0 },
+    };
+    let flag = |bit: u8, flag: u16| if has(bit) { flag } else { 0 };
+    (body, flag(tcp::ECE, flags::ECE) | flag(tcp::CWR, flags::CWR))
 }
 
 /// Writes what a switch has decided of a packet into its headers.
 pub fn write(packet: &Packet, header: &mut [u8], view: &View) {
     if let Some(network) = Network::of(header, view) {
-        if packet.ecn == Ecn::Ce && network.class(header) & 3 != 3 {
+        if packet.class.ecn() == Ecn::Ce && network.class(header) & 3 != 3 {
             network.congest(header);
         }
         if network.hops(header) != packet.ttl {
@@ -174,6 +179,7 @@ mod tests {
     use super::*;
     use crate::frame::segment::tests::{Build, frame_of};
     use crate::frame::{Protocol, Version, parse};
+    use millpond_core::packet::Kind;
     use proptest::prelude::*;
 
     fn classifier() -> Classifier {
@@ -197,12 +203,12 @@ mod tests {
                 Version::V6 => (frame[14], frame[15]) = (0x60 | class >> 4, class << 4),
             }
             let p = packet(&frame);
-            assert_eq!((p.src, p.dst, p.priority, p.importance), (5, 6, 3, Importance::Important));
-            assert_eq!((p.ecn, p.payload, usize::from(p.size)), (Ecn::Ect, 100, frame.len() - 14 + 38));
-            assert!(p.is_data() && p.has(flags::CWR) && p.ttl == 64 && p.hash == p.flow);
+            assert_eq!((p.src, p.dst, p.priority(), p.class.importance()), (5, 6, 3, Importance::Important));
+            assert_eq!((p.class.ecn(), p.payload, usize::from(p.size)), (Ecn::Ect, 100, frame.len() - 14 + 38));
+            assert!(p.is_data() && p.seq() == 1000 && p.has(flags::CWR) && p.ttl == 64 && p.entropy == p.flow);
         }
-        let syn = packet(&frame_of(&Build { flags: tcp::SYN | tcp::ACK, ..Build::default() }));
-        assert!(syn.has(flags::SYN) && syn.has(flags::ACK) && !syn.is_data());
+        let kind = |flags| packet(&frame_of(&Build { flags, ..Build::default() })).kind();
+        assert_eq!([kind(tcp::SYN), kind(tcp::SYN | tcp::ACK), kind(tcp::ACK)], [Kind::Syn, Kind::SynAck, Kind::Ack]);
         let udp = packet(&frame_of(&Build { protocol: Protocol::Udp, payload: 9, ..Build::default() }));
         assert_eq!((udp.payload, udp.flags), (9, 0));
     }
@@ -212,7 +218,7 @@ mod tests {
         let mut frame = frame_of(&Build::default());
         (frame[12], frame[13]) = (0x08, 0x06);
         let arp = packet(&frame);
-        assert_eq!((arp.dst, arp.ttl, arp.ecn, arp.payload), (6, TTL, Ecn::NotEct, 0));
+        assert_eq!((arp.dst, arp.ttl, arp.class.ecn(), arp.payload), (6, TTL, Ecn::NotEct, 0));
         frame[5] = 9;
         let view = parse(&frame).unwrap();
         assert_eq!(classifier().read(Time::ZERO, &frame, frame.len(), &view), Err(Drop::Nowhere));
@@ -226,12 +232,12 @@ mod tests {
         let tag = Tag { rank: 77, label: Some(3), deflected: true };
         let tagged = [&frame[..12], &tag.write(), &frame[12..]].concat();
         let (plain, labelled) = (read(&frame), read(&tagged));
-        assert_eq!((labelled.hash, labelled.rank, labelled.flow), (3, 77, plain.flow));
+        assert_eq!((labelled.entropy, labelled.rank, labelled.flow), (3, 77, plain.flow));
         assert!(labelled.has(flags::DEFLECTED) && labelled.size == plain.size, "the tag is not counted");
         let mut marked = frame.clone();
         marked[15] = 0xb9;
-        assert_eq!(read(&marked).hash, plain.hash, "DSCP and ECN are not in the hash");
-        assert_ne!(read(&frame_of(&Build { port: 81, ..Build::default() })).hash, plain.hash);
+        assert_eq!(read(&marked).entropy, plain.entropy, "DSCP and ECN are not in the hash");
+        assert_ne!(read(&frame_of(&Build { port: 81, ..Build::default() })).entropy, plain.entropy);
     }
 
     proptest! {
@@ -262,17 +268,17 @@ mod tests {
             }
             prop_assert!(checks(&frame, &view));
             let mut p = packet(&frame);
-            prop_assert_eq!((p.ttl, p.priority), (hops, class >> 5));
+            prop_assert_eq!((p.ttl, p.priority()), (hops, class >> 5));
             p.ttl -= 1;
-            if marks && p.ecn == Ecn::Ect {
-                p.ecn = Ecn::Ce;
+            if marks && p.class.ecn() == Ecn::Ect {
+                p.class = p.class.with_ecn(Ecn::Ce);
             }
             p.flags |= if deflects { flags::DEFLECTED } else { 0 };
             let before = frame.clone();
             write(&p, &mut frame, &view);
             prop_assert!(checks(&frame, &view));
             let after = packet(&frame);
-            prop_assert_eq!((after.ttl, after.ecn, after.rank), (p.ttl, p.ecn, p.rank));
+            prop_assert_eq!((after.ttl, after.class, after.rank), (p.ttl, p.class, p.rank));
             prop_assert_eq!(after.has(flags::DEFLECTED), deflects && tagged);
             let changed = frame.iter().zip(&before).filter(|(a, b)| a != b).count();
             prop_assert!(changed <= 5, "{changed} bytes");
@@ -289,7 +295,7 @@ mod tests {
             let view = parse(&bytes).unwrap();
             let p = classifier().read(Time::ZERO, &bytes, bytes.len(), &view).unwrap();
             let before = bytes.len();
-            write(&Packet { ecn: Ecn::Ce, ttl: 1, flags: flags::DEFLECTED, ..p }, &mut bytes, &view);
+            write(&Packet { class: Ecn::Ce.into(), ttl: 1, flags: flags::DEFLECTED, ..p }, &mut bytes, &view);
             prop_assert_eq!(bytes.len(), before);
         }
     }

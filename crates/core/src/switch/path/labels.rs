@@ -72,17 +72,18 @@ impl Chooses for Labels {
 mod tests {
     use super::super::Site;
     use super::super::tests::choose_at;
+    use super::*;
     use crate::edge::controller::{FabricLink, Network};
     use crate::units::Rate;
-    use super::*;
 
     fn labels() -> Labels {
         let mut labels = Labels::new(&LabelsParams {});
         let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (1, 0), (2, 0)] });
         // Three leaves and three spines, seen from leaf 0 with its uplinks at 4, 5, 6.
         let ways = (0..3u32).flat_map(|leaf| (0..3u32).map(move |spine| (leaf, spine)));
-        let link = |(leaf, spine): (u32, u32)| {
-            FabricLink { ends: [(leaf, 4 + spine as u16), (3 + spine, leaf as u16)], rate: Rate::from_gbps(10) }
+        let link = |(leaf, spine): (u32, u32)| FabricLink {
+            ends: [(leaf, 4 + spine as u16), (3 + spine, leaf as u16)],
+            rate: Rate::from_gbps(10),
         };
         let network = Network { leaves: 3, switches: 6, links: ways.map(link).collect() };
         labels.install(attachment, network.entries(&network.trees()).swap_remove(0));

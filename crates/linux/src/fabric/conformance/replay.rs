@@ -1,6 +1,6 @@
 //! The replay: a switch between sockets of this process, with the trace's times for its clock.
 
-use super::simulated::{Arrival, Trace, class, entropy, numbers, tcp_flags};
+use super::simulated::{Arrival, Trace, numbers, tcp_flags};
 use super::{Counted, Left, Seen};
 use crate::fabric::{Classifier, FabricSwitch, Line};
 use crate::frame::checksum::{Sum, pseudo};
@@ -24,10 +24,10 @@ fn mac(host: HostId) -> Mac {
 
 /// A packet of the trace as its link carries it.
 fn frame(p: &Packet) -> Vec<u8> {
-    let tag = Tag { rank: p.rank, label: Some(entropy(p)), deflected: p.has(flags::DEFLECTED) };
+    let tag = Tag { rank: p.rank, label: Some(p.entropy), deflected: p.has(flags::DEFLECTED) };
     let mut frame = [&mac(p.dst).0[..], &mac(p.src).0, &tag.write(), &[8, 0]].concat();
     let network = frame.len();
-    frame.extend([0x45, class(p)]);
+    frame.extend([0x45, p.class.bits()]);
     frame.extend(p.size.to_be_bytes());
     frame.extend([0, 0, 0x40, 0, p.ttl, 6, 0, 0, 10, 0, 0, p.src as u8, 10, 0, 0, p.dst as u8]);
     let sum = Sum::default().bytes(&frame[network..]).checksum();
