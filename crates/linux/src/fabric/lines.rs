@@ -172,7 +172,7 @@ impl Lines {
         let pieces = [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
         let length = held.bytes.length();
         let outgoing = Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length };
-        self.all[port].slot.deliver(&outgoing, &mut self.flat)
+        self.all[port].slot.write(&outgoing, &mut self.flat)
     }
 }
 

@@ -99,6 +99,11 @@ fn traffic_class(byte: u8) -> TrafficClass {
     TrafficClass::new(byte >> 5, importance, ecn)
 }
 
+/// The priority, the importance and the ECN field of a frame, of which `header` has the first bytes.
+pub fn class(header: &[u8], view: &View) -> TrafficClass {
+    Network::of(header, view).map_or(TrafficClass::default(), |network| traffic_class(network.class(header)))
+}
+
 impl Classifier {
     /// For a fabric of these hosts, whose switches count `framing` bytes beside a packet's IP header and what follows it.
     pub fn new(hosts: impl IntoIterator<Item = (Mac, HostId)>, framing: u16) -> Classifier {
@@ -111,7 +116,6 @@ impl Classifier {
         let src = self.hosts.get(&view.source).copied().unwrap_or(NONE);
         let tag = view.tag.and_then(|at| Tag::read(header, at)).unwrap_or_default();
         let network = Network::of(header, view);
-        let class = network.map_or(0, |network| network.class(header));
         let flow = self.flow(header, view);
         let size = length.saturating_sub(view.ethernet) + usize::from(self.framing);
         let (body, said) = transport(header, view);
@@ -127,7 +131,7 @@ impl Classifier {
             size: u16::try_from(size).unwrap_or(u16::MAX),
             payload: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u16),
             flags: said | if tag.deflected { flags::DEFLECTED } else { 0 },
-            class: traffic_class(class),
+            class: class(header, view),
             ttl: network.map_or(TTL, |network| network.hops(header)),
             ..Packet::default()
         })

@@ -5,7 +5,6 @@ use crate::frame::segment::tests::{Build, frame_of};
 use crate::frame::{Mac, Offload, Protocol};
 use crate::port::tap::Tap;
 use crate::port::{FRAME_MAX, Pcap, Port};
-use crate::switch::counters::Counters;
 use crate::switch::node::Slot;
 use millpond_core::Rate;
 use millpond_core::counters::DropReason;
@@ -51,10 +50,7 @@ fn switch(ports: [Port; 2], packets: u32) -> FabricSwitch {
         pause: Pause::new(&PauseParams::default()),
         random: Stream::new(1, "switch"),
     });
-    let line = |port| {
-        let slot = Slot { name: String::new(), port: Some(port), mtu: 1500, counters: Counters::default() };
-        Line::new(slot, Rate::from_gbps(1), Mac([2, 0, 0, 0, 0, 9]))
-    };
+    let line = |port| Line::new(Slot::new("", Some(port), 1500), Rate::from_gbps(1), Mac([2, 0, 0, 0, 0, 9]));
     let hosts = [(Mac([2, 0, 0, 0, 0, 1]), 0), (Mac([2, 0, 0, 0, 0, 2]), 1)];
     FabricSwitch::new(node, Classifier::new(hosts, metadata::FRAMING), ports.map(line).into())
 }

@@ -10,7 +10,6 @@ use crate::frame::{Mac, Tag, parse, pause};
 use crate::port::tap::Tap;
 use crate::port::{FRAME_MAX, Port};
 use crate::switch::buffers::Buffers;
-use crate::switch::counters::Counters;
 use crate::switch::node::Slot;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
@@ -108,7 +107,7 @@ impl Rig {
             let (ours, theirs) = pair();
             ends.push(ours);
             let port = Some(Port::Tap(Tap::over(theirs).expect("a port")));
-            Line::new(Slot { name: String::new(), port, mtu: 9000, counters: Counters::default() }, rate, mac(250))
+            Line::new(Slot::new("", port, 9000), rate, mac(250))
         };
         let lines: Vec<Line> = trace.rates(switch).into_iter().map(line).collect();
         let (read, left, room) = (vec![0; lines.len()], Vec::new(), vec![0; FRAME_MAX]);
