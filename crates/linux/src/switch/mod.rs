@@ -6,6 +6,7 @@
 //! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
 //! | `table` | which address is behind which port |
+//! | `egress` | what waits for a device that takes no more, or is paused |
 //! | `buffers` | where frames are kept meanwhile |
 //! | `counters` | what a port has done, and why frames were dropped |
 //! | `uplink` | frames for other switches and from them |
@@ -27,6 +28,7 @@ pub mod config;
 pub mod control;
 pub mod counters;
 pub mod doctor;
+pub mod egress;
 mod error;
 pub mod node;
 mod ports;

@@ -13,7 +13,6 @@ use crate::port::udp::Udp;
 use crate::port::{FRAME_MAX, Port};
 use crate::switch::config::{Config, PathParams};
 use crate::switch::control::Asking;
-use crate::switch::counters::Counters;
 use crate::switch::node::Slot;
 use crate::switch::run::{Ready, Switch};
 use crate::switch::state::State;
@@ -134,7 +133,7 @@ fn switch(rule: Rule, offload: &OffloadParams, peers: &[(HostId, u16)], burst: u
 
 fn plug(switch: &mut Switch, file: OwnedFd) {
     let port = Some(Port::Tap(Tap::over(file).expect("a port")));
-    switch.node.slots.push(Slot { name: "host".into(), port, mtu: 1500, counters: Counters::default() });
+    switch.node.slots.push(Slot::new("host", port, 1500));
 }
 
 /// What a receiving half did.
