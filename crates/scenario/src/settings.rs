@@ -10,6 +10,7 @@ use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+pub use millpond_core::host::ReceiveCpuParams;
 use millpond_core::registry::About;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::MarkingParams;
@@ -59,30 +60,6 @@ params! {
         pub segment_offload: Option<Bytes> = Some(Bytes(64 << 10)),
         /// Time between the wire and the transport, each way.
         pub stack_delay: Time = Time::ZERO,
-    }
-}
-
-params! {
-    /// The table host.receive-cpu: what receiving costs a host's one core. Defaults are solved from published processor
-    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
-    pub struct ReceiveCpuParams {
-        /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
-        /// for a byte is ours.
-        #[within(0..=1_000_000_000)]
-        pub per_packet: Time = Time::from_ns(400),
-        /// Work for a byte of payload: checksum and copy. Source: ours, 4 GB/s.
-        #[within(0..=1_000_000)]
-        pub per_byte: Time = Time::from_ps(250),
-        /// Work for a segment that goes up: the stack, the acknowledgement, the wake-up. Source: calibrated.
-        #[within(0..=1_000_000_000)]
-        pub per_segment: Time = Time::from_ns(1_182),
-        /// Work on top for a segment that the transport finds out of order: it is queued, and answered by a duplicate
-        /// acknowledgement. Source: calibrated.
-        #[within(0..=1_000_000_000)]
-        pub per_out_of_order: Time = Time::from_ns(3_204),
-        /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
-        #[within(1..=1_000_000)]
-        pub ring: u32 = 512,
     }
 }
 

@@ -21,14 +21,14 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::{CoreCounts, HostCounters, PollRecord, tell_cores};
+use crate::hosts::{HostCounters, PollRecord};
 use crate::layout;
-use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
 use crate::shared::Shared;
 use millpond_core::counters::Counters;
+use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
