@@ -138,9 +138,9 @@ pub(crate) const NAMES: &[Name] = &[
     // Marking, admission, queues.
     kind(
         "switch.marking",
-        &["red", "wred"],
-        "marking by RED is not built yet; a step is switch.marking = { kind = \"ecn\" }, and RED that drops is switch.admission = { kind = \"red\" }",
-        "ecn",
+        &["wred"],
+        "it drops: switch.admission = { kind = \"wred\" }; RED that marks is switch.marking = { kind = \"red\" }",
+        "switch.marking.red",
     ),
     kind("switch.marking", &["step", "threshold", "dctcp"], "it is switch.marking = { kind = \"ecn\" }", "ecn"),
     kind(
@@ -352,7 +352,7 @@ mod tests {
         assert!(instead_of_kind("switch.queue", "pfabric").unwrap().contains("srpt"));
         assert!(instead_of_kind("transport", "pfabric").unwrap().contains("remaining-bytes"));
         assert!(instead_of_kind("switch.path", "DRILL").unwrap().contains("memory = m"));
-        assert!(instead_of_kind("host.nic.marking", "red").unwrap().contains("not built yet"));
+        assert!(instead_of_kind("host.nic.marking", "wred").unwrap().contains("kind = \"red\""));
         assert_eq!(instead_of_kind("switch.path", "rto"), None);
         assert!(instead_of_key("bandwidth").unwrap().contains("topology.host-link.rate"));
     }

@@ -156,10 +156,13 @@ impl Sides {
     }
 }
 
+/// Packets in a page: 64 KB.
+const PAGE: usize = 1024;
+
 /// Packets with their side records. A plain packet costs what it would in a [`Pool`].
 #[derive(Clone, Debug, Default)]
 pub struct Packets {
-    pool: Pool<Packet>,
+    pool: Pool<Packet, PAGE>,
     sides: Sides,
 }
 

@@ -11,6 +11,7 @@ pub mod admission;
 pub mod buffer;
 pub mod deflection;
 mod displace;
+mod early;
 mod ingress;
 pub mod marking;
 pub mod occupancy;
@@ -131,6 +132,25 @@ pub struct SwitchConfig {
     pub random: Stream,
 }
 
+impl SwitchConfig {
+    /// A switch of hosts alone, with general ports and the default answer at each place.
+    pub fn plain(routes: Routes, ports: Vec<PortConfig>, memory: Memory, random: Stream) -> SwitchConfig {
+        SwitchConfig {
+            site: Site { tier: 0, salt: 1 },
+            routes,
+            ports,
+            fabric_ports: Vec::new(),
+            fast: false,
+            memory,
+            path: Path::new(&Default::default()),
+            deflection: Deflection::new(&Default::default()),
+            occupancy: Occupancy::new(&Default::default()),
+            pause: Pause::new(&Default::default()),
+            random,
+        }
+    }
+}
+
 /// A switch.
 #[derive(Clone, Debug)]
 pub struct Switch {
@@ -192,7 +212,7 @@ impl View<'_> {
         match &*self.ports {
             Ports::Fast(ports) => {
                 let it = &ports[port as usize];
-                it.lacks_room(known, size).or_else(|| beyond(&it.admission))
+                it.lacks_room(known, size).or_else(|| it.admission.as_deref().and_then(beyond))
             }
             Ports::General(ports) => {
                 let it = &ports[port as usize];
@@ -213,7 +233,7 @@ impl PortView for View<'_> {
     }
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
         let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
-        self.ports.admission(port).test(&context).is_some()
+        self.ports.admission(port).is_some_and(|it| it.test(&context).is_some())
     }
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
         let known = self.known(port);
@@ -223,7 +243,9 @@ impl PortView for View<'_> {
     }
     fn note(&mut self, port: u16, packet: &Packet) {
         let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
-        self.ports.admission(port).commit(&context, false);
+        if let Some(admission) = self.ports.admission(port) {
+            admission.commit(&context, false);
+        }
     }
 }
 
@@ -241,10 +263,11 @@ impl Ports {
             Ports::General(ports) => ports[port as usize].view(),
         }
     }
-    fn admission(&mut self, port: u16) -> &mut Admission {
+    /// The port's admission; `None` if it admits whatever there is room for.
+    fn admission(&mut self, port: u16) -> Option<&mut Admission> {
         match self {
-            Ports::Fast(ports) => &mut ports[port as usize].admission,
-            Ports::General(ports) => &mut ports[port as usize].admission,
+            Ports::Fast(ports) => ports[port as usize].admission.as_deref_mut(),
+            Ports::General(ports) => Some(&mut ports[port as usize].admission),
         }
     }
 }
@@ -271,7 +294,9 @@ impl Switch {
         occupancy.install(count, &mut random);
         for (port, it) in config.ports.iter().enumerate() {
             let capacity = config.memory.reach(it.capacity);
-            ports.admission(port as u16).install(&PortFacts { capacity, rate: it.rate }, &mut random);
+            if let Some(admission) = ports.admission(port as u16) {
+                admission.install(&PortFacts { capacity, rate: it.rate }, &mut random);
+            }
         }
         let mut pause = config.pause;
         let rates: Vec<_> = config.ports.iter().map(|it| it.rate).collect();
