@@ -21,8 +21,8 @@ pub fn host(plan: &Plan, host: HostId, rate: Rate) -> Host {
     Host::new(HostConfig {
         nic: nic(plan, host, rate),
         limit: limits(plan, host),
-        receive: ReceiveConfig::new(&plan.host.receive_offload, costs, plan.warm_up),
-        ordering: plan.ordering.timeout(),
+        receive: ReceiveConfig::new(&plan.host.choices.receive_offload, costs, plan.warm_up),
+        ordering: plan.transport_choices.ordering.timeout(),
     })
 }
 

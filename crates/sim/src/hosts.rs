@@ -12,6 +12,7 @@
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
 mod answering;
+mod counting;
 mod ending;
 mod opening;
 mod receiving;

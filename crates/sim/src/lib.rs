@@ -7,6 +7,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`run`] | windows, threads, the serial part at each edge |
+//! | [`cells`] | the event queues of a partition |
 //! | [`layout`] | which node is simulated where |
 //! | [`partition`] | nodes, links and events that run together |
 //! | [`events`], `distant` | the event queue: a wheel, a sorted set beyond it, and spans of what is later still |
@@ -22,6 +23,7 @@
 pub mod audit;
 pub mod barrier;
 pub mod build;
+pub mod cells;
 mod convergence;
 mod distant;
 pub mod endpoint;

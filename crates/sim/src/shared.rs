@@ -57,13 +57,8 @@ pub struct Shared {
 impl Shared {
     /// Of a plan.
     pub fn new(plan: &Plan, layout: Layout) -> Shared {
-        let mtu = plan.host.mtu;
-        let transport = Config::new(&plan.transport, &plan.transport_kind, mtu).with_others(
-            &plan.transport,
-            &plan.traffic.other_transports,
-            mtu,
-        );
-        let mss = transport.mss;
+        let transport = Config::new(plan);
+        let mss = transport.tcp.mss;
         let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() / u64::from(mss)).max(1) as u32);
         Shared {
             handshake: plan.transport.handshake,
@@ -71,8 +66,8 @@ impl Shared {
             header: HEADERS + plan.host.frame_overhead,
             segment_max: whole * mss,
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
-            ranker: Ranker::new(&plan.rank),
-            marker: Marker::of(&plan.importance),
+            ranker: Ranker::new(&plan.transport_choices.rank),
+            marker: Marker::of(&plan.transport_choices.importance),
             labels: LabelPlan::new(plan),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),

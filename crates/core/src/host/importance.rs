@@ -7,6 +7,7 @@
 //! Invariant: the transport's own state knows nothing of what was forced.
 
 use super::passes;
+use crate::counters::Named;
 use crate::importance::{Marker, Sent};
 use crate::packet::Packet;
 
@@ -32,6 +33,18 @@ impl MarkingCounters {
             *ours += theirs;
         }
         self.masked += other.masked;
+    }
+
+    /// By name.
+    pub fn tell(&self, named: &mut Named) {
+        for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent) {
+            named.add(format!("{importance}_packets"), sent.packets);
+            named.add(format!("{importance}_bytes"), sent.bytes);
+        }
+        let [echoes, forced_echoes] = self.echoes;
+        named.add("echoes", echoes);
+        named.add("forced_echoes", forced_echoes);
+        named.add("masked_losses", self.masked);
     }
 
     /// A connection's, as it ends.

@@ -53,7 +53,7 @@ pub use ingress::{Expecting, Flows, Ingress, Received};
 pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
-pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams};
+pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, tell_cores};
 
 use crate::counters::DropReason;
 use crate::edge::gro;

@@ -29,9 +29,9 @@
 
 use super::ingress::Received;
 use super::{Call, HostWire, offload, passes};
-use crate::counters::DropReason;
+use crate::counters::{Counters as Told, DropReason};
 use crate::edge::gro::{Counters, Offload, OffloadParams, StockGroParams};
-use crate::packet::{FlowId, Packet, PacketId};
+use crate::packet::{FlowId, HostId, Packet, PacketId};
 use crate::random::mix64;
 use crate::units::Time;
 use std::collections::VecDeque;
@@ -106,6 +106,31 @@ pub struct CoreCounts {
     pub out_of_order: u64,
     /// Packets dropped since a ring was full: these in the whole run.
     pub ring_drops: u64,
+}
+
+/// What receiving cost in the measured time, by name. Shares of a core are in parts per million: of hosts that received
+/// payload, and the largest of the others, which received acknowledgements at most.
+pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
+    if cores.is_empty() {
+        return;
+    }
+    let named = counters.of("receive-cpu");
+    let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
+    let (receiving, others): (Vec<_>, Vec<_>) = cores.iter().map(|(_, core)| *core).partition(|core| core.bytes > 0);
+    let shares = || receiving.iter().map(share);
+    let sum = |count: fn(&CoreCounts) -> u64| receiving.iter().map(count).sum::<u64>();
+    let (polls, packets) = (sum(|core| core.polls), sum(|core| core.packets));
+    named.add("receiving-hosts", receiving.len() as u64);
+    named.add("busy-ppm-mean", (shares().sum::<u128>() / receiving.len().max(1) as u128) as u64);
+    named.add("busy-ppm-min", shares().min().unwrap_or(0) as u64);
+    named.add("busy-ppm-max", shares().max().unwrap_or(0) as u64);
+    named.add("busy-ppm-max-without-payload", others.iter().map(share).max().unwrap_or(0) as u64);
+    named.add("polls", polls);
+    named.add("packets", packets);
+    named.add("batch-mean-packets", (packets + polls / 2) / polls.max(1));
+    named.add("segments", sum(|core| core.segments));
+    named.add("segments-out-of-order", sum(|core| core.out_of_order));
+    named.add("ring-drops", cores.iter().map(|(_, core)| core.ring_drops).sum::<u64>());
 }
 
 /// A core.

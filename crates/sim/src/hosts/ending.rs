@@ -94,8 +94,9 @@ impl Hosts {
     }
 
     pub(super) fn count_sent(&mut self, it: &Sending) {
-        self.counters.retransmitted += it.sender.retransmitted as u64;
-        self.counters.timeouts += it.sender.timeouts as u64;
+        let sent = it.sender.counters();
+        self.counters.retransmitted += sent.retransmitted as u64;
+        self.counters.timeouts += sent.timeouts as u64;
         if let Some(marker) = it.egress.as_ref().and_then(|egress| egress.marked()) {
             self.counters.marking.add(marker);
         }
@@ -200,7 +201,7 @@ fn ideal(shared: &Shared, o: &Opening) -> Time {
 
 /// A flow as it stands; `ended`: when its last byte was acknowledged.
 fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord {
-    let o = &it.opening;
+    let (o, sent) = (&it.opening, it.sender.counters());
     FlowRecord {
         flow: o.flow,
         class: o.class,
@@ -212,8 +213,8 @@ fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord
         sender_first: it.first_sent,
         sender_last: ended,
         ideal: if it.delivered.is_some() { ideal(shared, o) } else { Time::ZERO },
-        retransmitted: it.sender.retransmitted,
-        timeouts: it.sender.timeouts,
+        retransmitted: sent.retransmitted,
+        timeouts: sent.timeouts,
         out_of_order: it.delivered.map_or(0, |d| d.out_of_order),
         path_changes: it.delivered.map_or(0, |d| d.path_changes),
         query: o.query,

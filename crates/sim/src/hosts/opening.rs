@@ -185,11 +185,7 @@ impl Hosts {
             label: label(shared, opening.flow, hash, true),
         };
         let sending = Sending {
-            sender: if handshake {
-                Sender::following(which, &shared.transport)
-            } else {
-                Sender::established(which, &shared.transport)
-            },
+            sender: Sender::new(which, handshake, &shared.transport),
             host,
             opening,
             peer: NONE,
@@ -241,7 +237,7 @@ impl Hosts {
     /// Makes the receiving side of a connection.
     pub(super) fn accept(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
         let mut receiving = Receiving {
-            receiver: Receiver::following(self.shared.plan.traffic.transports[opening.class as usize]),
+            receiver: Receiver::new(self.shared.plan.traffic.transports[opening.class as usize]),
             host: self.shared.local_host(opening.dst),
             opening,
             hash: five_tuple_hash(opening.dst, opening.src, opening.flow),

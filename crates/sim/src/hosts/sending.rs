@@ -61,9 +61,9 @@ impl Hosts {
             return;
         }
         it.timer_at = Time::MAX;
-        let timeouts = it.sender.timeouts;
+        let timeouts = it.sender.counters().timeouts;
         it.sender.on_timer(now, &self.shared.transport);
-        if it.sender.timeouts > timeouts
+        if it.sender.counters().timeouts > timeouts
             && let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker())
         {
             marker.on_timeout();
