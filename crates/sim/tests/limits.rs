@@ -142,10 +142,9 @@ fn limits_on_arrival_and_receive_offload_are_right_together() {
         let (outcome, _) = run(&text);
         let (limit, audit) = (limit_of(&outcome, true), &outcome.audit);
         assert!(audit.is_conserved(), "{host}: {audit:?}");
-        let merged = outcome.offload.expect("hosts poll").packets as f64 / limit.packets as f64;
-        assert!(merged > 1.2, "{host}: a segment is {merged} packets");
         let lost = audit.dropped[DropReason::Limit as usize];
-        assert!(limit.dropped > 10 && lost.packets > limit.dropped, "{host}: {} of {lost:?}", limit.dropped);
+        // A segment is several packets.
+        assert!(limit.dropped > 10 && lost.packets > 2 * limit.dropped, "{host}: {} are {lost:?}", limit.dropped);
         assert_eq!(limit.dropped_bytes, lost.bytes + 14 * lost.packets, "{host}: with an Ethernet header each");
         // All that was lost was sent again, or no call of a megabyte would end.
         let (again, calls) = (outcome.hosts.retransmitted, outcome.hosts.completed);
