@@ -5,6 +5,7 @@ use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
+use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
@@ -15,7 +16,6 @@ use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
-use millpond_sim::limiter::LimitCounts;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;

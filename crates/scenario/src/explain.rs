@@ -25,8 +25,9 @@ const PROPERTIES: &[PathProperty] = &[
 ];
 
 /// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it: "traffic.background.load"), a
-/// kind ("dctcp", or of one place only: "switch.admission.red"), a place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
-/// ("fifo-per-flow"), or a name of the field ("drill"). Several things of one name are all told. An unknown name gives the
+/// kind ("dctcp", or of one place only: "switch.admission.red"), a place or table ("switch.marking",
+/// "host"), a distribution ("web-search"), a path property ("fifo-per-flow"), or a name of the field
+/// ("wcmp"). Several things of one name are all told. An unknown name gives the
 /// nearest ones.
 pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim().trim_matches(['[', ']']).trim();

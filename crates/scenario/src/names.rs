@@ -37,16 +37,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "switch.path",
-        &["conga", "caver", "hula", "clove", "hermes"],
-        "congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) are not built yet; the nearest are \
-         switch.path = { kind = \"power-of-n\" }, which goes by the switch's own queues, and [edge] load-balancing = \
-         { kind = \"flowlet\" }",
-        "power-of-n",
-    ),
-    kind(
-        "switch.path",
-        &["drill", "drill(2,1)", "drill(d,m)"],
-        "DRILL(d, m) (SIGCOMM 2017) is switch.path = { kind = \"power-of-n\", choices = d, memory = m }, with m of 0 or 1",
+        &["caver", "hula", "clove", "hermes"],
+        "of congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) only CONGA is built; \
+         switch.path = { kind = \"power-of-n\" } goes by the switch's own queues",
         "power-of-n",
     ),
     kind(

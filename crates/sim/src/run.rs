@@ -21,13 +21,14 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::{CoreCounts, HostCounters, PollRecord, tell_cores};
-use crate::limiter::LimitCounts;
+use crate::hosts::{HostCounters, PollRecord};
+use crate::layout;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
 use crate::shared::Shared;
 use millpond_core::counters::Counters;
+use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
@@ -142,7 +143,7 @@ pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result
 
 /// The same with windows in parts of this length.
 fn run_in_parts<O: Observer>(plan: &Plan, threads: usize, observer: &mut O, part: Time) -> Result<Outcome, O::Error> {
-    let (shared, partitions) = build(plan);
+    let (shared, partitions) = build(plan, layout::partitions(threads));
     let count = partitions.len();
     let threads = threads.clamp(1, count);
     let stage = Stage {

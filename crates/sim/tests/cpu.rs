@@ -6,9 +6,9 @@ mod common;
 use common::{exact as plan, fcts, simulate};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
+use millpond_core::host::CoreCounts;
 use millpond_core::{HostId, Time};
 use millpond_sim::Outcome;
-use millpond_sim::hosts::CoreCounts;
 
 /// One host sends to another.
 const PAIR: &str = r#"
