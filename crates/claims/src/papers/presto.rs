@@ -81,6 +81,8 @@ const STRIDE: &[(&str, &str)] = &[
     ("flowlet-500us", "Flowlet, 500 us"),
     ("flowlet-100us", "Flowlet, 100 us"),
     ("letflow", "LetFlow, 500 us"),
+    ("drill", "DRILL(2, 1)"),
+    ("conga", "CONGA"),
     ("presto-stock-gro", "Presto, stock receive offload"),
 ];
 const ABLATIONS: &[(&str, &str)] = &[
