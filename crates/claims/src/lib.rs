@@ -1,9 +1,9 @@
 //! Papers as experiments and claims: what is run, what is measured, what holds.
 //!
 //! A paper ([`Paper`]) is a table of experiments and a table of claims, in a file of its own under
-//! `papers/`. An experiment is a sweep ([`design()`]) in a subfolder of the results, so runs that were
-//! made are never made again. [`Reproducing`] has runs made by a [`Runner`], and decides the claims
-//! anew from whatever is there.
+//! `papers/`. An experiment is a sweep ([`design()`]) in a subfolder of the results, so runs that
+//! were made are never made again. [`Reproducing`] has runs made by a [`Runner`], and decides the
+//! claims anew from whatever is there.
 //!
 //! Invariant: this crate runs no simulation and prints nothing. What it decides follows from the
 //! summaries in the results folder.

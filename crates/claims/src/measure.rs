@@ -1,22 +1,26 @@
 //! How a claim is measured: one number of what an experiment found, and how it came about.
 //!
-//! Invariant: a measure is a pure function of what the experiments found. It gives a number, or says why there is none; a
-//! run that is missing makes it undecided.
+//! Invariant: a measure is a pure function of what the experiments found. It gives a number, or
+//! says why there is none; a run that is missing makes it undecided.
 
 use crate::experiment::{Arm, Experiment, Found, Run};
 use crate::statistic::Statistic;
 use millpond_results::{Absolute, Summary};
 
-/// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's scenario.
+/// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
+/// scenario.
 #[allow(missing_docs, reason = "a field means the same in every measure")]
 pub enum Measure {
-    /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40 is 40 % less.
+    /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40
+    /// is 40 % less.
     Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
     /// The same of each seed; of these changes, the median.
     Paired { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
-    /// The same of means over seeds at the load where it is lowest; what it costs in another statistic there is told beside.
+    /// The same of means over seeds at the load where it is lowest; what it costs in another
+    /// statistic there is told beside.
     Best { experiment: &'static str, statistic: Statistic, beside: Statistic, of: &'static str, than: &'static str },
-    /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the statistic's unit.
+    /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the
+    /// statistic's unit.
     Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
     /// The same of the median over seeds.
     Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
@@ -24,8 +28,8 @@ pub enum Measure {
     Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
     /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
     Beyond { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
-    /// The share of seeds in which the schemes of each group are below those of the next one. `slack` gives, for each step,
-    /// the factor that the next one is multiplied with before.
+    /// The share of seeds in which the schemes of each group are below those of the next one.
+    /// `slack` gives, for each step, the factor that the next one is multiplied with before.
     Order {
         experiment: &'static str,
         load: f64,
@@ -33,7 +37,8 @@ pub enum Measure {
         groups: &'static [&'static [&'static str]],
         slack: &'static [f64],
     },
-    /// The share of the published cells (scheme × load × mean and p99) that ours are within this factor of.
+    /// The share of the published cells (scheme × load × mean and p99) that ours are within this
+    /// factor of.
     Cells { experiment: &'static str, factor: f64 },
     /// The largest difference over all loads between two schemes' means over seeds.
     Furthest { experiment: &'static str, statistic: Statistic, of: &'static str, than: &'static str },
@@ -43,8 +48,8 @@ pub enum Measure {
     PlateauRatio { experiment: &'static str, of: &'static str, than: &'static str },
 }
 
-/// Timeouts decay by 1/8 a round trip: plateaus at (7/8)^n of the initial one, in microseconds. The first, which any
-/// estimator has when a SYN is lost, is left out.
+/// Timeouts decay by 1/8 a round trip: plateaus at (7/8)^n of the initial one, in microseconds. The
+/// first, which any estimator has when a SYN is lost, is left out.
 const PLATEAU_FIRST_US: f64 = 1e6;
 const PLATEAU_DECAY: f64 = 0.875;
 /// How far above a plateau a time may be: the time of the query itself.
@@ -101,7 +106,8 @@ impl Measure {
         if matches!(self, Measure::Beyond { .. }) { "us" } else { "percent" }
     }
 
-    /// The statistic, scheme and load of a measure that is a part of a given number, and that number.
+    /// The statistic, scheme and load of a measure that is a part of a given number, and that
+    /// number.
     pub fn of_whole(&self) -> Option<(Statistic, &'static str, f64, f64)> {
         match *self {
             Measure::Part { load, statistic, of, whole, .. } | Measure::Median { load, statistic, of, whole, .. } => {
@@ -111,7 +117,8 @@ impl Measure {
         }
     }
 
-    /// The numbers behind a relative one: ours, and what it is set against. `paper` is the published one, in percent.
+    /// The numbers behind a relative one: ours, and what it is set against. `paper` is the
+    /// published one, in percent.
     pub fn absolute(&self, found: &Found, paper: Option<f64>) -> Option<Absolute> {
         let with = |statistic: Statistic, measured: f64, against: Option<f64>| {
             let unit = statistic.unit().to_string();
@@ -673,7 +680,8 @@ pub(crate) mod tests {
         assert_eq!(of(vec![with("a", inet.clone())]).unwrap().0, 100.0);
         let by_chance = of(vec![with("a", even)]).unwrap().0;
         assert!((10.0..20.0).contains(&by_chance), "{by_chance}");
-        // An estimator that falls to its floor at once has no plateaus: that is a failure, not a gap.
+        // An estimator that falls to its floor at once has no plateaus: that is a failure, not a
+        // gap.
         assert_eq!(of(vec![with("a", short.clone())]).unwrap().0, 0.0);
         assert!(of(vec![with("a", vec![0.67e6; 10])]).is_err());
         let mut unkept = with("a", Vec::new());

@@ -1,10 +1,12 @@
-//! What is counted: the closed list of reasons for which a packet may be dropped, and what mechanisms count by name.
+//! What is counted: the closed list of reasons for which a packet may be dropped, and what
+//! mechanisms count by name.
 //!
-//! A mechanism alone knows what it counts. It tells its counts by name ([`Named`]), and whoever carries them to the results
-//! knows neither names nor meanings: only how the counts of several instances become one number ([`Count`]).
+//! A mechanism alone knows what it counts. It tells its counts by name ([`Named`]), and whoever
+//! carries them to the results knows neither names nor meanings: only how the counts of several
+//! instances become one number ([`Count`]).
 //!
-//! Invariant: every packet that is injected is delivered, dropped for exactly one of these reasons, or in flight. Named
-//! counts are the same in whatever order instances tell them.
+//! Invariant: every packet that is injected is delivered, dropped for exactly one of these reasons,
+//! or in flight. Named counts are the same in whatever order instances tell them.
 
 use crate::units::Time;
 use std::collections::BTreeMap;

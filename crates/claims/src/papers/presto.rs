@@ -80,6 +80,9 @@ const STRIDE: &[(&str, &str)] = &[
     ("presto-ecmp", "Presto + ECMP"),
     ("flowlet-500us", "Flowlet, 500 us"),
     ("flowlet-100us", "Flowlet, 100 us"),
+    ("letflow", "LetFlow, 500 us"),
+    ("drill", "DRILL(2, 1)"),
+    ("conga", "CONGA"),
     ("presto-stock-gro", "Presto, stock receive offload"),
 ];
 const ABLATIONS: &[(&str, &str)] = &[
@@ -263,6 +266,7 @@ const NEAR: [Option<f64>; 2] = [Some(-5.0), None];
 const ABOVE: [Option<f64>; 2] = [Some(25.0), Some(90.0)];
 const SHARE: [Option<f64>; 2] = [Some(95.0), Some(105.0)];
 const WHOLE: [Option<f64>; 2] = [Some(100.0), None];
+const HALF: [Option<f64>; 2] = [None, Some(-50.0)];
 
 const WITHIN: Name = "throughput is within 1 to 4 % of Optimal";
 const OVER: Name = "throughput is 38 to 72 % above ECMP's";
@@ -438,6 +442,30 @@ const CLAIMS: &[Claim] = &[
         Value::Shape,
         WHOLE,
         order("stride", &[&["flowlet-100us"], &["flowlet-500us"], &["presto"]]),
+    ),
+    claim(
+        ("M12b", MEMORY),
+        "the 99.9th percentile of the round-trip time with flowlets of 100 us is twice Presto's or more (2 to 3.6 times)",
+        Value::Shape,
+        HALF,
+        change("stride", Statistic::ProbeP999, "presto", "flowlet-100us"),
+    ),
+    claim(
+        ("M12c", MEMORY),
+        "and so is that with flowlets of 500 us",
+        Value::Shape,
+        HALF,
+        change("stride", Statistic::ProbeP999, "presto", "flowlet-500us"),
+    ),
+    noted(
+        claim(
+            ("M12d", MEMORY),
+            "flowlets that switches place at random have less than Presto, as those that hosts place",
+            Value::Shape,
+            WHOLE,
+            order("stride", &[&["letflow"], &["presto"]]),
+        ),
+        "the paper has flowlets at hosts; LetFlow is of 2017",
     ),
     claim(
         ("M13", MEMORY),

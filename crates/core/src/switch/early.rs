@@ -1,11 +1,14 @@
-//! Random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993; RFC 2309): which packets of a queue that grows are hit,
-//! whatever a hit means: refused by the admissions `red` and `wred`, marked by the marking `red`.
+//! Random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993; RFC 2309): which packets of a
+//! queue that grows are hit, whatever a hit means: refused by the admissions `red` and `wred`,
+//! marked by the marking `red`.
 //!
-//! An average follows the queue's length. Below a minimum no packet is hit, from a maximum on every one, and between them
-//! packets are hit at random, more often the longer the average is, and evenly spaced: p_b = maxp · (avg − min)/(max − min),
-//! p_a = p_b/(1 − count · p_b), where count is the number of packets since the last hit, this one included.
+//! An average follows the queue's length. Below a minimum no packet is hit, from a maximum on every
+//! one, and between them packets are hit at random, more often the longer the average is, and
+//! evenly spaced: p_b = maxp · (avg − min)/(max − min), p_a = p_b/(1 − count · p_b), where count is
+//! the number of packets since the last hit, this one included.
 //!
-//! A deviation from the paper: idle time is taken off the average once, also where a packet is refused at an empty queue.
+//! A deviation from the paper: idle time is taken off the average once, also where a packet is
+//! refused at an empty queue.
 //!
 //! Invariant: two questions without an arrival between them have one answer.
 
@@ -180,8 +183,8 @@ mod tests {
         );
     }
 
-    /// With p_b = 0.05 the gaps between hits are uniform on 1 to 19, 1/p_b − 1, as the arriving packet counts (the
-    /// paper's algorithm; its §7 counts those before and has 20).
+    /// With p_b = 0.05 the gaps between hits are uniform on 1 to 19, 1/p_b − 1, as the arriving
+    /// packet counts (the paper's algorithm; its §7 counts those before and has 20).
     #[test]
     fn hits_are_evenly_spaced() {
         let mut it = estimate(150_000.0);

@@ -75,7 +75,7 @@ const HEAD: &str = "duration = \"1ms\"\n";
 const SLIPS: &[(&str, &str, &str)] = &[
     ("durration = \"1ms\"", "", "durration"),
     ("[switch]\nmarking = { kind = \"ecn\", treshold-packets = 65 }", "/switch/marking", "treshold-packets"),
-    ("[switch]\nmarking = { kind = \"red\" }", "/switch/marking/kind", ""),
+    ("[switch]\nmarking = { kind = \"wred\" }", "/switch/marking/kind", ""),
     ("[switch.buffer]\nkind = \"per-port\"\nalpha = 1.0", "/switch/buffer", "alpha"),
     ("[switch]\nbufer = { kind = \"shared\" }", "/switch", "bufer"),
     ("[switch]\npath = \"spray\"", "/switch/path", ""),

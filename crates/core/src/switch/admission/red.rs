@@ -1,8 +1,8 @@
 //! RED: random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993), here refusing and not marking.
 //!
-//! The average and the lots are [`Estimate`]'s, as [marking by RED](crate::switch::marking) has them. A test must not change
-//! anything, so it works out the average that the packet's arrival gives, and the lot that decides lies drawn; both become
-//! real when the packet is committed.
+//! The average and the lots are [`Estimate`]'s, as [marking by RED](crate::switch::marking) has
+//! them. A test must not change anything, so it works out the average that the packet's arrival
+//! gives, and the lot that decides lies drawn; both become real when the packet is committed.
 //!
 //! Invariant: two tests without a commit between them agree.
 

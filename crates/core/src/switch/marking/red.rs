@@ -1,10 +1,12 @@
-//! RED that marks: random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993, §3 to §5; RFC 2309), told by CE (RFC 3168).
+//! RED that marks: random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993, §3 to §5; RFC
+//! 2309), told by CE (RFC 3168).
 //!
-//! The average and the lots are [`Estimate`]'s, as the admission `red` has them; here a packet that is hit gets CE. From the
-//! maximum on every packet does: RFC 3168 §7 would have it dropped there, which is the admission's part.
+//! The average and the lots are [`Estimate`]'s, as the admission `red` has them; here a packet that
+//! is hit gets CE. From the maximum on every packet does: RFC 3168 §7 would have it dropped there,
+//! which is the admission's part.
 //!
-//! Invariant: no packet is dropped for it; each arrival that finds room is in the average once, whether it can be marked
-//! or not.
+//! Invariant: no packet is dropped for it; each arrival that finds room is in the average once,
+//! whether it can be marked or not.
 
 use super::Marks;
 use crate::context::Context;
@@ -25,20 +27,24 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// RED that marks.
     pub struct RedParams {
-        /// The average from which packets are marked. Source: five packets, Floyd: RED: Discussions of setting parameters,
-        /// 1997.
+        /// The average from which packets are marked. Source: five packets, Floyd: RED: Discussions
+        /// of setting parameters, 1997.
         pub min_threshold: Bytes = Bytes(7_500),
-        /// The average from which every packet is marked. Source: three times the minimum, the same note.
+        /// The average from which every packet is marked. Source: three times the minimum, the same
+        /// note.
         #[within(1..)]
         pub max_threshold: Bytes = Bytes(22_500),
-        /// Probability of a mark just below the maximum, before the spacing. Source: 0.1, the same note.
+        /// Probability of a mark just below the maximum, before the spacing. Source: 0.1, the same
+        /// note.
         #[within(0..=1)]
         pub max_probability: f64 = 0.1,
-        /// w: weight of an arrival's queue length in the average. Source: 0.002, the same note and the paper.
+        /// w: weight of an arrival's queue length in the average. Source: 0.002, the same note and
+        /// the paper.
         #[within(0..=1)]
         pub weight: f64 = 0.002,
-        /// Packets per second by which the average falls while the queue is empty, as if so many had come. "auto" is as
-        /// many full packets as the link sends. Source: the paper's s, the time that a packet takes (§4).
+        /// Packets per second by which the average falls while the queue is empty, as if so many
+        /// had come. "auto" is as many full packets as the link sends. Source: the paper's s, the
+        /// time that a packet takes (§4).
         #[within(1..)]
         pub packet_rate: Auto<f64> = Auto::Auto,
     }
@@ -66,7 +72,8 @@ pub struct Red {
 }
 
 impl Red {
-    /// Of parameters of one port ([`RedParams::at_port`]); others are taken as at a port of 10 Gb/s.
+    /// Of parameters of one port ([`RedParams::at_port`]); others are taken as at a port of 10
+    /// Gb/s.
     pub(super) fn new(params: &RedParams) -> Red {
         let curve = Curve::new(params.min_threshold, params.max_threshold, params.max_probability);
         Red { state: Box::new((curve, Estimate::new(params.weight, params.rate_at(&PortSite::default())))) }
@@ -96,7 +103,8 @@ mod tests {
     use crate::switch::marking::{Marking, MarkingParams};
     use crate::units::{Rate, Time};
 
-    /// Shares of packets that are marked at queues that stay so long, with an average that follows at once.
+    /// Shares of packets that are marked at queues that stay so long, with an average that follows
+    /// at once.
     fn marked(lengths: &[u64]) -> Vec<f64> {
         const PACKETS: u32 = 40_000;
         let params = RedParams { weight: 1.0, ..RedParams::default() };
@@ -110,7 +118,8 @@ mod tests {
         lengths.iter().map(share).collect()
     }
 
-    /// Gaps between marks are uniform on 1 to 1/p_b − 1, in the mean half of 1/p_b: twice as many are marked as p_b says.
+    /// Gaps between marks are uniform on 1 to 1/p_b − 1, in the mean half of 1/p_b: twice as many
+    /// are marked as p_b says.
     #[test]
     fn the_share_that_is_marked_follows_the_average() {
         let shares = marked(&[7_499, 15_000, 22_499, 22_500]);
