@@ -4,38 +4,39 @@
 //! in the order of the whole network, so the order of simultaneous events does not depend on the partitioning.
 
 use crate::audit::Audit;
+use crate::cells::Cells;
+use crate::equip;
 use crate::events::{Class, EventQueue, Key};
 use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Outage, Receiver, Target, Watched};
-use crate::hosts::{HEADER, Host, Hosts};
+use crate::hosts::{Host, Hosts};
 use crate::jitter::Jitter;
 use crate::layout::Layout;
-use crate::limiter::Limiter;
 use crate::mail::Mail;
-use crate::nic::{Limited, Nic};
 use crate::partition::{Partition, REROUTE, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
-use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory};
 use millpond_core::switch::deflection::Deflection;
 use millpond_core::switch::marking::Marking;
 use millpond_core::switch::occupancy::Occupancy;
 use millpond_core::switch::path::{Path, Site};
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::{LinkRate, PortConfig};
-use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
-use millpond_core::switch::site::{Auto, PortSite};
+use millpond_core::switch::queue::Queue;
+use millpond_core::switch::site::PortSite;
 use millpond_core::switch::{Switch, SwitchConfig};
-use millpond_core::{Packets, Rate, Time};
+use millpond_core::{Packets, Time};
 use millpond_scenario::jitter::JitterParams;
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
 use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Builds all partitions of a plan.
-pub fn build(plan: &Plan) -> (Arc<Shared>, Vec<Partition>) {
-    let layout = Layout::new(&plan.topology, plan.engine.one_partition);
+/// Builds a plan's partitions, at most so many.
+pub fn build(plan: &Plan, partitions: usize) -> (Arc<Shared>, Vec<Partition>) {
+    let layout = Layout::new(&plan.topology, partitions, plan.engine.one_partition);
     let shared = Arc::new(Shared::new(plan, layout));
     let cables = Cables::new(&shared);
     let mut partitions: Vec<Partition> =
@@ -49,8 +50,7 @@ fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
     let mut entries = crate::labels::entries(plan);
     for node in partitions.iter_mut().flat_map(|partition| &mut partition.switches) {
         if let Path::Labels(labels) = node.switch.path_mut() {
-            let attachment = plan.topology.attachment.clone();
-            labels.install(attachment, std::mem::take(&mut entries[node.index as usize]));
+            labels.follow(std::mem::take(&mut entries[node.index as usize]));
         }
     }
 }
@@ -108,8 +108,9 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     let mut fabric = Fabric {
         partition: p,
         packets: Packets::default(),
-        events: EventQueue::new(bucket_width(shared, p), draws_lots(plan)),
+        events: cells(shared, p),
         inbound: Vec::new(),
+        pauses: Default::default(),
         chunks: Default::default(),
         outlinks: Vec::new(),
         outbox: (0..layout.partitions).map(|_| Mail::default()).collect(),
@@ -126,16 +127,17 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             End::Host(_) => Receiver::Host(number),
             End::Switch { port, .. } => Receiver::Switch(number, port),
         };
-        let limits = matches!(to, End::Host(host) if Limiter::sees_arrivals(plan, host));
-        if limits || plan.failures.iter().any(|f| f.link == id / 2) {
+        if plan.failures.iter().any(|f| f.link == id / 2) {
             fabric.failing.push(receiver);
             receiver = Receiver::Failing(fabric.failing.len() as u32 - 1);
         }
-        fabric.inbound.push(Inbound::new(receiver, fabric.inbound.len() as u32, lot(plan, id)));
+        let cell = layout.cell(topology, to);
+        fabric.events.places.inbound.push(cell);
+        fabric.inbound.push(Inbound::new(receiver, cell, lot(plan, id)));
     }
 
     let mut plain = Vec::new();
-    let mut outlink = |id: u32, fabric: &mut Fabric| {
+    let mut outlink = |id: u32, cell: u32, fabric: &mut Fabric| {
         let link = &topology.links[id as usize / 2];
         let at_host = topology.is_host_link(id as usize / 2);
         let (partition, inbound) = cables.inbound[id as usize];
@@ -152,6 +154,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             target = Target::Watched(fabric.watched.len() as u32 - 1);
         }
         fabric.outlinks.push(OutLink { delay, target });
+        fabric.events.places.outlinks.push(cell);
         notices(plan, id, fabric);
     };
     let mut owners = Vec::new();
@@ -160,8 +163,9 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         let first = fabric.outlinks.len() as u32;
         let ports = &cables.from_switch[index];
         owners.extend((0..ports.len()).map(|port| Receiver::Switch(switches.len() as u32, port as u16)));
-        ports.iter().for_each(|id| outlink(*id, &mut fabric));
-        switches.push(SwitchNode { switch: switch(plan, index, ports), first, index: index as u32 });
+        let cell = layout.cells[index];
+        ports.iter().for_each(|id| outlink(*id, cell, &mut fabric));
+        switches.push(SwitchNode { switch: switch(plan, index, ports), first, index: index as u32, cell });
     }
     let mut hosts = Vec::new();
     for (index, _) in layout.hosts.iter().enumerate().filter(|(_, place)| place.0 == p) {
@@ -170,17 +174,21 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         hosts.push(Host {
             id: index as u32,
             out: fabric.outlinks.len() as u32,
-            nic: limited(plan, index as u32, nic(plan, index as u32, topology.links[id as usize / 2].rate)),
+            node: equip::host(plan, index as u32, topology.links[id as usize / 2].rate),
         });
-        outlink(id, &mut fabric);
+        let cell = layout.cell(topology, End::Host(index as u32));
+        outlink(id, cell, &mut fabric);
+        fabric.events.places.hosts.push(cell);
     }
     for (watched, link) in fabric.watched.iter_mut().zip(plain) {
         watched.plain = fabric.outlinks.len() as u32;
         fabric.outlinks.push(link);
     }
     for (number, epoch) in shared.epochs.iter().enumerate() {
-        if switches.iter().any(|node: &SwitchNode| epoch.changed.contains_key(&node.index)) {
-            fabric.events.push(epoch.from, Key::new(Class::Link, 0, REROUTE + number as u32));
+        let changed = switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
+        let cells: BTreeSet<u32> = changed.map(|node| node.cell).collect();
+        for cell in cells {
+            fabric.events.push_to(cell, epoch.from, Key::new(Class::Link, 0, REROUTE + number as u32));
         }
     }
     let loops = loops(plan, &hosts);
@@ -189,7 +197,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
 
 /// Whether arrivals at one instant draw lots: unless hosts are exact.
 fn draws_lots(plan: &Plan) -> bool {
-    !matches!(plan.host.jitter, JitterParams::None(_))
+    !matches!(plan.host.choices.jitter, JitterParams::None(_))
 }
 
 /// The number by which a directed link draws lots: its own, and another one for each seed.
@@ -269,7 +277,7 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
 }
 
 /// Whether switches pause their neighbours.
-fn pauses(plan: &Plan) -> bool {
+pub(crate) fn pauses(plan: &Plan) -> bool {
     Pause::new(&plan.switch.pause).is_active()
 }
 
@@ -321,41 +329,20 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     })
 }
 
-fn nic(plan: &Plan, host: u32, rate: Rate) -> Nic {
-    let size = Auto::Given(None).into();
-    let unlimited = BufferParams::PerPort(PerPortParams { size, ..PerPortParams::default() });
-    let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
-    let site = plan.port_site(0, rate);
-    let capacity = Capacity::new(buffer, &site);
-    // A NIC that can be paused has a queue for each priority, or one would hold up the others.
-    let strict = QueueParams::StrictPriority(StrictPriorityParams::default());
-    let queue = if pauses(plan) { strict } else { QueueParams::default() };
-    let config = PortConfig {
-        rate,
-        capacity,
-        marking: Marking::new(&plan.host.nic.marking.at_port(&site, capacity)),
-        admission: Admission::new(&Default::default()),
-        queue: Queue::new(&queue),
-    };
-    let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
-    let random = Stream::new(plan.seed, &format!("nic/host{host}"));
-    Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast, random.into())
-}
-
-/// A NIC with the limits of its host, if it has any.
-fn limited(plan: &Plan, host: u32, nic: Nic) -> Nic {
-    match Limiter::new(plan, host, HEADER) {
-        Some(limiter) => Nic::Limited(Box::new(Limited { nic, limiter })),
-        None => nic,
+/// The queues of a partition's cells. Buckets are as wide as a few times the mean gap between a cell's events when all its
+/// links are busy with full packets.
+fn cells(shared: &Shared, p: u16) -> Cells {
+    let (topology, layout) = (&shared.plan.topology, &shared.layout);
+    let mut rates: Vec<u128> = Vec::new();
+    for (_, _, to, link) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {
+        let cell = layout.cell(topology, to) as usize;
+        rates.resize(rates.len().max(cell + 1), 0);
+        rates[cell] += u128::from(link.rate.bps());
     }
-}
-
-/// A few times the mean gap between events when all links of the partition are busy with full packets.
-fn bucket_width(shared: &Shared, p: u16) -> Time {
-    let topology = &shared.plan.topology;
-    let here = directed(&topology.links).filter(|(_, _, to, _)| place(&shared.layout, *to).0 == p);
-    let bits_per_second: u128 = here.map(|(_, _, _, link)| link.rate.bps() as u128).sum();
     let packet_bits = shared.plan.host.mtu as u128 * 8;
-    let gap_ps = packet_bits * 1_000_000_000_000 / bits_per_second.max(1);
-    Time::from_ps((gap_ps as u64 * 2).clamp(500, 1_000_000))
+    let queue = |bits_per_second: &u128| {
+        let gap_ps = packet_bits * 1_000_000_000_000 / (*bits_per_second).max(1);
+        EventQueue::new(Time::from_ps((gap_ps as u64 * 2).clamp(500, 1_000_000)), draws_lots(&shared.plan))
+    };
+    Cells::new(rates.iter().map(queue).collect())
 }

@@ -10,20 +10,22 @@
 //!
 //! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
 
-use crate::audit::Audit;
-use crate::events::{Class, EventQueue, Key};
+use crate::audit::{Audit, Tally};
+use crate::cells::Cells;
+use crate::events::{Class, Key};
 use crate::flight::{Chunks, Flight};
 use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
+use millpond_core::host::Received;
 use millpond_core::packet::flags;
 use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame};
 use millpond_core::switch::port::LinkRate;
-use millpond_core::{Color, Packet, PacketId, Packets, Time};
+use millpond_core::{Color, PacketId, Packets, Time};
 use millpond_results::{PacketRecord, PauseRecord};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where a directed link ends.
 #[derive(Clone, Copy, Debug)]
@@ -108,28 +110,30 @@ pub enum Receiver {
     Host(u32),
     /// A switch, and the port there.
     Switch(u32, u16),
-    /// Either of them, at the end of a link that may fail, or a host that limits what arrives: index in
-    /// [`Fabric::failing`].
+    /// Either of them, at the end of a link that may fail: index in [`Fabric::failing`].
     Failing(u32),
 }
 
-/// The receiving end of a directed link.
+/// The receiving end of a directed link. Half a cache line.
 #[derive(Debug)]
+#[repr(align(32))]
 pub struct Inbound {
     /// Who receives.
     pub to: Receiver,
-    /// The key of its arrivals.
-    key: Key,
+    /// The receiver's cell.
+    cell: u32,
+    /// The number by which its arrivals draw lots.
+    lot: u32,
     /// Packets in flight and when their last bit arrives.
     flight: Flight,
-    /// Pause frames in flight and when each arrives: packets that wait are no obstacle to them.
-    pauses: VecDeque<(Time, PauseFrame)>,
 }
 
+const _: () = assert!(size_of::<Inbound>() == 32);
+
 impl Inbound {
-    /// The idle link `number` of a partition; `lot` is the number by which its arrivals draw lots.
-    pub fn new(to: Receiver, number: u32, lot: u32) -> Inbound {
-        Inbound { to, key: Key::arrival(number, lot), flight: Flight::default(), pauses: VecDeque::new() }
+    /// An idle link to a node of this cell; `lot` is the number by which its arrivals draw lots.
+    pub fn new(to: Receiver, cell: u32, lot: u32) -> Inbound {
+        Inbound { to, cell, lot, flight: Flight::default() }
     }
 }
 
@@ -140,9 +144,11 @@ pub struct Fabric {
     /// Packets.
     pub packets: Packets,
     /// Events.
-    pub events: EventQueue,
+    pub events: Cells,
     /// Links that end here, in the order of their global numbers.
     pub inbound: Vec<Inbound>,
+    /// By link that ends here: pause frames in flight and when each arrives. Packets that wait are no obstacle to them.
+    pub pauses: BTreeMap<u32, VecDeque<(Time, PauseFrame)>>,
     /// Where the packets in flight on them are.
     pub chunks: Chunks,
     /// Links that begin here: the switches' ports one after the other, then the hosts' NICs.
@@ -153,7 +159,7 @@ pub struct Fabric {
     pub jittered: Vec<(u32, Jitter)>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
-    /// Who receives at the ends of links that may fail, and where what arrives is limited.
+    /// Who receives at the ends of links that may fail.
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
@@ -244,7 +250,7 @@ impl Fabric {
     fn fly(&mut self, inbound: u32, arrives: Time, id: PacketId) {
         let link = &mut self.inbound[inbound as usize];
         if link.flight.is_empty() {
-            self.events.push(arrives, link.key);
+            self.events.push_to(link.cell, arrives, Key::arrival(inbound, link.lot));
         }
         link.flight.push(arrives, id, &mut self.chunks);
     }
@@ -261,19 +267,19 @@ impl Fabric {
             // for it is what a hop would cost most. A store, for unlike a load it holds nothing up; the field is set
             // anew on arrival.
             self.packets[next].ingress = 0;
-            self.events.push(arrives, link.key);
+            self.events.push_here(arrives, Key::arrival(inbound, link.lot));
         }
         (link.to, id)
     }
 
     /// The pause frame whose arrival is due on `inbound`, and who receives it.
     pub fn land_pause(&mut self, inbound: u32) -> (Receiver, PauseFrame) {
-        let link = &mut self.inbound[inbound as usize];
-        let (_, frame) = link.pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
-        if let Some((arrives, _)) = link.pauses.front() {
+        let pauses = self.pauses.entry(inbound).or_default();
+        let (_, frame) = pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
+        if let Some((arrives, _)) = pauses.front() {
             self.events.push(*arrives, Key::new(Class::Pause, inbound, 0));
         }
-        match link.to {
+        match self.inbound[inbound as usize].to {
             Receiver::Failing(failing) => (self.failing[failing as usize], frame),
             to => (to, frame),
         }
@@ -294,7 +300,7 @@ impl Fabric {
     }
 
     fn fly_pause(&mut self, inbound: u32, arrives: Time, frame: PauseFrame) {
-        let pauses = &mut self.inbound[inbound as usize].pauses;
+        let pauses = self.pauses.entry(inbound).or_default();
         if pauses.is_empty() {
             self.events.push(arrives, Key::new(Class::Pause, inbound, 0));
         }
@@ -332,24 +338,23 @@ impl Fabric {
         }
     }
 
-    /// Takes out a packet that has reached its host. Its side records stay until they are released.
+    /// A packet has reached its host.
     #[inline]
-    pub fn deliver(&mut self, id: PacketId) -> Packet {
-        let packet = self.packets.take(id);
-        self.audit.delivered.add(packet.size);
-        packet
+    pub fn arrived(&mut self, id: PacketId) {
+        self.audit.delivered.add(self.packets[id].size);
+    }
+
+    /// Drops all packets of what had reached its host.
+    pub fn discard_received(&mut self, received: Received, reason: DropReason) {
+        let all = Tally { packets: u64::from(received.packets), bytes: u64::from(received.bytes) };
+        self.audit.drop_delivered(all, reason);
+        self.packets.remove(received.id);
     }
 
     /// Drops a packet for a reason.
     #[cold]
     pub fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.audit.drop(self.packets[id].size, reason);
-        self.packets.remove(id);
-    }
-
-    /// Takes back a packet that never left its host.
-    pub fn withdraw(&mut self, id: PacketId) {
-        self.audit.injected.take_back(self.packets[id].size);
         self.packets.remove(id);
     }
 
@@ -383,7 +388,7 @@ impl Wire for Ports<'_> {
     }
     #[inline]
     fn call_ready(&mut self, port: u16, at: Time) {
-        self.fabric.events.push(at, Key::new(Class::PortReady, self.first + port as u32, 0));
+        self.fabric.events.push_here(at, Key::new(Class::PortReady, self.first + port as u32, 0));
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.fabric.discard(id, reason);

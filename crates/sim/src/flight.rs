@@ -8,22 +8,30 @@
 use millpond_core::packet::push_tight;
 use millpond_core::{PacketId, Time};
 
-const ENTRIES: usize = 14;
+const ENTRIES: usize = 6;
 const END: u32 = u32::MAX;
 
-/// Two cache lines.
+/// A packet in flight.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// How much later it arrives than the first of its chunk, in picoseconds; a packet that is too late for 32 bits begins
+    /// a new chunk.
+    later: u32,
+    id: PacketId,
+}
+
+/// A cache line: a push touches one, and a pop.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Chunk {
     /// When the first packet arrives.
     first: Time,
-    /// How much later each does, in picoseconds; a packet that is too late for 32 bits begins a new chunk.
-    later: [u32; ENTRIES],
-    id: [PacketId; ENTRIES],
+    entries: [Entry; ENTRIES],
     next: u32,
     len: u32,
 }
 
-const _: () = assert!(size_of::<Chunk>() == 128);
+const _: () = assert!(size_of::<Chunk>() == 64);
 
 /// All chunks of a partition.
 #[derive(Default)]
@@ -48,8 +56,9 @@ impl Default for Flight {
 }
 
 impl Chunks {
-    fn allocate(&mut self, first: Time) -> u32 {
-        let chunk = Chunk { first, later: [0; ENTRIES], id: [0; ENTRIES], next: END, len: 0 };
+    fn allocate(&mut self, first: Time, id: PacketId) -> u32 {
+        let mut chunk = Chunk { first, entries: [Entry::default(); ENTRIES], next: END, len: 1 };
+        chunk.entries[0].id = id;
         if let Some(free) = self.free.pop() {
             self.chunks[free as usize] = chunk;
             return free;
@@ -73,8 +82,7 @@ impl Flight {
             let chunk = &mut chunks.chunks[self.tail as usize];
             let later = arrives.as_ps() - chunk.first.as_ps();
             if (chunk.len as usize) < ENTRIES && later <= u32::MAX as u64 {
-                chunk.later[chunk.len as usize] = later as u32;
-                chunk.id[chunk.len as usize] = id;
+                chunk.entries[chunk.len as usize] = Entry { later: later as u32, id };
                 chunk.len += 1;
                 return;
             }
@@ -83,9 +91,7 @@ impl Flight {
     }
 
     fn push_chunk(&mut self, arrives: Time, id: PacketId, chunks: &mut Chunks) {
-        let chunk = chunks.allocate(arrives);
-        chunks.chunks[chunk as usize].id[0] = id;
-        chunks.chunks[chunk as usize].len = 1;
+        let chunk = chunks.allocate(arrives, id);
         if self.tail == END {
             self.head = chunk;
             self.take = 0;
@@ -102,11 +108,11 @@ impl Flight {
             return None;
         }
         let chunk = &chunks.chunks[self.head as usize];
-        let id = chunk.id[self.take as usize];
+        let id = chunk.entries[self.take as usize].id;
         self.take += 1;
         if self.take < chunk.len {
-            let later = Time::from_ps(chunk.later[self.take as usize] as u64);
-            return Some((id, Some((chunk.first + later, chunk.id[self.take as usize]))));
+            let Entry { later, id: next } = chunk.entries[self.take as usize];
+            return Some((id, Some((chunk.first + Time::from_ps(u64::from(later)), next))));
         }
         let next = chunk.next;
         push_tight(&mut chunks.free, self.head);
@@ -117,7 +123,7 @@ impl Flight {
         self.head = next;
         self.take = 0;
         let next = &chunks.chunks[next as usize];
-        Some((id, Some((next.first, next.id[0]))))
+        Some((id, Some((next.first, next.entries[0].id))))
     }
 
     /// All packets, first to last.
@@ -126,7 +132,7 @@ impl Flight {
         let (mut chunk, mut from) = (self.head, self.take as usize);
         while chunk != END {
             let it = &chunks.chunks[chunk as usize];
-            ids.extend_from_slice(&it.id[from..it.len as usize]);
+            ids.extend(it.entries[from..it.len as usize].iter().map(|entry| entry.id));
             from = 0;
             chunk = it.next;
         }

@@ -1,19 +1,29 @@
-//! The layout: which node is simulated in which partition, and how long a window may be.
+//! The layout: which node is simulated in which partition and cell, and how long a window may be.
 //!
 //! Nodes that speak most to each other stay together: a leaf with its hosts, a pod with its edges, aggregations and
-//! hosts. Spines and core switches make partitions of their own. Packets cross from one partition to another only at a
-//! window's edge, so a window is no longer than the smallest delay of a link between two groups.
+//! hosts are a group; each spine and core switch is one by itself. Packets cross from one partition to another only at a
+//! window's edge, so a window is no longer than the smallest delay of a link between two groups. Groups are spread over
+//! as few partitions as keep the threads busy, each with its share of the pods and of the cores, since what crosses is
+//! copied. Within a partition each switch and its hosts are a cell ([`crate::cells`]), unless a link between two of them
+//! is shorter than a window.
 //!
-//! Invariant: layout and window follow from the topology alone, never from the number of threads; and since the order
-//! of events does not depend on partitions either, one partition gives the same results as many.
+//! Invariant: groups, cells and window follow from the topology alone, and no result depends on how many partitions
+//! there are: what comes over a link is ordered by the link, whoever shares a partition.
 
 use millpond_core::Time;
 use millpond_scenario::topology::{End, Topology};
 
 /// More partitions than this gain nothing: there are no more cores to run them, and every pair has a mailbox.
-const PARTITIONS_MAX: usize = 48;
+pub const PARTITIONS_MAX: usize = 48;
+/// So many a thread, where there are several: one that is late leaves some of its own to others.
+const PARTITIONS_A_THREAD: usize = 4;
 /// The window where nothing is cut: only progress and the end of the run are looked at there.
 const WINDOW_UNCUT: Time = Time::from_us(100);
+
+/// How many partitions are worth having.
+pub fn partitions(threads: usize) -> usize {
+    if threads == 1 { 1 } else { (threads * PARTITIONS_A_THREAD).min(PARTITIONS_MAX) }
+}
 
 /// Who is where.
 #[derive(Clone, Debug)]
@@ -24,24 +34,19 @@ pub struct Layout {
     pub hosts: Vec<(u16, u32)>,
     /// By switch: (partition, number there).
     pub switches: Vec<(u16, u32)>,
+    /// By switch: its cell's number in its partition. A host's is that of its leaf.
+    pub cells: Vec<u32>,
     /// The length of a window.
     pub window: Time,
 }
 
 impl Layout {
-    /// Of a topology; `one` puts all nodes in one partition (with the same windows).
-    pub fn new(topology: &Topology, one: bool) -> Layout {
+    /// Of a topology, in at most so many partitions. `one` puts all nodes in one partition and cell (with the same
+    /// windows).
+    pub fn new(topology: &Topology, partitions: usize, one: bool) -> Layout {
         let group_of_switch = groups(topology);
-        let mut host_group = vec![0u32; topology.hosts as usize];
-        for link in &topology.links {
-            if let (End::Host(host), End::Switch { switch, .. }) | (End::Switch { switch, .. }, End::Host(host)) =
-                (link.a, link.b)
-            {
-                host_group[host as usize] = group_of_switch[switch as usize];
-            }
-        }
         let group = |end: End| match end {
-            End::Host(host) => host_group[host as usize],
+            End::Host(host) => group_of_switch[topology.leaf_of(host) as usize],
             End::Switch { switch, .. } => group_of_switch[switch as usize],
         };
         let cut = topology.links.iter().filter(|link| group(link.a) != group(link.b));
@@ -49,25 +54,64 @@ impl Layout {
         let merge = one || lookahead.is_none_or(|delay| delay == Time::ZERO);
         let window = lookahead.filter(|delay| *delay != Time::ZERO).unwrap_or(WINDOW_UNCUT);
 
-        let with_hosts = host_group.iter().max().map_or(0, |g| *g as usize + 1);
+        let with_hosts =
+            (0..topology.leaves()).map(|leaf| group_of_switch[leaf as usize] as usize + 1).max().unwrap_or(0);
         let groups = group_of_switch.iter().max().map_or(0, |g| *g as usize + 1);
-        let place = Places::new(with_hosts, groups - with_hosts);
-        let partition_of = |group: u32| if merge { 0 } else { place.of(group as usize) };
-        let partitions = if merge { 1 } else { place.count() };
-        let mut taken = vec![(0u32, 0u32); partitions];
-        let hosts = host_group.iter().map(|g| {
-            let p = partition_of(*g);
+        let place = Spread::new(with_hosts, groups - with_hosts, if merge { 1 } else { partitions });
+        let mut taken = vec![(0u32, 0u32); place.partitions];
+        let hosts = (0..topology.hosts).map(|host| {
+            let p = place.of(group(End::Host(host)) as usize);
             taken[p].0 += 1;
             (p as u16, taken[p].0 - 1)
         });
         let hosts = hosts.collect();
         let switches = group_of_switch.iter().map(|g| {
-            let p = partition_of(*g);
+            let p = place.of(*g as usize);
             taken[p].1 += 1;
             (p as u16, taken[p].1 - 1)
         });
-        Layout { partitions, hosts, switches: switches.collect(), window }
+        let switches: Vec<(u16, u32)> = switches.collect();
+        let cells = cells(topology, &switches, if one { Time::MAX } else { window });
+        Layout { partitions: place.partitions, hosts, switches, cells, window }
     }
+
+    /// The cell of a node in its partition.
+    pub fn cell(&self, topology: &Topology, node: End) -> u32 {
+        match node {
+            End::Host(host) => self.cells[topology.leaf_of(host) as usize],
+            End::Switch { switch, .. } => self.cells[switch as usize],
+        }
+    }
+}
+
+/// By switch: its cell's number in its partition, in the order of cells' first switches. Switches that a link connects in
+/// less than a window share one.
+fn cells(topology: &Topology, places: &[(u16, u32)], window: Time) -> Vec<u32> {
+    let mut joined: Vec<u32> = (0..places.len() as u32).collect();
+    fn first(joined: &mut [u32], mut of: u32) -> u32 {
+        while joined[of as usize] != of {
+            joined[of as usize] = joined[joined[of as usize] as usize];
+            of = joined[of as usize];
+        }
+        of
+    }
+    for link in topology.links.iter().filter(|link| link.delay < window) {
+        if let (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) = (link.a, link.b) {
+            let (a, b) = (first(&mut joined, a), first(&mut joined, b));
+            joined[a.max(b) as usize] = a.min(b);
+        }
+    }
+    let mut cells: Vec<u32> = Vec::with_capacity(places.len());
+    let mut taken = vec![0; places.iter().map(|place| place.0 as usize + 1).max().unwrap_or(0)];
+    for switch in 0..places.len() as u32 {
+        let first = first(&mut joined, switch);
+        let cell = if first < switch { cells[first as usize] } else { taken[places[switch as usize].0 as usize] };
+        if first == switch {
+            taken[places[switch as usize].0 as usize] += 1;
+        }
+        cells.push(cell);
+    }
+    cells
 }
 
 /// Groups with hosts are numbered first (by pod), then each switch without a pod by itself.
@@ -83,27 +127,64 @@ fn groups(topology: &Topology) -> Vec<u32> {
     topology.switches.iter().map(group).collect()
 }
 
-/// Spreads many groups over few partitions, consecutive ones together.
-struct Places {
+/// Spreads groups over partitions: each has its share of those with hosts, and of those without.
+struct Spread {
     pods: usize,
-    pod_partitions: usize,
     cores: usize,
-    core_partitions: usize,
+    partitions: usize,
 }
 
-impl Places {
-    fn new(pods: usize, cores: usize) -> Places {
-        let core_partitions = cores.min(PARTITIONS_MAX / 6);
-        Places { pods, pod_partitions: pods.min(PARTITIONS_MAX - core_partitions), cores, core_partitions }
+impl Spread {
+    fn new(pods: usize, cores: usize, most: usize) -> Spread {
+        Spread { pods, cores, partitions: pods.max(cores).clamp(1, most) }
     }
     fn of(&self, group: usize) -> usize {
-        if group < self.pods {
-            group * self.pod_partitions / self.pods
-        } else {
-            self.pod_partitions + (group - self.pods) * self.core_partitions / self.cores
+        match group.checked_sub(self.pods) {
+            None => group * self.partitions / self.pods,
+            Some(core) => core * self.partitions / self.cores,
         }
     }
-    fn count(&self) -> usize {
-        self.pod_partitions + self.core_partitions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_scenario::Scenario;
+    use millpond_scenario::plan::Plan;
+
+    fn plan(text: &str) -> Plan {
+        let text =
+            format!("duration = \"1ms\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n[topology]\n{text}");
+        Scenario::parse("t.toml", &text).unwrap().plan(None, &[], None).unwrap()
+    }
+
+    const FAT_TREE: &str = "kind = \"fat-tree\"\nk = 4\nhost-link.delay = \"100ns\"\nfabric-link.delay = \"1us\"\n";
+
+    #[test]
+    fn a_switch_and_its_hosts_are_a_cell() {
+        let t = plan(FAT_TREE).topology;
+        let one = Layout::new(&t, 1, false);
+        assert_eq!((one.partitions, one.window), (1, Time::from_us(1)));
+        assert_eq!(one.cells, (0..20).collect::<Vec<_>>());
+        assert_eq!(one.cell(&t, End::Host(5)), 2);
+        let two = Layout::new(&t, 2, false);
+        assert_eq!(two.partitions, 2);
+        assert!(two.hosts.iter().map(|place| place.0).eq((0..16).map(|host| host / 8)));
+        let cores: Vec<u16> = two.switches[16..].iter().map(|place| place.0).collect();
+        assert_eq!(cores, [0, 0, 1, 1], "cores are shared, too");
+        // Edges 0-3 and aggregations 8-11 (by the whole network's numbers) come first, then two cores.
+        assert_eq!([0, 3, 4, 7, 8, 15, 16, 19].map(|switch| two.cells[switch]), [0, 3, 0, 3, 4, 7, 8, 9]);
+        assert!(Layout::new(&t, 48, true).cells.iter().all(|cell| *cell == 0));
+    }
+
+    #[test]
+    fn what_is_nearer_than_a_window_shares_a_cell() {
+        let links = "[topology.graph]\nhosts = 2\nswitches = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }]\nlinks = [
+            { a = \"host0\", b = \"a\", rate = \"1Gbps\", delay = \"1us\" }, { a = \"host1\", b = \"b\", rate = \"1Gbps\", delay = \"1us\" },
+            { a = \"a\", b = \"c\", rate = \"1Gbps\", delay = \"0us\" }, { a = \"c\", b = \"b\", rate = \"1Gbps\", delay = \"200us\" }]\n";
+        let t = plan(&format!("kind = \"file\"\n{links}")).topology;
+        // Its switches: a, b, c. A link without delay cannot be cut.
+        let layout = Layout::new(&t, 48, false);
+        assert_eq!((layout.partitions, layout.cells, layout.window), (1, vec![0, 1, 0], Time::from_us(100)));
     }
 }

@@ -23,6 +23,8 @@ pub struct SwitchNode {
     pub first: u32,
     /// Its number in the whole network.
     pub index: u32,
+    /// Its cell.
+    pub cell: u32,
 }
 
 /// A partition.
@@ -37,8 +39,8 @@ pub struct Partition {
     pub samplers: Samplers,
     /// Who sends on an out-link.
     pub owners: Vec<Receiver>,
-    /// Open-loop flows to come, in their order; the first one's start is an event.
-    starts: VecDeque<Arrival>,
+    /// By cell: open-loop flows to come, in their order; the first one's start is an event.
+    starts: Vec<VecDeque<Arrival>>,
     /// Closed loops: (when, source, host here).
     loops: Vec<(Time, u16, u32)>,
     /// What is being read; empty between edges.
@@ -57,27 +59,30 @@ impl Partition {
     ) -> Partition {
         let mut partition = Partition {
             samplers: Samplers::new(&hosts.shared.plan.capture, &switches, &hosts),
+            starts: vec![VecDeque::new(); fabric.events.count() as usize],
             fabric,
             switches,
             hosts,
             owners,
-            starts: VecDeque::new(),
             loops,
             notes: Vec::new(),
             now: Time::ZERO,
         };
-        for (i, (at, _, _)) in partition.loops.iter().enumerate() {
-            partition.fabric.events.push(*at, Key::new(Class::Start, 0, 1 + i as u32));
+        for (i, (at, _, host)) in partition.loops.iter().enumerate() {
+            let events = &mut partition.fabric.events;
+            events.push_to(events.of_host(*host), *at, Key::new(Class::Start, 0, 1 + i as u32));
         }
         partition
     }
 
     /// A flow will start here.
     pub fn schedule(&mut self, arrival: Arrival) {
-        if self.starts.is_empty() {
-            self.fabric.events.push(arrival.at, Key::new(Class::Start, 0, 0));
+        let cell = self.fabric.events.of_host(self.hosts.shared.local_host(arrival.src));
+        let starts = &mut self.starts[cell as usize];
+        if starts.is_empty() {
+            self.fabric.events.push_to(cell, arrival.at, Key::new(Class::Start, 0, 0));
         }
-        self.starts.push_back(arrival);
+        starts.push_back(arrival);
     }
 
     /// A query will be asked here.
@@ -101,7 +106,7 @@ impl Partition {
 
     /// Whether no flow waits to start here from `edge` on.
     pub fn nothing_to_start(&self, edge: Time) -> bool {
-        self.starts.is_empty() && self.loops.iter().all(|(at, _, _)| *at < edge)
+        self.starts.iter().all(VecDeque::is_empty) && self.loops.iter().all(|(at, _, _)| *at < edge)
     }
 
     /// When the next event is due.
@@ -131,11 +136,22 @@ impl Partition {
             }
             self.samplers.finish(end, &self.hosts);
         }
-        self.hosts.finish(end);
+        self.hosts.finish(end, &mut self.fabric);
     }
 
-    /// Serves all events before `end`.
+    /// Serves all events before `end`, cell by cell.
     fn serve_until(&mut self, end: Time) {
+        for cell in 0..self.fabric.events.count() {
+            if self.fabric.events.enter(cell, end) {
+                self.serve_cell(end);
+                self.fabric.events.leave();
+            }
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Serves all events before `end` of one cell.
+    fn serve_cell(&mut self, end: Time) {
         let mut served = 0;
         while let Some((now, key)) = self.fabric.events.pop_before(end) {
             self.now = now;
@@ -146,8 +162,8 @@ impl Partition {
                     // One place that calls the nodes, so that they are compiled into this loop.
                     if let Receiver::Failing(failing) = to {
                         match self.fabric.land_failing(failing, id) {
-                            Some(receiver) if self.hosts.admits(now, receiver, id, &mut self.fabric) => to = receiver,
-                            _ => continue,
+                            Some(receiver) => to = receiver,
+                            None => continue,
                         }
                     }
                     match to {
@@ -172,7 +188,6 @@ impl Partition {
                 _ => self.serve_rare(now, key),
             }
         }
-        self.now = self.now.max(end);
         self.fabric.audit.events += served;
     }
 
@@ -182,10 +197,11 @@ impl Partition {
         self.switches[switch as usize].switch.set_alive(port, !down);
     }
 
-    /// The routes of the network change, and so those of some switches here.
+    /// The routes of the network change, and so those of some switches of this cell.
     fn reroute(&mut self, epoch: u32) {
         let shared = self.hosts.shared.clone();
-        for node in &mut self.switches {
+        let here = self.fabric.events.here();
+        for node in self.switches.iter_mut().filter(|node| node.cell == here) {
             if let Some(changes) = shared.epochs[epoch as usize].changed.get(&node.index) {
                 node.switch.set_routes(shared.plan.topology.routes[node.index as usize].amended(changes));
             }
@@ -195,9 +211,10 @@ impl Partition {
     fn serve_rare(&mut self, now: Time, key: Key) {
         match key.class() {
             Class::Start if key.sequence() == 0 => {
-                let arrival = self.starts.pop_front().expect("a start is scheduled only for an arrival");
-                if let Some(next) = self.starts.front() {
-                    self.fabric.events.push(next.at, Key::new(Class::Start, 0, 0));
+                let starts = &mut self.starts[self.fabric.events.here() as usize];
+                let arrival = starts.pop_front().expect("a start is scheduled only for an arrival");
+                if let Some(next) = starts.front() {
+                    self.fabric.events.push_here(next.at, Key::new(Class::Start, 0, 0));
                 }
                 self.hosts.start(now, &arrival, &mut self.fabric);
             }
@@ -210,7 +227,9 @@ impl Partition {
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
-            Class::OrderingTimer => self.hosts.on_ordering_timer(now, key.sequence(), &mut self.fabric),
+            Class::OrderingTimer => {
+                self.hosts.on_ordering_timer(now, key.source(), key.sequence(), &mut self.fabric);
+            }
             Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
             Class::Release => self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric),
             Class::Poll => self.hosts.on_poll(now, key.source(), key.sequence(), &mut self.fabric),
@@ -242,7 +261,8 @@ impl Partition {
         for id in ids.chain(self.hosts.queued()) {
             in_flight.add(self.fabric.packets[id].size);
         }
-        audit.lost = self.fabric.packets.live() as u64 - in_flight.packets.min(self.fabric.packets.live() as u64);
+        let known = in_flight.packets + self.hosts.kept() as u64;
+        audit.lost = (self.fabric.packets.live() as u64).saturating_sub(known);
         audit.in_flight = in_flight;
         audit
     }

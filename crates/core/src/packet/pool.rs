@@ -11,26 +11,24 @@ pub fn push_tight<T>(vector: &mut Vec<T>, value: T) {
     vector.push(value);
 }
 
-/// Values in a page of a pool.
-const PAGE: usize = 128;
-
 /// A slab with a free list: constant-time insert and remove, no allocation once it has grown. It grows by pages, so that
-/// growing moves nothing and leaves no slack.
+/// growing moves nothing and leaves little slack; a pool of very many values has large `PAGE`s, of which to find one is a
+/// read of a short list.
 #[derive(Clone, Debug)]
-pub struct Pool<T> {
+pub struct Pool<T, const PAGE: usize = 16> {
     pages: Vec<Box<[T; PAGE]>>,
     /// Slots that were ever used.
     used: u32,
     free: Vec<u32>,
 }
 
-impl<T> Default for Pool<T> {
+impl<T, const PAGE: usize> Default for Pool<T, PAGE> {
     fn default() -> Self {
         Pool { pages: Vec::new(), used: 0, free: Vec::new() }
     }
 }
 
-impl<T: Copy + Default> Pool<T> {
+impl<T: Copy + Default, const PAGE: usize> Pool<T, PAGE> {
     /// Puts `value` in a free slot (the one freed last, whose line is most likely cached).
     #[inline]
     pub fn insert(&mut self, value: T) -> u32 {
@@ -63,14 +61,14 @@ impl<T: Copy + Default> Pool<T> {
     }
 }
 
-impl<T> std::ops::Index<u32> for Pool<T> {
+impl<T, const PAGE: usize> std::ops::Index<u32> for Pool<T, PAGE> {
     type Output = T;
     #[inline]
     fn index(&self, id: u32) -> &T {
         &self.pages[id as usize / PAGE][id as usize % PAGE]
     }
 }
-impl<T> std::ops::IndexMut<u32> for Pool<T> {
+impl<T, const PAGE: usize> std::ops::IndexMut<u32> for Pool<T, PAGE> {
     #[inline]
     fn index_mut(&mut self, id: u32) -> &mut T {
         &mut self.pages[id as usize / PAGE][id as usize % PAGE]
@@ -83,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_pool_reuses_slots_and_counts_live() {
-        let mut pool = Pool::default();
+        let mut pool: Pool<u64> = Pool::default();
         let a = pool.insert(0);
         let b = pool.insert(7);
         pool.remove(a);

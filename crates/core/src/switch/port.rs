@@ -18,7 +18,6 @@ use crate::counters::DropReason;
 use crate::packet::{Ecn, Packet, PacketId, Packets};
 use crate::random::Random;
 use crate::units::{Rate, Time};
-use std::collections::VecDeque;
 
 /// A link's rate, ready for the per-packet path.
 #[derive(Clone, Copy, Debug)]
@@ -60,9 +59,23 @@ pub struct PortConfig {
 }
 
 impl PortConfig {
+    /// A port with the default answer at each place.
+    pub fn plain(rate: Rate, capacity: Capacity) -> PortConfig {
+        PortConfig {
+            rate,
+            capacity,
+            marking: Marking::new(&Default::default()),
+            admission: Admission::new(&Default::default()),
+            queue: Queue::new(&Default::default()),
+        }
+    }
+
     /// Whether a [`FastPort`] can serve.
     pub fn fits_fast(&self) -> bool {
-        self.queue.is_fifo() && !self.marking.marks_at_dequeue() && !self.admission.watches_departures()
+        self.queue.is_fifo()
+            && !self.marking.marks_at_dequeue()
+            && !self.marking.watches_departures()
+            && !self.admission.watches_departures()
     }
 }
 
@@ -98,7 +111,7 @@ impl<'a> Terms<'a> {
 /// same, and lets the admission count it.
 #[inline(always)]
 fn admit(
-    admission: &mut Admission,
+    admission: Option<&mut Admission>,
     live: &Context<'_, QueueView>,
     terms: &Terms<'_>,
     lacks_room: impl Fn(&QueueView) -> Option<DropReason>,
@@ -106,71 +119,111 @@ fn admit(
     let seen = live.of(terms.known.unwrap_or(live.view));
     let full = lacks_room(&seen.view);
     // Drop-tail has nothing to say, and most ports have it: not even a call.
-    let asks = !matches!(admission, Admission::DropTail(_));
-    let early = || if asks { admission.test(&seen) } else { None };
-    let refusal = full.or_else(early).or_else(|| {
+    let mut admission = admission.filter(|it| !matches!(it, Admission::DropTail(_)));
+    let early = admission.as_ref().filter(|_| full.is_none()).and_then(|it| it.test(&seen));
+    let refusal = full.or(early).or_else(|| {
         let overflows = terms.known.is_some() && lacks_room(&live.view).is_some();
         overflows.then_some(DropReason::OverflowStale)
     });
-    if asks && (full.is_none() || terms.sample_full) {
-        admission.commit(&seen, refusal.is_none());
+    if full.is_none() || terms.sample_full {
+        if let Some(admission) = &mut admission {
+            admission.commit(&seen, refusal.is_none());
+        }
     }
     refusal.map_or(Ok(()), Err)
 }
 
-/// A port that is one number: when its link will be free.
+/// A port that is one number: when its link will be free. What changes with every packet is one cache line; what it is
+/// judged by is another.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct FastPort {
     busy_until: Time,
-    /// Bytes and packets in `waiting`.
+    /// When the first packet that waits starts. They follow each other without a gap, so one time tells all of theirs.
+    first_starts: Time,
+    /// Bytes and packets that have not yet started.
     bytes: u64,
     packets: u32,
+    /// Of the first of these: its place in `sizes`.
+    head: u32,
+    /// Their sizes, in a ring whose length is a power of two. Only for occupancy: the packets themselves are on their way
+    /// already.
+    sizes: Box<[u16]>,
     rate: LinkRate,
     capacity: Capacity,
     marking: Marking,
-    pub(super) admission: Admission,
-    /// The sizes of the packets that have not yet started. Only for occupancy: the packets themselves are on their way
-    /// already. They follow each other without a gap, so one time tells all of theirs.
-    waiting: VecDeque<u16>,
-    /// When the first of them starts.
-    first_starts: Time,
-    /// Packets marked here.
-    pub marked: u64,
     /// The most bytes that ever waited.
     pub bytes_max: u64,
+    /// None is drop-tail.
+    pub(super) admission: Option<Box<Admission>>,
+    /// Packets marked here.
+    pub marked: u64,
 }
+
+const _: () = assert!(size_of::<FastPort>() == 128);
 
 impl FastPort {
     /// A port with an idle link.
     pub fn new(config: PortConfig) -> FastPort {
         FastPort {
             busy_until: Time::ZERO,
+            first_starts: Time::ZERO,
             bytes: 0,
             packets: 0,
+            head: 0,
+            sizes: Box::default(),
             rate: LinkRate::new(config.rate),
             capacity: config.capacity,
             marking: config.marking,
-            admission: config.admission,
-            waiting: VecDeque::new(),
-            first_starts: Time::ZERO,
-            marked: 0,
             bytes_max: 0,
+            admission: match config.admission {
+                Admission::DropTail(_) => None,
+                admission => Some(Box::new(admission)),
+            },
+            marked: 0,
         }
+    }
+
+    /// The size of the `nth` packet that waits.
+    #[inline]
+    fn size(&self, nth: u32) -> u64 {
+        u64::from(self.sizes[(self.head + nth) as usize & (self.sizes.len() - 1)])
+    }
+
+    /// One more waits.
+    #[inline]
+    fn wait(&mut self, size: u64) {
+        if self.packets as usize == self.sizes.len() {
+            self.grow();
+        }
+        let place = (self.head + self.packets) as usize & (self.sizes.len() - 1);
+        self.sizes[place] = size as u16;
+        self.packets += 1;
+        self.bytes += size;
+        self.bytes_max = self.bytes_max.max(self.bytes);
+    }
+
+    /// Makes room for twice as many.
+    #[cold]
+    fn grow(&mut self) {
+        let mut sizes = vec![0; (self.sizes.len() * 2).max(8)].into_boxed_slice();
+        (0..self.packets).zip(sizes.iter_mut()).for_each(|(nth, size)| *size = self.size(nth) as u16);
+        (self.sizes, self.head) = (sizes, 0);
     }
 
     /// Forgets the packets that have started by `now`.
     #[inline]
     fn settle(&mut self, now: Time) {
         if self.busy_until <= now {
-            self.waiting.clear();
             (self.bytes, self.packets) = (0, 0);
             return;
         }
-        while self.first_starts <= now {
-            let Some(size) = self.waiting.pop_front() else { return };
-            self.first_starts += self.rate.time(size as u64);
-            self.bytes -= size as u64;
+        while self.packets > 0 && self.first_starts <= now {
+            let size = self.size(0);
+            self.first_starts += self.rate.time(size);
+            self.bytes -= size;
             self.packets -= 1;
+            self.head = (self.head + 1) & (self.sizes.len() as u32 - 1);
         }
     }
 
@@ -185,13 +238,13 @@ impl FastPort {
     pub fn view_at(&self, now: Time) -> QueueView {
         let mut view = QueueView { packets: self.packets, bytes: self.bytes };
         let mut starts = self.first_starts;
-        for &size in self.waiting.iter() {
+        for size in (0..self.packets).map(|nth| self.size(nth)) {
             if starts > now {
                 break;
             }
-            starts += self.rate.time(size as u64);
+            starts += self.rate.time(size);
             view.packets -= 1;
-            view.bytes -= size as u64;
+            view.bytes -= size;
         }
         view
     }
@@ -211,18 +264,15 @@ impl FastPort {
         let live = Context { now, packet, view, random: terms.random };
         let capacity = self.capacity;
         let lacks_room = |view: &QueueView| capacity.lacks_room(view, size);
-        admit(&mut self.admission, &live, terms, lacks_room)?;
+        admit(self.admission.as_deref_mut(), &live, terms, lacks_room)?;
         if self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {
-            if self.waiting.is_empty() {
+            if self.packets == 0 {
                 self.first_starts = self.busy_until;
             }
-            self.waiting.push_back(size as u16);
-            self.bytes += size;
-            self.packets += 1;
-            self.bytes_max = self.bytes_max.max(self.bytes);
+            self.wait(size);
             self.busy_until
         } else {
             now
@@ -337,7 +387,7 @@ impl GeneralPort {
         let lacks_room =
             |view: &QueueView| capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim));
         let live = Context { now, packet, view: self.view(), random: terms.random };
-        admit(&mut self.admission, &live, terms, lacks_room)?;
+        admit(Some(&mut self.admission), &live, terms, lacks_room)?;
         self.take(now, id, packet, memory, terms.random);
         Ok(())
     }
@@ -374,7 +424,9 @@ impl GeneralPort {
     ) -> Option<PacketId> {
         let id = self.queue.evict(rank)?;
         let packet = &packets[id];
-        self.admission.on_dequeue(&Context { now, packet, view: self.view(), random });
+        let context = Context { now, packet, view: self.view(), random };
+        self.admission.on_dequeue(&context);
+        self.marking.on_dequeue(&context);
         self.bytes -= packet.size as u64;
         self.packets -= 1;
         memory.give(self.number, packet);
@@ -398,7 +450,9 @@ impl GeneralPort {
             if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
                 self.marked += 1;
             }
-            self.admission.on_dequeue(&Context { now, packet, view, random });
+            let context = Context { now, packet, view, random };
+            self.admission.on_dequeue(&context);
+            self.marking.on_dequeue(&context);
             self.bytes -= size;
             self.packets -= 1;
             memory.give(self.number, packet);

@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `config` | the file that a user writes, and its errors |
+//! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
 //! | `table` | which address is behind which port |
 //! | `egress` | what waits for a device that takes no more, or is paused |
@@ -33,6 +34,7 @@ pub mod node;
 mod ports;
 pub mod run;
 pub mod serve;
+pub mod settings;
 pub mod show;
 pub mod state;
 pub mod table;

@@ -139,7 +139,8 @@ impl Switch {
             self.open(self.config.ports.len() - 1);
         }
         self.node.table = table::Table::default();
-        if (&self.config.switch, &self.config.paths) != (&config.switch, &config.paths) {
+        let (own, new) = (&self.config, &config);
+        if (&own.switch, &own.edge, &own.paths) != (&new.switch, &new.edge, &new.paths) {
             let now = self.now();
             self.uplink.drain(now, &mut self.buffers, &mut self.node);
             self.buffers.set_limit(config.switch.buffers as usize);
@@ -147,7 +148,7 @@ impl Switch {
             self.uplink = Uplink::new(&Config::default());
             self.uplink = Uplink::new(&config);
         }
-        (self.config.switch, self.config.paths) = (config.switch, config.paths);
+        (self.config.switch, self.config.edge, self.config.paths) = (config.switch, config.edge, config.paths);
         self.done()
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: a peer that does not answer costs what is sent to it and nothing else.
 
 use super::buffers::Buffers;
-use super::config::{Config, PathParams, ReceiveOffload};
+use super::config::{Config, PathParams};
 use super::counters::{Counters, Drop};
 use super::egress::Egress;
 use super::node::{Frame, Node, Remote};
@@ -15,10 +15,10 @@ use crate::fabric::metadata::class;
 use crate::frame::{View, parse_head};
 use crate::namespace;
 use crate::port::{Refusal, udp::Udp};
-use millpond_core::edge::flowcell::{Opening, Rule};
-use millpond_core::edge::gro::{self, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams};
+use millpond_core::Time;
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::edge::schedule::weighted;
-use millpond_core::{Bytes, Time};
 
 /// Reads of one path in a round.
 const BURST: usize = 16;
@@ -103,30 +103,10 @@ pub struct Uplink {
     burst: usize,
 }
 
-fn rule(config: &Config) -> Rule {
-    Rule { opening: Opening::Bytes(config.switch.flowcell.get()), order: config.switch.order, is_first: false }
-}
-
-fn offload(config: &Config) -> OffloadParams {
-    let budget = BURST as u32;
-    match config.switch.receive_offload {
-        ReceiveOffload::None => OffloadParams::None(NoOffloadParams {}),
-        ReceiveOffload::StockGro => OffloadParams::Stock(StockGroParams { budget, ..Default::default() }),
-        ReceiveOffload::PrestoGro => OffloadParams::Presto(PrestoGroParams {
-            budget,
-            rules: Rules::Safe,
-            min: config.switch.delay_min,
-            initial: config.switch.delay_min,
-            flow_held_max: Bytes(config.switch.held_max.get()),
-            ..Default::default()
-        }),
-    }
-}
-
 impl Uplink {
     /// With the paths of `config`, those that can be opened.
     pub fn new(config: &Config) -> Uplink {
-        Uplink::with(config, rule(config), &offload(config), BURST)
+        Uplink::with(config, config.edge.rule(), &config.edge.receive_offload.0, BURST)
     }
 
     /// The same with the edge's parameters as the core has them.

@@ -146,8 +146,8 @@ pub struct Received {
 
 /// Lets a host's switch receive what the simulator's host did, at the same times; what is held goes up when the switch says.
 pub fn receive(trace: &Trace, host: HostId) -> Received {
-    let rule = trace.plan.host.load_balancing.rule().expect("hosts spread what they send");
-    let params = &trace.plan.host.receive_offload;
+    let rule = trace.plan.edge.load_balancing.rule().expect("hosts spread what they send");
+    let params = &trace.plan.host.choices.receive_offload;
     let budget = match params {
         OffloadParams::None(_) => usize::MAX,
         OffloadParams::Stock(p) => p.budget as usize,
@@ -230,7 +230,7 @@ pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
     let mut peers: Vec<(HostId, u16)> = sent.iter().map(|sent| (sent.to, sent.paths)).collect();
     peers.sort_unstable();
     peers.dedup();
-    let rule = trace.plan.host.load_balancing.rule().expect("hosts spread what they send");
+    let rule = trace.plan.edge.load_balancing.rule().expect("hosts spread what they send");
     let (mut switch, ends) = switch(rule, &OffloadParams::None(Default::default()), &peers, 16);
     let (stack, tap) = pair();
     plug(&mut switch, tap);
