@@ -130,6 +130,7 @@ fn marks_alike() {
     let expected = Expected { marks: true, ..Default::default() };
     alike(&[], &expected);
     alike(&[("switch.marking.at", "dequeue")], &expected);
+    alike(&[("switch.marking.kind", "red")], &expected);
 }
 
 #[test]
@@ -164,6 +165,7 @@ fn vertigo_displaces_and_serves_by_rank_alike() {
 fn paths_alike() {
     alike(&[("switch.path", "{ kind = \"letflow\", gap = \"10us\" }")], &Expected::default());
     alike(&[("switch.path.kind", "spray")], &Expected::default());
+    alike(&[("switch.path.kind", "drill")], &Expected::default());
     let presto = ("edge.load-balancing.kind", "presto");
     alike(&[("switch.path.kind", "labels"), presto], &Expected::default());
 }

@@ -134,7 +134,7 @@ impl Trace {
 
     /// The simulator's switch before its first packet.
     pub fn node(&self, switch: u32) -> Switch {
-        let (_, partitions) = build(&self.plan);
+        let (_, partitions) = build(&self.plan, 1);
         let mut nodes = partitions.iter().flat_map(|partition| &partition.switches);
         nodes.find(|node| node.index == switch).expect("a switch of the network").switch.clone()
     }
