@@ -1,5 +1,6 @@
-//! Any bytes as a frame that reaches a fabric's switch: a pause frame says what it says again when it is written anew; a
-//! packet's verdict is read back from where it was written, and no IPv4 header that was right becomes wrong.
+//! Any bytes as a frame that reaches a fabric's switch: a pause frame says what it says again when
+//! it is written anew; a packet's verdict is read back from where it was written, and no IPv4
+//! header that was right becomes wrong.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

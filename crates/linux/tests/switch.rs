@@ -320,24 +320,11 @@ fn a_port_that_disappears_comes_back() {
     transfer(place.network(0), network, "10.98.8.2:7002", 20_000_000, || {});
 }
 
-#[test]
-fn tags_fragments_and_interfaces_of_others() {
-    let Some(place) = Place::new("tags", &["a", "b", "c"]) else { return };
-    // A tap, and a veth pair whose one end is a port.
-    assert!(ip(&[
-        "-n",
-        place.network(2),
-        "link",
-        "add",
-        "mpw",
-        "type",
-        "veth",
-        "peer",
-        "name",
-        "mpc",
-        "netns",
-        place.network(1)
-    ]));
+/// A tap, and a veth pair whose one end, in the third namespace, is a port.
+fn tap_and_wire(place: &Place) {
+    let [inner, outer] = [place.network(1), place.network(2)];
+    let pair = ["-n", outer, "link", "add", "mpw", "type", "veth", "peer", "name", "mpc", "netns", inner];
+    assert!(ip(&pair));
     for (network, device, address) in [(1, "mpc", Some("10.98.8.2/24")), (2, "mpw", None)] {
         let network = place.network(network);
         address.map(|a| ip(&["-n", network, "addr", "add", a, "dev", device]));
@@ -348,6 +335,46 @@ fn tags_fragments_and_interfaces_of_others() {
         "s",
         &format!("{tap}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\nnamespace = \"NET2\"\n"),
     );
+}
+
+#[test]
+fn a_slow_interface_gets_all_of_a_burst() {
+    let Some(place) = Place::new("slow", &["a", "b", "c"]) else { return };
+    tap_and_wire(&place);
+    let (a, b) = (place.network(0), place.network(1));
+    // Room for everything in its queue: what bounds it is the packet socket, some 90 packets.
+    let shape = "qdisc add dev mpw root tbf rate 100mbit burst 10kb limit 20mb";
+    let mut tc = Command::new("tc");
+    tc.args(["-n", place.network(2)]).args(shape.split(' '));
+    if !tc.status().is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: slowing an interface down needs `tc` and tbf");
+    }
+    let there = namespace::within(Some(b), || UdpSocket::bind("10.98.8.2:7003")).unwrap().unwrap();
+    there.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    // The reader may be late.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&there, 4 << 20).unwrap();
+    let here = namespace::within(Some(a), || UdpSocket::bind("10.98.8.1:0")).unwrap().unwrap();
+    let mut room = vec![0; 2000];
+    // Neighbours find each other first.
+    here.send_to(&[0; 1400], "10.98.8.2:7003").unwrap();
+    there.recv(&mut room).unwrap();
+    // As many as a tap's own queue takes at once.
+    for number in 0..300u32 {
+        let datagram = [&number.to_be_bytes()[..], &[0; 1396]].concat();
+        here.send_to(&datagram, "10.98.8.2:7003").unwrap();
+    }
+    for number in 0..300u32 {
+        let length = there.recv(&mut room).unwrap_or_else(|e| panic!("datagram {number}: {e}"));
+        assert_eq!((length, &room[..4]), (1400, &number.to_be_bytes()[..]));
+    }
+    let reading = show::read(&place.state("s")).unwrap();
+    assert!(reading.ports.iter().all(|port| port.counters.dropped.is_empty()), "{reading:?}");
+}
+
+#[test]
+fn tags_fragments_and_interfaces_of_others() {
+    let Some(place) = Place::new("tags", &["a", "b", "c"]) else { return };
+    tap_and_wire(&place);
     let (a, b) = (place.network(0), place.network(1));
     transfer(a, b, "10.98.8.2:7001", 50_000_000, || {});
     transfer(b, a, "10.98.8.1:7001", 50_000_000, || {});

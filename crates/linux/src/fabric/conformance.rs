@@ -1,11 +1,12 @@
-//! Both drivers of the switch node decide alike: what arrived at each switch of a simulated network is replayed as frames, with
-//! the simulation's times for a clock, and what leaves is compared.
+//! Both drivers of the switch node decide alike: what arrived at each switch of a simulated network
+//! is replayed as frames, with the simulation's times for a clock, and what leaves is compared.
 //!
-//! The network is two leaves and two spines under more load than their buffers hold. What the links of each switch carried was
-//! captured; arrivals become frames that are written to the ports' other ends, and the node is a copy of the
-//! simulator's before its first packet. Each frame that leaves must be the same packet at the same port at the
-//! same picosecond, with the same mark, hops left, and deflections; pause frames with the same priority and time; and over
-//! all switches as many packets must have been marked, deflected and dropped, each for the same reason.
+//! The network is two leaves and two spines under more load than their buffers hold. What the links
+//! of each switch carried was captured; arrivals become frames that are written to the ports' other
+//! ends, and the node is a copy of the simulator's before its first packet. Each frame that leaves
+//! must be the same packet at the same port at the same picosecond, with the same mark, hops left,
+//! and deflections; pause frames with the same priority and time; and over all switches as many
+//! packets must have been marked, deflected and dropped, each for the same reason.
 //!
 //! What differs between the worlds, and what becomes of it here:
 //!
@@ -15,8 +16,8 @@
 //! | flow's hash | of the flow's number | of the 5-tuple, keyed by the process | the tag's label |
 //! | rank | a field | the tag's | the tag's |
 //! | pause's length | any time | quanta of 512 bits | whole quanta |
-//! | two ports' arrivals of one instant | lots are drawn | as the kernel has them | runs that have none |
-//! | a late poll loop | none | calls have the times that were asked for | comes around in time; a test lets it sleep |
+//! | two ports' arrivals of one instant | lots are drawn | the kernel's order | runs without them |
+//! | a late poll loop | none | calls keep their times | in time; a test lets it sleep |
 
 mod replay;
 mod simulated;
@@ -129,6 +130,7 @@ fn marks_alike() {
     let expected = Expected { marks: true, ..Default::default() };
     alike(&[], &expected);
     alike(&[("switch.marking.at", "dequeue")], &expected);
+    alike(&[("switch.marking.kind", "red")], &expected);
 }
 
 #[test]
@@ -163,6 +165,7 @@ fn vertigo_displaces_and_serves_by_rank_alike() {
 fn paths_alike() {
     alike(&[("switch.path", "{ kind = \"letflow\", gap = \"10us\" }")], &Expected::default());
     alike(&[("switch.path.kind", "spray")], &Expected::default());
+    alike(&[("switch.path.kind", "drill")], &Expected::default());
     let presto = ("edge.load-balancing.kind", "presto");
     alike(&[("switch.path.kind", "labels"), presto], &Expected::default());
 }

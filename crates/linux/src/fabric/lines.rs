@@ -1,10 +1,11 @@
 //! The switch node's exit: what it asks of links and clock.
 //!
-//! A frame that the node transmits waits here for the departure of its last bit, and pause frames between them. A port's
-//! departures are in order, since its link carries one frame at a time. A device that is full keeps its line's frames
-//! waiting, and nobody else's.
+//! A frame that the node transmits waits here for the departure of its last bit, and pause frames
+//! between them. A port's departures are in order, since its link carries one frame at a time. A
+//! device that is full keeps its line's frames waiting, and nobody else's.
 //!
-//! Invariant: a packet's number is in use from its arrival until it is written or dropped, and its bytes are beside it.
+//! Invariant: a packet's number is in use from its arrival until it is written or dropped, and its
+//! bytes are beside it.
 
 use super::metadata;
 use crate::edge::packet::Packet as Bytes;

@@ -1,4 +1,5 @@
-//! A frame's metadata as the switch node's packet, and what was decided of the packet back into the frame.
+//! A frame's metadata as the switch node's packet, and what was decided of the packet back into the
+//! frame.
 //!
 //! | packet | frame |
 //! |---|---|
@@ -10,9 +11,11 @@
 //! | rank, deflected | the fabric's tag |
 //! | kind, sequence | of TCP: SYN, payload, and else an acknowledgement |
 //!
-//! Written back: CE, the hops left, and that it was deflected. Frames that are not IP have all their hops at each switch.
+//! Written back: CE, the hops left, and that it was deflected. Frames that are not IP have all
+//! their hops at each switch.
 //!
-//! Invariant: what is written changes no other bit, and an IPv4 header's checksum stays as right as it was.
+//! Invariant: what is written changes no other bit, and an IPv4 header's checksum stays as right as
+//! it was.
 
 use crate::edge::flow::{FlowKey, Keys};
 use crate::frame::parse::tcp;
@@ -22,7 +25,8 @@ use millpond_core::packet::{Body, NONE, TTL, TrafficClass, flags};
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, Time};
 use std::collections::HashMap;
 
-/// Bytes of a packet that its IP length leaves out: header and check sequence of Ethernet, preamble and gap.
+/// Bytes of a packet that its IP length leaves out: header and check sequence of Ethernet, preamble
+/// and gap.
 pub const FRAMING: u16 = 14 + 4 + 8 + 12;
 
 /// Makes packets of frames.
@@ -88,7 +92,8 @@ fn set_word(header: &mut [u8], network: usize, at: usize, change: impl FnOnce(u1
     }
 }
 
-/// The priority, the importance and the ECN field of an IP header's byte; what names no importance is of none.
+/// The priority, the importance and the ECN field of an IP header's byte; what names no importance
+/// is of none.
 fn traffic_class(byte: u8) -> TrafficClass {
     let importance = Importance::ALL.get(usize::from(byte >> 2 & 7)).copied().unwrap_or_default();
     let ecn = match byte & 3 {
@@ -99,18 +104,21 @@ fn traffic_class(byte: u8) -> TrafficClass {
     TrafficClass::new(byte >> 5, importance, ecn)
 }
 
-/// The priority, the importance and the ECN field of a frame, of which `header` has the first bytes.
+/// The priority, the importance and the ECN field of a frame, of which `header` has the first
+/// bytes.
 pub fn class(header: &[u8], view: &View) -> TrafficClass {
     Network::of(header, view).map_or(TrafficClass::default(), |network| traffic_class(network.class(header)))
 }
 
 impl Classifier {
-    /// For a fabric of these hosts, whose switches count `framing` bytes beside a packet's IP header and what follows it.
+    /// For a fabric of these hosts, whose switches count `framing` bytes beside a packet's IP
+    /// header and what follows it.
     pub fn new(hosts: impl IntoIterator<Item = (Mac, HostId)>, framing: u16) -> Classifier {
         Classifier { hosts: hosts.into_iter().collect(), keys: Keys::default(), framing }
     }
 
-    /// The packet of a frame of `length` bytes, of which `header` has the first: all headers that `view` names.
+    /// The packet of a frame of `length` bytes, of which `header` has the first: all headers that
+    /// `view` names.
     pub fn read(&self, now: Time, header: &[u8], length: usize, view: &View) -> Result<Packet, Drop> {
         let dst = *self.hosts.get(&view.destination).ok_or(Drop::Nowhere)?;
         let src = self.hosts.get(&view.source).copied().unwrap_or(NONE);
@@ -146,7 +154,8 @@ impl Classifier {
     }
 }
 
-/// What its transport says: the kind, and its flags. What is not TCP is data from the beginning of a stream.
+/// What its transport says: the kind, and its flags. What is not TCP is data from the beginning of
+/// a stream.
 fn transport(header: &[u8], view: &View) -> (Body, u16) {
     let Some(layers) = view.tcp() else { return (Body::default(), 0) };
     let said = tcp::flags(header, layers);

@@ -2,18 +2,19 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `metadata` | a frame's metadata as the node's packet, and the node's verdict back into the frame |
-//! | `lines` | the node's exit: frames that wait for their time, calls that the node has asked for |
+//! | `metadata` | a frame's metadata as the node's packet, and the verdict back into it |
+//! | `lines` | the node's exit: frames that wait for their time, calls that are due |
 //!
-//! The node decides in a time of its own, which never runs ahead of the clock: a call that it asked for is made with the
-//! time that it named, however late the poll loop is, and a frame is handed to its port when the clock has reached the
-//! departure of its last bit. So a port is a link of its rate whatever takes the frames, and verdicts do not depend on
-//! how often the loop comes around.
+//! The node decides in a time of its own, which never runs ahead of the clock: a call that it asked
+//! for is made with the time that it named, however late the poll loop is, and a frame is handed to
+//! its port when the clock has reached the departure of its last bit. So a port is a link of its
+//! rate whatever takes the frames, and verdicts do not depend on how often the loop comes around.
 //!
-//! Of one instant, links that are free come before arrivals, and looks at what is paused after them, as in the simulator.
+//! Of one instant, links that are free come before arrivals, and looks at what is paused after
+//! them, as in the simulator.
 //!
-//! Invariant: each packet of a frame that arrived is sent once, dropped for a reason that is counted, or held here, and its
-//! buffer is held as long.
+//! Invariant: each packet of a frame that arrived is sent once, dropped for a reason that is
+//! counted, or held here, and its buffer is held as long.
 
 #[cfg(test)]
 mod conformance;
@@ -96,7 +97,8 @@ impl FabricSwitch {
         burst
     }
 
-    /// A frame has arrived. What is kept of its buffer is retained; what becomes of its packets is counted.
+    /// A frame has arrived. What is kept of its buffer is retained; what becomes of its packets is
+    /// counted.
     pub fn arrive(&mut self, now: Time, port: u16, frame: &Frame, buffers: &mut Buffers) -> Result<(), Drop> {
         self.call_until((now, Call::Ready(u16::MAX)), buffers);
         let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
@@ -128,7 +130,8 @@ impl FabricSwitch {
         result
     }
 
-    /// Cuts a super-segment into packets, as a NIC would on the way to a wire: the switch decides of packets.
+    /// Cuts a super-segment into packets, as a NIC would on the way to a wire: the switch decides
+    /// of packets.
     fn cut(&mut self, frame: &Frame, view: &View, buffers: &mut Buffers) {
         let range = frame.start..frame.start + frame.length;
         let bytes = &buffers.bytes(frame.buffer)[range.clone()];
@@ -166,14 +169,15 @@ impl FabricSwitch {
         }
     }
 
-    /// The clock is at `now`, and what has arrived by then was looked at: makes the calls that are due, and hands the
-    /// ports what has left them by then.
+    /// The clock is at `now`, and what has arrived by then was looked at: makes the calls that are
+    /// due, and hands the ports what has left them by then.
     pub fn advance(&mut self, now: Time, buffers: &mut Buffers) {
         self.call_until((now, Call::LAST), buffers);
         self.lines.release(now, buffers);
     }
 
-    /// When [`FabricSwitch::advance`] is due without a frame. A port that its device holds up is not asked for.
+    /// When [`FabricSwitch::advance`] is due without a frame. A port that its device holds up is
+    /// not asked for.
     pub fn deadline(&self) -> Option<Time> {
         self.lines.deadline()
     }

@@ -1,7 +1,9 @@
-//! Pause frames: of a link (IEEE 802.3 annex 31B) and of priorities (IEEE 802.1Qbb, in 802.3 annex 31D).
+//! Pause frames: of a link (IEEE 802.3 annex 31B) and of priorities (IEEE 802.1Qbb, in 802.3 annex
+//! 31D).
 //!
-//! A time is a number of quanta, each 512 bit times of the link. A frame of priorities has a bit and a time for each of the eight;
-//! a frame of the link has one time, for all of them. A time of zero lets go on.
+//! A time is a number of quanta, each 512 bit times of the link. A frame of priorities has a bit
+//! and a time for each of the eight; a frame of the link has one time, for all of them. A time of
+//! zero lets go on.
 //!
 //! Invariant: MAC control frames are the link's: what is read here is never forwarded.
 

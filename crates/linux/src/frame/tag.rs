@@ -9,8 +9,9 @@
 //! | 8 to 11 | label: what the fabric tells flows apart by, in the place of the ports' hash |
 //! | 12, 13 | the EtherType of what follows |
 //!
-//! It stands behind the VLAN tags. Vertigo's switches serve by such a rank (Abdous et al., CoNEXT 2021, section 3: a header
-//! between Ethernet and IP), Presto's follow such a label. A frame without the tag has rank 0.
+//! It stands behind the VLAN tags. Vertigo's switches serve by such a rank (Abdous et al., CoNEXT
+//! 2021, section 3: a header between Ethernet and IP), Presto's follow such a label. A frame
+//! without the tag has rank 0.
 //!
 //! Invariant: what is read was written by this version, or is refused.
 

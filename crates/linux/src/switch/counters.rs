@@ -1,6 +1,7 @@
 //! What a port has done, and why frames were dropped.
 //!
-//! Invariant: every frame that was received is counted once as sent, per place that it was sent to, or once as dropped, by its reason.
+//! Invariant: every frame that was received is counted once as sent, per place that it was sent to, or
+//! once as dropped, by its reason; unless it still waits in a queue, or was a pause frame and obeyed.
 
 use crate::port::Refusal;
 use millpond_core::counters::DropReason;

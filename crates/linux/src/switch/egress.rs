@@ -1,13 +1,15 @@
 //! What waits for a device: a queue of the core's, with its bound, its priorities, and pause.
 //!
-//! A device that takes what it is given never has one that is not empty: a frame goes straight on, as from an empty queue
-//! before an idle link. From the first refusal on, or while a neighbour pauses a priority, frames wait here and are served by
-//! priority (DSCP's class selector) as the device takes them again. The link is the device's: the queue's own takes no time.
+//! A device that takes what it is given never has one that is not empty: a frame goes straight on,
+//! as from an empty queue before an idle link. From the first refusal on, or while a neighbour
+//! pauses a priority, frames wait here and are served by priority (DSCP's class selector) as the
+//! device takes them again. The link is the device's: the queue's own takes no time.
 //!
-//! What waits is copied out of its buffer. Buffers are for what is read now, and a device that is stuck must not take them
-//! from all others.
+//! What waits is copied out of its buffer. Buffers are for what is read now, and a device that is
+//! stuck must not take them from all others.
 //!
-//! Invariant: what was offered is taken out once, in order within its priority, or was refused for a reason.
+//! Invariant: what was offered is taken out once, in order within its priority, or was refused for
+//! a reason.
 
 use crate::frame::pause::{QUANTUM_BYTES, Quanta};
 use millpond_core::counters::DropReason;
@@ -24,8 +26,8 @@ use millpond_core::{Bytes, Packet, PacketId, Rate, Time};
 
 /// What may wait for a device: some super-segments of several connections, 8 ms of a gigabit.
 pub const BYTES_MAX: u64 = 1 << 20;
-/// How long a device that has refused is left alone. It can be full (EAGAIN), or drop what it is given (ENOBUFS), which nobody
-/// tells the end of.
+/// How long a device that has refused is left alone. It can be full (EAGAIN), or drop what it is
+/// given (ENOBUFS), which nobody tells the end of.
 pub const PATIENCE: Time = Time::from_us(50);
 /// The rate by which a pause's quanta are counted: what virtual interfaces say of themselves.
 const NOMINAL: Rate = Rate::from_gbps(10);
@@ -89,8 +91,8 @@ impl<T> Egress<T> {
         self.port.view()
     }
 
-    /// Queues a packet with what is made by `item`, or says why not. Follow with [`Egress::next`]: it may be of a priority
-    /// that is not paused.
+    /// Queues a packet with what is made by `item`, or says why not. Follow with [`Egress::next`]:
+    /// it may be of a priority that is not paused.
     pub fn offer(&mut self, now: Time, mut packet: Packet, item: impl FnOnce() -> T) -> Result<(), DropReason> {
         let now = self.at(now);
         let id = self.packets.insert(packet);

@@ -4,10 +4,12 @@
 //! read into a buffer and written from it; where the port that it is for takes super-segments, nothing of it is looked at but its
 //! headers.
 //!
-//! A port takes charge of a frame that is for it: its device takes the frame, or it waits in the port's queue (`egress`).
+//! A port takes charge of a frame that is for it: its device takes the frame, or the frame waits in
+//! the port's queue (`egress`).
 //!
-//! Invariant: a frame leaves as it came, or is dropped for a reason that is counted at the port that it came from, and once it
-//! was in another's charge, at that one; it never goes back to where it came from.
+//! Invariant: a frame leaves as it came, or is dropped for a reason that is counted. It is counted at
+//! the port that the frame came from, and once another port had taken charge of it, at that one. It
+//! never goes back to where it came from.
 
 use super::buffers::{BufferId, Buffers};
 use super::counters::{Counters, Drop};

@@ -178,8 +178,8 @@ pub fn run(trace: &Trace, switch: u32, counted: &mut Counted) -> Vec<Left> {
     rig.left
 }
 
-/// The same with a poll loop that comes around only so often, but is told when frames arrived: each leaves late by that at most,
-/// and otherwise as it did.
+/// The same with a poll loop that comes around only so often, but is told when frames arrived: each
+/// leaves late by that at most, and otherwise as it did.
 pub fn sleepily(trace: &Trace, period: Time) {
     for switch in 0..trace.switches() {
         let mut rig = Rig::new(trace, switch);

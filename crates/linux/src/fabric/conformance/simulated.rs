@@ -102,8 +102,8 @@ pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
     Trace { plan, packets: records.packets, pauses: records.pauses, counted, end: outcome.simulated }
 }
 
-/// The first so many runs in which no two ports of a switch have an arrival at the same picosecond: which one came first
-/// is not told.
+/// The first so many runs in which no two ports of a switch have an arrival at the same picosecond:
+/// which one came first is not told.
 pub fn runs(count: usize, set: &[(&str, &str)]) -> Vec<Trace> {
     let runs: Vec<Trace> = (1..40).map(|seed| simulate(seed, set)).filter(Trace::is_ordered).take(count).collect();
     assert_eq!(runs.len(), count);
