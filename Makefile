@@ -9,7 +9,7 @@ help:
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make lint       formatting, clippy, licences of dependencies"
-	@echo "make bench      speed against ns-3, threads, memory, instructions (tens of minutes)"
+	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, and Presto's demo (root; minutes)"

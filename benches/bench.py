@@ -8,6 +8,7 @@ What is measured, each alone on the machine but for what is said:
   importance    TLT against plain DCTCP on the same load and the same general ports; what its decisions cost
   threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
   memory        resident bytes a host
+  growth        65,536 hosts: seconds until the first packet, bytes a host with one flow each, two threads against one
   instructions  a packet-hop, counted by valgrind (benches/instructions.sh)
   event queue   its own benchmark (crates/sim, example event_queue)
   offload       receive offload by the kernel's rules and by Presto's (crates/core, example receive_offload)
@@ -23,6 +24,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +77,9 @@ TARGETS = [
     ("ls128, speed-up of 2 threads", "threads", "ls128 balanced", 1.5, 1.8),
     ("ft1024, speed-up of 2 threads", "threads", "ft1024 balanced", 1.5, 1.8),
     ("ft1024, KB a host", "memory", "ft1024 balanced", 32, 20),
+    ("ft65536, s to plan", "growth", "plan_s", 3, 1),
+    ("ft65536, KB a host", "growth", "kb_per_host", 10, 8),
+    ("ft65536, speed-up of 2 threads", "growth", "speed_up", 1.5, 1.8),
     ("ls128, instructions a packet-hop", "instructions", "ls128", 900, 600),
 ]
 
@@ -243,6 +248,26 @@ class Bench:
             row["same_results"] &= all(without_run(s) == without_run(one[0]) for s in one + two)
         return row
 
+    def growth(self):
+        """The largest network: what it costs until the first packet, and with one flow a host."""
+        command = [self.options.millpond, "run", "benches/scenarios/ft65536.toml", "--json", "--quiet"]
+        command += ["--threads", "1", "--out", str(OUT / "run"), "--force", "--set", "duration=1us"]
+        times = []
+        for _ in range(self.options.rounds):
+            began = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True)
+            times.append(time.perf_counter() - began)
+            if done.returncode != 0:
+                raise Failed(f"{' '.join(command[1:])}: exit code {done.returncode}: {last_line(done.stderr)}")
+        one, two = self.millpond("ft65536", threads=1), self.millpond("ft65536", threads=2)
+        return {
+            "plan_s": statistics.median(times),
+            "kb_per_host": one["run"]["peak_rss_bytes"] / 65_536 / 1000,
+            "mhops_per_s": median_mhops([one]),
+            "speed_up": median_mhops([two]) / median_mhops([one]),
+            "same_results": without_run(one) == without_run(two),
+        }
+
     def instructions(self, scenario, settings):
         command = ["benches/instructions.sh", "--json", scenario]
         for setting in settings:
@@ -288,6 +313,7 @@ class Bench:
             "speed": {case.name: self.guarded(f"speed: {case.name}", self.speed, case) for case in chosen},
             "ports": {},
             "hard": self.guarded("hard: hard320", self.hard),
+            "growth": self.guarded("growth: ft65536", self.growth),
             "deflection": self.guarded("deflection: canary320", self.deflection),
             "importance": self.guarded("importance: tlt96", self.importance),
             "threads": {},
@@ -363,7 +389,7 @@ def targets(results):
     """Each target with what was measured; `None` where it was not."""
     rows = []
     for statement, kind, name, floor, target in TARGETS:
-        row = results["speed" if kind == "memory" else kind].get(name)
+        row = results["growth"] if kind == "growth" else results["speed" if kind == "memory" else kind].get(name)
         measured = None
         if row:
             measured = {
@@ -371,6 +397,7 @@ def targets(results):
                 "memory": lambda: row["rss_bytes_per_host"] / 1000,
                 "threads": lambda: row["alone"]["speed_up"],
                 "instructions": lambda: row["instructions_per_hop"],
+                "growth": lambda: row[name],
             }[kind]()
         less_is_better = target < floor
         status = "not measured"
@@ -494,6 +521,13 @@ def report(results):
             if row
         ],
     )
+    if results["growth"]:
+        row = results["growth"]
+        table(
+            "65,536 hosts with Presto's labels",
+            [("", 18), ("s to plan", 12), ("KB/host", 10), ("Mhop/s", 10), ("2 threads", 12), ("same results", 15)],
+            [["ft65536", *(row[k] for k in ("plan_s", "kb_per_host", "mhops_per_s", "speed_up", "same_results"))]],
+        )
     table(
         "Instructions a packet-hop (valgrind)",
         [("", 18), ("instructions", 14), ("hops", 12)],

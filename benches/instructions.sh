@@ -2,7 +2,9 @@
 # How many instructions a packet-hop costs, counted by valgrind: repeatable to a fraction of a percent on any machine of
 # the same architecture, unlike a time. Two flow sizes are run and the difference is taken, so that start-up cancels.
 #   benches/instructions.sh [--gate] [--json] [SCENARIO [--set k=v]…]
-#     --gate   fail where it is more than the number in benches/instructions.max
+#     --gate   fail where it is more than the number in benches/instructions.max; then count, on a short FT1024, the
+#              misses a packet-hop of a first-level cache of 48 KB and a second-level one of 2 MB, and fail where they
+#              are more than those in benches/cache.max
 #     --json   print the result as a line of JSON
 #     SCENARIO a name in benches/scenarios, ls128 unless given; its traffic must be named "stride"
 # Without valgrind it prints "skipped" and succeeds. MILLPOND names another binary (then nothing is built).
@@ -66,6 +68,29 @@ read -r instructions hops < <(
     }'
 ) || { echo "no packet-hops between the two sizes: \"$small\" and \"$large\"" >&2 && exit 1; }
 
+# cache_gate: misses a packet-hop over the whole of a run of 300 packets a flow on FT1024, whose
+# packets in flight are several times what the second level holds. Simulated caches, so the same on
+# any machine.
+cache_gate() {
+    local log=$out/cache.log hops first second first_max second_max
+    valgrind --tool=cachegrind --cache-sim=yes --cachegrind-out-file=/dev/null \
+        --I1=32768,8,64 --D1=49152,12,64 --LL=2097152,16,64 \
+        "$millpond" run benches/scenarios/ft1024.toml --set traffic.stride.size=438000B \
+        --threads 1 --json --quiet --out "$out/run" --force >"$out/cache.json" 2>"$log" ||
+        { echo "the run on FT1024 failed; see $log" >&2 && return 1; }
+    hops=$(grep -oE '"packet_hops": *[0-9]+' "$out/cache.json" | grep -oE '[0-9]+$')
+    # "D1  misses:  10,725,408  (…": the total of reads and writes.
+    first=$(sed -n 's/.*D1  misses: *\([0-9,]*\).*/\1/p' "$log" | tr -d ,)
+    second=$(sed -n 's/.*LLd misses: *\([0-9,]*\).*/\1/p' "$log" | tr -d ,)
+    read -r first_max second_max <benches/cache.max
+    awk -v first="$first" -v second="$second" -v hops="$hops" -v a="$first_max" -v b="$second_max" 'BEGIN {
+        if (first == "" || second == "" || hops <= 0) exit 1
+        printf "ft1024: %.2f first-level and %.2f second-level misses a packet-hop (limits %s and %s)\n",
+            first / hops, second / hops, a, b
+        exit first / hops > a || second / hops > b
+    }' || { echo "more than benches/cache.max allows, or not counted; see $log" >&2 && return 1; }
+}
+
 limit=$(cat benches/instructions.max)
 if $json; then
     printf '{"scenario":"%s","instructions_per_hop":%s,"packet_hops":%s,"limit":%s}\n' \
@@ -76,4 +101,7 @@ fi
 if $gate && awk -v x="$instructions" -v limit="$limit" 'BEGIN { exit !(x > limit) }'; then
     echo "more than benches/instructions.max allows: $instructions > $limit" >&2
     exit 1
+fi
+if $gate; then
+    cache_gate
 fi

@@ -329,8 +329,8 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     })
 }
 
-/// The queues of a partition's cells. Buckets are as wide as a few times the mean gap between a cell's events when all its
-/// links are busy with full packets.
+/// The queues of a partition's cells. Buckets are as wide as a few times the mean gap between a
+/// cell's events when all its links are busy with full packets.
 fn cells(shared: &Shared, p: u16) -> Cells {
     let (topology, layout) = (&shared.plan.topology, &shared.layout);
     let mut rates: Vec<u128> = Vec::new();

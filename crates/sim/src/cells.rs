@@ -1,8 +1,9 @@
 //! Cells: the nodes of a partition that share an event queue.
 //!
-//! A cell is a switch with its hosts. What is sent over a link to another cell arrives in a later window (the layout sees
-//! to it), so within a window each cell is served by itself, one after the other. A cell's ports, links and connections
-//! fit the first-level cache; those of a whole pod do not, and of a whole network not even the second.
+//! A cell is a switch with its hosts. What is sent over a link to another cell arrives in a later
+//! window (the layout sees to it), so within a window each cell is served by itself, one after the
+//! other. A cell's ports, links and connections fit the first-level cache; those of a whole pod do
+//! not, and of a whole network not even the second.
 //!
 //! Invariant: every event lies in the queue of the cell whose nodes it is for.
 
@@ -61,7 +62,8 @@ impl Cells {
         self.places.hosts[host as usize]
     }
 
-    /// The cell that an event is for. Flows that start and routes that change are pushed by those who know where.
+    /// The cell that an event is for. Flows that start and routes that change are pushed by those
+    /// who know where.
     fn of(&self, key: Key) -> u32 {
         let source = key.source() as usize;
         match key.class() {

@@ -147,7 +147,8 @@ pub struct Fabric {
     pub events: Cells,
     /// Links that end here, in the order of their global numbers.
     pub inbound: Vec<Inbound>,
-    /// By link that ends here: pause frames in flight and when each arrives. Packets that wait are no obstacle to them.
+    /// By link that ends here: pause frames in flight and when each arrives. Packets that wait are
+    /// no obstacle to them.
     pub pauses: BTreeMap<u32, VecDeque<(Time, PauseFrame)>>,
     /// Where the packets in flight on them are.
     pub chunks: Chunks,

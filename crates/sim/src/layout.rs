@@ -1,14 +1,16 @@
 //! The layout: which node is simulated in which partition and cell, and how long a window may be.
 //!
-//! Nodes that speak most to each other stay together: a leaf with its hosts, a pod with its edges, aggregations and
-//! hosts are a group; each spine and core switch is one by itself. Packets cross from one partition to another only at a
-//! window's edge, so a window is no longer than the smallest delay of a link between two groups. Groups are spread over
-//! as few partitions as keep the threads busy, each with its share of the pods and of the cores, since what crosses is
-//! copied. Within a partition each switch and its hosts are a cell ([`crate::cells`]), unless a link between two of them
-//! is shorter than a window.
+//! Nodes that speak most to each other stay together: a leaf with its hosts, a pod with its edges,
+//! aggregations and hosts are a group; each spine and core switch is one by itself. Packets cross
+//! from one partition to another only at a window's edge, so a window is no longer than the
+//! smallest delay of a link between two groups. Groups are spread over as few partitions as keep
+//! the threads busy, each with its share of the pods and of the cores, since what crosses is
+//! copied. Within a partition each switch and its hosts are a cell ([`crate::cells`]), unless a
+//! link between two of them is shorter than a window.
 //!
-//! Invariant: groups, cells and window follow from the topology alone, and no result depends on how many partitions
-//! there are: what comes over a link is ordered by the link, whoever shares a partition.
+//! Invariant: groups, cells and window follow from the topology alone, and no result depends on how
+//! many partitions there are: what comes over a link is ordered by the link, whoever shares a
+//! partition.
 
 use millpond_core::Time;
 use millpond_scenario::topology::{End, Topology};
@@ -41,8 +43,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of a topology, in at most so many partitions. `one` puts all nodes in one partition and cell (with the same
-    /// windows).
+    /// Of a topology, in at most so many partitions. `one` puts all nodes in one partition and cell
+    /// (with the same windows).
     pub fn new(topology: &Topology, partitions: usize, one: bool) -> Layout {
         let group_of_switch = groups(topology);
         let group = |end: End| match end {
@@ -84,8 +86,8 @@ impl Layout {
     }
 }
 
-/// By switch: its cell's number in its partition, in the order of cells' first switches. Switches that a link connects in
-/// less than a window share one.
+/// By switch: its cell's number in its partition, in the order of cells' first switches. Switches
+/// that a link connects in less than a window share one.
 fn cells(topology: &Topology, places: &[(u16, u32)], window: Time) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..places.len() as u32).collect();
     fn first(joined: &mut [u32], mut of: u32) -> u32 {
@@ -172,7 +174,8 @@ mod tests {
         assert!(two.hosts.iter().map(|place| place.0).eq((0..16).map(|host| host / 8)));
         let cores: Vec<u16> = two.switches[16..].iter().map(|place| place.0).collect();
         assert_eq!(cores, [0, 0, 1, 1], "cores are shared, too");
-        // Edges 0-3 and aggregations 8-11 (by the whole network's numbers) come first, then two cores.
+        // Edges 0-3 and aggregations 8-11 (by the whole network's numbers) come first, then two
+        // cores.
         assert_eq!([0, 3, 4, 7, 8, 15, 16, 19].map(|switch| two.cells[switch]), [0, 3, 0, 3, 4, 7, 8, 9]);
         assert!(Layout::new(&t, 48, true).cells.iter().all(|cell| *cell == 0));
     }

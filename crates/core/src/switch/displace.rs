@@ -10,7 +10,6 @@
 //!
 //! Invariant: a packet is displaced only by one of a strictly smaller rank, and joins no queue whose admission refuses it.
 
-use super::admission::Admission;
 use super::buffer::Claim;
 use super::port::set_ce;
 use super::{Ports, Switch, Wire};
@@ -27,8 +26,7 @@ impl Switch {
             // The admission has counted the packet, and was not asked.
             DropReason::QueueFull | DropReason::SharedBuffer => {
                 let view = self.ports.view(now, port);
-                let context = Context { now, packet: &packet, view, random: &self.random };
-                self.ports.admission(port).and_then(|it| it.test(&context))
+                self.ports.admission(port).test(&Context { now, packet: &packet, view, random: &self.random })
             }
             reason => Some(reason),
         };
@@ -58,13 +56,11 @@ impl Switch {
     fn squeeze<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         let packet = wire.packets()[id];
         let view = self.ports.view(now, port);
+        let admission = self.ports.admission(port);
         let context = Context { now, packet: &packet, view, random: &self.random };
-        let refuses = |admission: &mut Admission| {
-            let refused = admission.test(&context).is_some();
-            admission.commit(&context, false); // that it joins it learns when it does
-            refused
-        };
-        if self.ports.admission(port).is_some_and(refuses) {
+        let refused = admission.test(&context).is_some();
+        admission.commit(&context, false); // that it joins it learns when it does
+        if refused {
             return wire.discard(id, DropReason::NoDeflection);
         }
         while self.lacks_room(port, &packet) {
