@@ -156,7 +156,7 @@ pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.marking", &["red"]),
     ("switch.path", &["conga"]),
     ("switch.pause", &["bfc"]),
-    ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
+    ("transport", &["dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("edge.load-balancing", &["plb"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"]),
 ];

@@ -7,7 +7,7 @@
 //! pool or in somebody's hands, and is freed with it.
 
 use super::pool::Pool;
-use super::{Packet, PacketId, Sack};
+use super::{Mapping, Packet, PacketId, Sack};
 
 /// A packet's list of side records.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,6 +128,8 @@ macro_rules! sides {
 sides! {
     /// Of an acknowledgement: what arrived beyond it.
     0: Sack, sacks;
+    /// Of a subflow's packet: where it belongs in the stream.
+    1: Mapping, mappings;
 }
 
 impl Record {

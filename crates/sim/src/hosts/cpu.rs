@@ -145,11 +145,11 @@ impl Hosts {
         }
         let (packets, bytes, is_whole) = if sequence == POLL { queue.waiting() } else { (0, 0, false) };
         if sequence == POLL {
-            queue.poll(now);
+            queue.poll(now, &mut fabric.packets);
             // Where the interrupt is armed again, what arrives from now on calls the next poll.
             queue.is_called = is_whole;
         } else {
-            queue.flush(now);
+            queue.flush(now, &mut fabric.packets);
         }
         queue.age(now);
         let segments = queue.up.len() as u64;
@@ -179,12 +179,13 @@ impl Hosts {
 
     /// Whether the transport will find a segment ahead of what it expects. What a buffer below the transport orders is not
     /// asked about: it costs nothing.
-    pub(super) fn is_out_of_order(&mut self, packet: &Packet) -> bool {
+    pub(super) fn is_out_of_order(&mut self, packet: &Packet, fabric: &Fabric) -> bool {
         if !packet.is_data() || self.shared.ordering.is_some() {
             return false;
         }
         let slot = if packet.peer != NONE { packet.peer } else { self.receivers.slot_of(packet.flow).unwrap_or(NONE) };
-        self.receivers.get(slot, packet.flow).is_some_and(|it| packet.seq() > it.receiver.received())
+        let mapping = fabric.packets.side(packet).copied();
+        self.receivers.get(slot, packet.flow).is_some_and(|it| packet.seq() > it.receiver.expected(mapping))
     }
 
     /// What the cores of the hosts here have done by `now`; nothing if receiving costs nothing.

@@ -74,8 +74,9 @@ impl Hosts {
             self.acknowledge(now, slot, before, Importance::Control, fabric);
         }
         let it = self.receivers.at(slot);
-        let ack = second.or(first).unwrap_or_else(|| it.receiver.acknowledge(&self.shared.transport));
-        self.acknowledge(now, slot, &ack, echo, fabric);
+        if let Some(ack) = second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport)) {
+            self.acknowledge(now, slot, &ack, echo, fabric);
+        }
     }
 
     /// Whether the place of the transport's next segment, of at most `room` bytes, is taken by what is known to be lost.
@@ -115,7 +116,7 @@ impl Hosts {
     fn force_out(&mut self, now: Time, slot: u32, forced: Forced, fabric: &mut Fabric) {
         let shared = &*self.shared;
         let it = self.senders.at(slot);
-        let segment = it.sender.forced(forced.seq, forced.len, &shared.transport);
+        let Some(segment) = it.sender.forced(forced.seq, forced.len, &shared.transport) else { return };
         let mut packet = first_packet(now, slot, it, &segment);
         fill_packet(now, it, &mut packet, segment.len, shared);
         packet.class = packet.class.with_importance(forced.importance);

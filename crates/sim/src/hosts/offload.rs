@@ -8,16 +8,17 @@
 //! elsewhere, what waits here has arrived as far as the network and its audit are concerned.
 //!
 //! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed down are the same: TOS,
-//! TTL and the timestamp option of a real one.
+//! TTL and the timestamp option of a real one. A subflow of an MPTCP is a flow here, and its packets
+//! merge if they continue one another in the stream, too.
 //!
 //! Invariant: every packet goes up once; while something is held a timer event is due no later than its deadline.
 
 use super::cpu::Core;
 use super::*;
-use millpond_core::Pool;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{self, Arrival, Counters, Offload, OffloadParams, Released, StockGroParams, tcp};
 use millpond_core::packet::Kind;
+use millpond_core::{Packets, Pool};
 use millpond_scenario::plan::Plan;
 use std::collections::VecDeque;
 
@@ -44,9 +45,12 @@ pub struct PollRecord {
     pub counters: Counters,
 }
 
+/// A connection's flow, and which of its subflows.
+type Flow = (FlowId, u8);
+
 /// One host's receive queue.
 pub(super) struct Queue {
-    offload: Offload<FlowId, u32>,
+    offload: Offload<Flow, u32>,
     budget: u32,
     coalescing: Time,
     pub(super) ring: VecDeque<Packet>,
@@ -110,19 +114,20 @@ impl Queue {
     }
 
     /// Takes packets out of the ring and ends the poll.
-    pub(super) fn poll(&mut self, now: Time) {
+    pub(super) fn poll(&mut self, now: Time, packets: &mut Packets) {
         let Queue { offload, ring, held, up, .. } = self;
         for packet in ring.drain(..ring.len().min(self.budget as usize)) {
+            let arrival = arrival(&packet, packets.side(&packet).copied());
             let handle = held.insert(packet);
-            offload.receive(now, &arrival(&packet), handle, &mut |released| up.push(merged(released, held)));
+            offload.receive(now, &arrival, handle, &mut |released| up.push(merged(released, held, packets)));
             // A handle that has come back is free from now on: the offload has forgotten it.
         }
-        self.flush(now);
+        self.flush(now, packets);
     }
 
-    pub(super) fn flush(&mut self, now: Time) {
+    pub(super) fn flush(&mut self, now: Time, packets: &mut Packets) {
         let Queue { offload, held, up, .. } = self;
-        offload.flush(now, &mut |released| up.push(merged(released, held)));
+        offload.flush(now, &mut |released| up.push(merged(released, held, packets)));
     }
 
     /// What the next poll will take: packets, their payload, and whether that is its budget.
@@ -156,18 +161,20 @@ impl Queue {
 }
 
 /// What a packet's headers say to the offload.
-fn arrival(packet: &Packet) -> Arrival<FlowId> {
+fn arrival(packet: &Packet, mapping: Option<Mapping>) -> Arrival<Flow> {
     let is_syn = matches!(packet.kind(), Kind::Syn | Kind::SynAck);
     let same = [u64::from(packet.class.bits()), u64::from(packet.ttl)];
     let ms = packet.stamp.as_ps() / 1_000_000_000;
+    let place = mapping.map_or(0, |mapping| mix64(mapping.data.wrapping_sub(packet.seq())));
+    let flow = (packet.flow, mapping.map_or(0, |mapping| mapping.subflow));
     Arrival {
-        flow: packet.flow,
-        hash: packet.flow.wrapping_mul(0x9E37_79B9),
+        flow,
+        hash: hash_of(flow),
         path: packet.entropy,
         // A SYN takes no sequence space here, and one number there.
         seq: (packet.seq() as u32).wrapping_sub(is_syn as u32),
         len: u32::from(packet.payload),
-        merge: same.iter().fold(ms, |digest, field| digest << 8 | field),
+        merge: same.iter().fold(ms, |digest, field| digest << 8 | field) ^ place,
         headers: HEADER as u16,
         flowcell: packet.flowcell(),
         flags: tcp::ACK
@@ -178,11 +185,18 @@ fn arrival(packet: &Packet) -> Arrival<FlowId> {
     }
 }
 
-/// A segment as one packet, out of the pool.
-fn merged(released: Released<'_, FlowId, u32>, held: &mut Pool<Packet>) -> Packet {
+fn hash_of((flow, subflow): Flow) -> u32 {
+    flow.wrapping_mul(0x9E37_79B9).wrapping_add(u32::from(subflow).wrapping_mul(0x85EB_CA6B))
+}
+
+/// A segment as one packet, out of the pool, with the side records of its first.
+fn merged(released: Released<'_, Flow, u32>, held: &mut Pool<Packet>, packets: &mut Packets) -> Packet {
     let mut whole = held[released.packets[0]];
-    for handle in released.packets {
+    for (n, handle) in released.packets.iter().enumerate() {
         whole.flags |= held[*handle].flags;
+        if n > 0 {
+            packets.release(held[*handle].side);
+        }
         held.remove(*handle);
     }
     whole.payload = released.bytes as u16;
@@ -218,9 +232,9 @@ impl Hosts {
                 return;
             }
             queue.timer_at = Time::MAX;
-            queue.flush(now);
+            queue.flush(now, &mut fabric.packets);
         } else {
-            queue.poll(now);
+            queue.poll(now, &mut fabric.packets);
             queue.is_called = !queue.ring.is_empty();
             if queue.is_called {
                 fabric.events.push(now, Key::new(Class::Poll, host, POLL));
@@ -242,7 +256,7 @@ impl Hosts {
         let (mut up, is_counted) = (std::mem::take(&mut queue.up), queue.core.is_some());
         let mut out_of_order = 0;
         for packet in up.drain(..) {
-            out_of_order += u64::from(is_counted && self.is_out_of_order(&packet));
+            out_of_order += u64::from(is_counted && self.is_out_of_order(&packet, fabric));
             self.take_up(now, host, &packet, fabric);
         }
         self.queues[host as usize].up = up;
@@ -252,7 +266,9 @@ impl Hosts {
     /// A connection is over: its flow need not be remembered.
     pub(super) fn forget(&mut self, host: u32, flow: FlowId) {
         if let Some(queue) = self.queues.get_mut(host as usize) {
-            queue.offload.forget(flow.wrapping_mul(0x9E37_79B9), flow);
+            for flow in (0..self.shared.transport.subflows()).map(|subflow| (flow, subflow)) {
+                queue.offload.forget(hash_of(flow), flow);
+            }
         }
     }
 

@@ -33,7 +33,8 @@ impl Hosts {
         let Body::Ack { ack, slot, hops } = packet.body else { return };
         it.peer = slot;
         let sack = fabric.packets.side(packet);
-        let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops };
+        let mapping = fabric.packets.side(packet).copied();
+        let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
         if it.marker.is_none() || marking::sees(it, packet, &ack) {
             it.sender.on_ack(now, &ack, &self.shared.transport);
         }
@@ -49,7 +50,8 @@ impl Hosts {
     pub(super) fn on_syn_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
         let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
         it.peer = packet.slot();
-        it.sender.on_syn_ack(now, packet.stamp, &self.shared.transport);
+        let mapping = fabric.packets.side(packet).copied();
+        it.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
         self.pump(now, packet.peer, fabric);
     }
 
@@ -62,19 +64,24 @@ impl Hosts {
         {
             it.handshake.answered(now);
         }
-        let answer = Packet {
+        let mapping = fabric.packets.side::<Mapping>(packet).copied();
+        let hash = five_tuple_hash(packet.dst, packet.src, packet.flow);
+        let mut answer = Packet {
             body: Body::SynAck { slot },
             stamp: packet.stamp,
             flow: packet.flow,
             src: packet.dst,
             dst: packet.src,
-            entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
+            entropy: of_subflow(hash, mapping),
             peer: packet.slot(),
             size: packet.size,
             class: TrafficClass::default().with_priority(packet.priority()),
             ttl: TTL,
             ..Packet::default()
         };
+        if let Some(mapping) = mapping {
+            fabric.packets.attach(&mut answer, mapping);
+        }
         self.put(now, host, answer, fabric);
     }
 
@@ -109,8 +116,15 @@ impl Hosts {
             it.path = packet.path;
         }
         it.hops = TTL.wrapping_sub(packet.ttl);
-        let (ce, cwr) = (packet.ecn() == Ecn::Ce, packet.has(flags::CWR));
-        let arrived = it.receiver.on_data(now, seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
+        let data = DataIn {
+            seq,
+            len: packet.payload as u32,
+            ce: packet.ecn() == Ecn::Ce,
+            cwr: packet.has(flags::CWR),
+            stamp: packet.stamp,
+            mapping: fabric.packets.side(packet).copied(),
+        };
+        let arrived = it.receiver.on_data(now, data, &shared.transport);
         it.out_of_order += arrived.out_of_order as u32;
         let news = arrived.in_order_upto - it.delivered;
         if now >= shared.plan.warm_up {
@@ -127,8 +141,8 @@ impl Hosts {
         let complete = news > 0 && it.delivered >= it.ends;
         let importance = packet.class.importance();
         if importance == Importance::Control {
-            for ack in arrived.acks.into_iter().flatten() {
-                self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+            for ack in arrived.acks.iter().flatten() {
+                self.acknowledge(now, slot, ack, Importance::Control, fabric);
             }
         } else {
             self.echo(now, slot, importance, arrived.acks, fabric);
@@ -193,7 +207,7 @@ impl Hosts {
             flow: it.opening.flow,
             src: it.opening.dst,
             dst: it.opening.src,
-            entropy: it.hash,
+            entropy: of_subflow(it.hash, ack.mapping),
             side: Side::NONE,
             peer: it.opening.sender_slot,
             rank: 0,
@@ -207,6 +221,9 @@ impl Hosts {
         };
         if ack.sack.count > 0 {
             fabric.packets.attach(&mut packet, ack.sack);
+        }
+        if let Some(mapping) = ack.mapping {
+            fabric.packets.attach(&mut packet, mapping);
         }
         if let Some(edge) = &mut it.edge {
             edge.stamp(now, counted(0, u32::from(packet.size)), &mut packet);

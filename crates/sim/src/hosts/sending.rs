@@ -113,7 +113,7 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         flow: it.opening.flow,
         src: it.opening.src,
         dst: it.opening.dst,
-        entropy: it.hash,
+        entropy: of_subflow(it.hash, segment.mapping),
         side: Side::NONE,
         peer: it.peer,
         rank: 0,
@@ -193,6 +193,11 @@ fn hand_down(
     let mut departs = Time::MAX;
     loop {
         rest = size_packet(now, it, &mut packet, rest, shared);
+        if let Some(mapping) = segment.mapping {
+            let before = u64::from(segment.len - rest) - u64::from(packet.payload);
+            packet.side = Side::NONE; // the packet before this one keeps its own
+            fabric.packets.attach(&mut packet, mapping.further(before));
+        }
         fabric.audit.injected.add(packet.size);
         let id = fabric.packets.insert(packet);
         match host.nic.offer(now, host.out, id, fabric) {
