@@ -21,5 +21,7 @@ pub mod switch;
 pub mod units;
 
 pub use context::Context;
-pub use packet::{Color, Ecn, FlowId, HostId, Importance, Packet, PacketId, Packets, Pool, Sack, TrafficClass};
+pub use packet::{
+    Color, Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Packets, Pool, Sack, TrafficClass,
+};
 pub use units::{Bytes, Rate, Time};

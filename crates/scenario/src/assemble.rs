@@ -7,6 +7,7 @@ use crate::composition;
 use crate::error::{Problem, Report};
 use crate::files::FilesAt;
 use crate::limit;
+use crate::multipath;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
 use crate::ports;
 use crate::resolved;
@@ -38,6 +39,7 @@ pub(crate) fn assemble(
     check_run(&s, report);
     check_names(&s, report);
     check_transport(&s, report);
+    multipath::check(&s, report);
     switch::check(&s, report);
     let host = host(&mut s, report);
     load_topology(&mut s, files, report)?;

@@ -18,6 +18,7 @@ pub mod explain;
 mod files;
 pub mod jitter;
 pub mod limit;
+mod multipath;
 mod names;
 mod overrides;
 pub mod plan;

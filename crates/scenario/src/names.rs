@@ -112,9 +112,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
-        &["mptcp", "multipath-tcp"],
-        "MPTCP (RFC 8684) is not built yet; the nearest is [edge] load-balancing = { kind = \"presto\" }, which spreads one connection",
-        "presto",
+        &["multipath-tcp", "mp-tcp", "lia", "olia"],
+        "it is transport.kind = \"mptcp\", with mptcp-coupling = \"lia\", \"olia\" or \"uncoupled\"",
+        "mptcp",
     ),
     kind(
         "transport",

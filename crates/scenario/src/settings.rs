@@ -121,7 +121,7 @@ registry! {
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.pause", &["bfc"]),
-    ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
+    ("transport", &["dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("edge.load-balancing", &["plb"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"]),
 ];

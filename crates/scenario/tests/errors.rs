@@ -375,3 +375,28 @@ fn a_pause_needs_a_memory_with_headroom() {
     let short = ", pause-time = \"5us\", recheck = \"5us\"";
     assert!(warns(pools, short, 0).contains("a pause ends although its cause lasts"));
 }
+
+/// Each is told where it stands, with both names and the reason; and only where some traffic runs
+/// over several subflows.
+#[test]
+fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
+    let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n";
+    let wrong = [
+        ("transport", "importance = { kind = \"tlt\" }", "transport.importance \"tlt\""),
+        ("transport", "rank = { kind = \"attained-service\" }", "transport.rank \"attained-service\""),
+        ("transport", "ordering = { kind = \"timeout\" }", "transport.ordering \"timeout\""),
+        ("edge", "load-balancing = { kind = \"presto\" }", "edge.load-balancing \"presto\""),
+        ("[limit]", "rate = \"1Gbps\"\nhosts = \"all\"", "[[limit]]"),
+    ];
+    for (table, key, what) in wrong {
+        let one = format!("{HEAD}{traffic}transport = {{ kind = \"mptcp\" }}\n[{table}]\n{key}\n");
+        let shown = plan(&one, None, &[]).expect_err("both cannot be").to_string();
+        let says = format!("{what} and transport \"mptcp\" cannot be together");
+        assert!(shown.contains(&says), "{shown}");
+        assert!(shown.contains("s.toml:6:") || shown.contains("s.toml:7:"), "{shown}");
+        let without = one.replace("transport = { kind = \"mptcp\" }\n", "");
+        assert!(plan(&without, None, &[]).is_ok(), "{without}");
+    }
+    let planned = plan(&format!("{HEAD}{traffic}transport = {{ kind = \"mptcp\", mptcp-subflows = 65 }}\n"), None, &[]);
+    assert!(planned.unwrap_err().to_string().contains("1 to 64"));
+}

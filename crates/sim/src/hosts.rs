@@ -21,7 +21,7 @@ mod sending;
 mod staged;
 mod wire;
 
-use crate::endpoint::{AckIn, AckOut, Outgoing, Receiver, Sender};
+use crate::endpoint::{AckIn, AckOut, DataIn, Outgoing, Receiver, Sender};
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::mail::{Note, Opening, Role};
@@ -32,7 +32,7 @@ use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, Markin
 use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags};
 use millpond_core::random::mix64;
 use millpond_core::switch::pause::PauseFrame;
-use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time, TrafficClass};
+use millpond_core::{Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Time, TrafficClass};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use std::collections::BTreeMap;
@@ -176,6 +176,15 @@ pub struct Hosts {
 
 fn five_tuple_hash(src: HostId, dst: HostId, flow: FlowId) -> u32 {
     (mix64((src as u64) << 32 | dst as u64) ^ mix64(flow as u64)) as u32
+}
+
+/// The hash of the 5-tuple of a connection's subflow: the first has the connection's own.
+#[inline]
+fn of_subflow(hash: u32, mapping: Option<Mapping>) -> u32 {
+    match mapping {
+        Some(Mapping { subflow, .. }) if subflow > 0 => mix64(u64::from(hash) << 8 | u64::from(subflow)) as u32,
+        _ => hash,
+    }
 }
 
 impl Hosts {

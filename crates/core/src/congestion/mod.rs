@@ -13,6 +13,7 @@
 
 mod cubic;
 mod dctcp;
+mod mptcp;
 mod newreno;
 mod swift;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tests;
 
 pub use cubic::CubicParams;
 pub use dctcp::{DctcpAlphaUpdate, DctcpEcho, DctcpParams, DctcpReduce};
+pub use mptcp::{Coupling, MptcpParams};
 pub use newreno::NewRenoParams;
 pub use swift::SwiftParams;
 
@@ -27,6 +29,7 @@ use crate::registry::PathProperty;
 use crate::{Rate, Time};
 use cubic::Cubic;
 use dctcp::Dctcp;
+use mptcp::Mptcp;
 use newreno::NewReno;
 use std::fmt::Debug;
 use swift::Swift;
@@ -110,9 +113,37 @@ pub enum Echo {
     Latch,
 }
 
-/// What a law asks of the connection's two ends. By default: no ECN, no pace.
+/// The family of endpoints that runs a law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// One TCP a connection.
+    #[default]
+    Tcp,
+    /// Several TCPs a connection, which share its stream.
+    Mptcp {
+        /// So many.
+        subflows: u8,
+        /// Whether what one had in flight at a timeout is sent by others, too.
+        reinjection: bool,
+    },
+}
+
+/// What a linked law sees of one of its connection's subflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The congestion window, in bytes.
+    pub cwnd: u64,
+    /// Smoothed round-trip time, zero before the first sample.
+    pub rtt: Time,
+    /// [`Control::quality`].
+    pub quality: u64,
+}
+
+/// What a law asks of the connection's two ends. By default: a TCP without ECN and without a pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demands {
+    /// What runs it.
+    pub family: Family,
     /// How marks are echoed; `Off`: the connection declares no ECN.
     pub echo: Echo,
     /// Whether retransmissions are marked, too, which RFC 3168 §6.1.5 forbids.
@@ -181,6 +212,12 @@ pub trait Law: Copy + Debug {
     #[inline]
     fn on_ack(&mut self, ack: Acked, shared: &Shared<Self::Constants>) -> bool {
         ack.ece && shared.ecn
+    }
+    /// Sees all subflows of its connection, of which it is number `own`.
+    fn couple(&mut self, _own: usize, _: &[Path], _: &Shared<Self::Constants>) {}
+    /// How many bytes its path has carried without a loss, of a law that counts them.
+    fn quality(&self) -> u64 {
+        0
     }
     /// Opens the window, beyond slow start.
     #[inline]
@@ -278,6 +315,16 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => law.on_ack(ack, &terms.$module)),+ }
             }
 
+            /// Sees all subflows of its connection, of which it is number `own`.
+            pub fn couple(&mut self, own: usize, paths: &[Path], terms: &Terms) {
+                match self { $(Control::$Law(law) => law.couple(own, paths, &terms.$module)),+ }
+            }
+
+            /// How many bytes its path has carried without a loss, of a law that counts them.
+            pub fn quality(&self) -> u64 {
+                match self { $(Control::$Law(law) => law.quality()),+ }
+            }
+
             /// Opens the window for newly acknowledged bytes.
             #[inline]
             pub fn grow(&mut self, window: &mut Window, growth: &Growth, terms: &Terms) {
@@ -332,6 +379,7 @@ laws! {
     "cubic" => cubic::Cubic { CubicParams },
     "dctcp" => dctcp::Dctcp { DctcpParams },
     "swift" => swift::Swift { SwiftParams },
+    "mptcp" => mptcp::Mptcp { MptcpParams },
 }
 
 impl TransportKind {

@@ -48,14 +48,8 @@ impl Law for NewReno {
         self.add(window, growth.bytes, shared.mss);
     }
 
-    /// RFC 5681 (4) for loss; RFC 3168 §6.1.2 for marks, which halve the window itself.
     fn cut(&mut self, window: &mut Window, cut: &Cut, shared: &Shared<()>) {
-        self.restart();
-        window.ssthresh = match cut.cause {
-            Cause::Loss | Cause::Timeout => (cut.flight / 2).max(2 * u64::from(shared.mss)),
-            Cause::Mark => window.cwnd / 2,
-        };
-        window.cwnd = window.ssthresh;
+        self.halve(window, cut, shared.mss);
     }
 }
 
@@ -68,6 +62,16 @@ impl NewReno {
             self.credit -= window.cwnd;
             window.cwnd += u64::from(mss);
         }
+    }
+
+    /// RFC 5681 (4) for loss; RFC 3168 §6.1.2 for marks, which halve the window itself.
+    pub(super) fn halve(&mut self, window: &mut Window, cut: &Cut, mss: u32) {
+        self.restart();
+        window.ssthresh = match cut.cause {
+            Cause::Loss | Cause::Timeout => (cut.flight / 2).max(2 * u64::from(mss)),
+            Cause::Mark => window.cwnd / 2,
+        };
+        window.cwnd = window.ssthresh;
     }
 
     /// Growth starts anew.

@@ -17,7 +17,7 @@ use super::order::Order;
 use super::{Host, HostWire, Label, Receive, Seen};
 use crate::counters::DropReason;
 use crate::limit::Verdict;
-use crate::packet::{Ecn, FlowId, Packet, PacketId};
+use crate::packet::{Ecn, FlowId, Packet, PacketId, Packets};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -81,6 +81,10 @@ pub trait Flows {
     fn class(&self, flow: FlowId) -> Option<u16>;
     /// The connection that a data packet is for; `None`: it is over.
     fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>>;
+    /// Whether a data packet is ahead of what its endpoint expects.
+    fn is_ahead(&mut self, packet: &Packet, _: &Packets) -> bool {
+        self.expecting(packet).is_some_and(|it| packet.seq() > it.next)
+    }
     /// The connection of this flow that receives here.
     fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>>;
 }
@@ -204,17 +208,17 @@ impl Host {
                 && let Some(core) = arrival.receive.as_mut().and_then(Receive::finishing)
             {
                 let packet = wire.packets()[received.id];
-                let is_ahead = packet.is_data() && flows.expecting(&packet).is_some_and(|it| packet.seq() > it.next);
+                let is_ahead = packet.is_data() && flows.is_ahead(&packet, wire.packets());
                 core.found(is_ahead);
             }
             return Some(received.id);
         }
     }
 
-    /// A connection is over: receive offload need not remember it.
-    pub fn forget(&mut self, flow: FlowId) {
+    /// A connection of so many subflows is over: receive offload need not remember it.
+    pub fn forget(&mut self, flow: FlowId, subflows: u8) {
         if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
-            receive.forget(flow);
+            receive.forget(flow, subflows);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! acknowledgement answers it, and order is counted in segments.
 //!
 //! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed down
-//! are the same: TOS, TTL and the timestamp option of a real one.
+//! are the same: TOS, TTL and the timestamp option of a real one. A subflow of an MPTCP is a flow here,
+//! and its packets merge if they continue one another in the stream, too.
 //!
 //! Invariant: of a segment's packets one is left in the pool, which is the segment.
 
@@ -12,27 +13,33 @@ use super::HostWire;
 use super::ingress::Received;
 use crate::edge::gro::{self, Released, tcp};
 use crate::packet::tcp::HEADERS;
-use crate::packet::{FlowId, Kind, Packet, PacketId, flags};
+use crate::packet::{FlowId, Kind, Mapping, Packet, PacketId, flags};
+use crate::random::mix64;
+
+/// A connection's flow, and which of its subflows.
+pub(super) type Flow = (FlowId, u8);
 
 /// A hash of a flow, to find it by.
 #[inline]
-pub(super) fn hash(flow: FlowId) -> u32 {
-    flow.wrapping_mul(0x9E37_79B9)
+pub(super) fn hash((flow, subflow): Flow) -> u32 {
+    flow.wrapping_mul(0x9E37_79B9).wrapping_add(u32::from(subflow).wrapping_mul(0x85EB_CA6B))
 }
 
 /// What a packet's headers say to the offload.
-pub(super) fn arrival(packet: &Packet) -> gro::Arrival<FlowId> {
+pub(super) fn arrival(packet: &Packet, mapping: Option<&Mapping>) -> gro::Arrival<Flow> {
     let is_syn = matches!(packet.kind(), Kind::Syn | Kind::SynAck);
     let same = [u64::from(packet.class.bits()), u64::from(packet.ttl)];
     let ms = packet.stamp.as_ps() / 1_000_000_000;
+    let place = mapping.map_or(0, |mapping| mix64(mapping.data.wrapping_sub(packet.seq())));
+    let flow = (packet.flow, mapping.map_or(0, |mapping| mapping.subflow));
     gro::Arrival {
-        flow: packet.flow,
-        hash: hash(packet.flow),
+        flow,
+        hash: hash(flow),
         path: packet.entropy,
         // A SYN takes no sequence space here, and one number there.
         seq: (packet.seq() as u32).wrapping_sub(is_syn as u32),
         len: u32::from(packet.payload),
-        merge: same.iter().fold(ms, |digest, field| digest << 8 | field),
+        merge: same.iter().fold(ms, |digest, field| digest << 8 | field) ^ place,
         headers: HEADERS as u16,
         flowcell: packet.flowcell(),
         flags: tcp::ACK
@@ -45,7 +52,7 @@ pub(super) fn arrival(packet: &Packet) -> gro::Arrival<FlowId> {
 
 /// Makes one packet of a segment's. The handles that come back are free from now on: the offload has
 /// forgotten them.
-pub(super) fn merge<W: HostWire>(released: Released<'_, FlowId, PacketId>, wire: &mut W) -> Received {
+pub(super) fn merge<W: HostWire>(released: Released<'_, Flow, PacketId>, wire: &mut W) -> Received {
     super::passes!(Offload);
     let packets = wire.packets();
     let (first, others) = (released.packets[0], &released.packets[1..]);

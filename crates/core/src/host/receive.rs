@@ -197,7 +197,7 @@ impl Core {
 /// A receive ring with its offload.
 struct Ring {
     number: u16,
-    offload: Offload<FlowId, PacketId>,
+    offload: Offload<offload::Flow, PacketId>,
     budget: u32,
     coalescing: Time,
     waiting: VecDeque<PacketId>,
@@ -253,7 +253,8 @@ impl Ring {
         let Ring { offload, waiting, held, up, .. } = self;
         for id in waiting.drain(..waiting.len().min(self.budget as usize)) {
             *held += 1;
-            let arrival = offload::arrival(&wire.packets()[id]);
+            let packets = wire.packets();
+            let arrival = offload::arrival(&packets[id], packets.side(&packets[id]));
             offload.receive(now, &arrival, id, &mut |released| {
                 *held -= released.packets.len();
                 up.push_back(offload::merge(released, wire));
@@ -463,10 +464,12 @@ impl Receive {
         }
     }
 
-    /// A connection is over: its flow need not be remembered.
-    pub(super) fn forget(&mut self, flow: FlowId) {
+    /// A connection is over: its subflows need not be remembered.
+    pub(super) fn forget(&mut self, flow: FlowId, subflows: u8) {
         let ring = self.ring_of(flow);
-        self.rings[ring].offload.forget(offload::hash(flow), flow);
+        for flow in (0..subflows).map(|subflow| (flow, subflow)) {
+            self.rings[ring].offload.forget(offload::hash(flow), flow);
+        }
     }
 }
 

@@ -8,10 +8,12 @@
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
+pub mod mptcp;
 mod pool;
 mod side;
 pub mod tcp;
 
+pub use mptcp::Mapping;
 pub use pool::{Pool, push_tight};
 pub use side::{Packets, Record, Side, Sided};
 pub use tcp::Sack;

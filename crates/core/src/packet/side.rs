@@ -7,7 +7,7 @@
 //! pool or in somebody's hands, and is freed with it.
 
 use super::pool::Pool;
-use super::{Packet, PacketId, Sack};
+use super::{Mapping, Packet, PacketId, Sack};
 use crate::switch::path::CongaHeader;
 
 /// A packet's list of side records.
@@ -131,6 +131,8 @@ sides! {
     0: Sack, sacks;
     /// Between leaves that run CONGA.
     1: CongaHeader, conga_headers;
+    /// Of a subflow's packet: where it belongs in the stream.
+    2: Mapping, mappings;
 }
 
 impl Record {

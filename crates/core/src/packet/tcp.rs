@@ -7,7 +7,7 @@
 //! Invariant: a header's length is what the packet's size says of it, plus 12 bytes where timestamps
 //! are shown.
 
-use super::{Body, Packet, Protocol, Record, flags};
+use super::{Body, Mapping, Packet, Protocol, Record, flags};
 use crate::units::Time;
 
 /// IP's header and TCP's, without options.
@@ -22,6 +22,8 @@ const HEADER: usize = 20;
 const OPTIONS_MAX: usize = 40;
 /// The first of the ports that stand for a flow.
 const PORT: u32 = 1 << 15;
+/// From one subflow's port to the next: a prime, so that subflows meet the ports of few flows.
+const SUBFLOW_PORTS: u32 = 4099;
 
 /// TCP's bits.
 mod bit {
@@ -55,7 +57,9 @@ impl Sack {
 fn header(out: &mut Vec<u8>, packet: &Packet, records: &[Record], at: Option<Time>) {
     let mut options = [0u8; OPTIONS_MAX];
     let used = put_options(&mut options, at.map(|at| stamps(packet, at)), Record::find(records));
-    let low = (packet.flow % PORT) + PORT;
+    // Each subflow of an MPTCP has a port of its own.
+    let subflow = Record::find::<Mapping>(records).map_or(0, |mapping| u32::from(mapping.subflow));
+    let low = (packet.flow.wrapping_add(subflow * SUBFLOW_PORTS) % PORT) + PORT;
     let high = (packet.flow / PORT % PORT) + PORT;
     let (mut bits, seq, ack, is_by_sender) = match packet.body {
         Body::Data { seq, .. } => (bit::ACK, 1 + seq, 1, true),

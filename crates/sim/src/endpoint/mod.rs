@@ -4,6 +4,7 @@
 //! | folder | what it follows |
 //! |---|---|
 //! | `tcp` | a byte stream with windows, acknowledgements and timers; its control laws are those of `core::congestion` |
+//! | `mptcp` | RFC 8684: one stream over several TCPs |
 //!
 //! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
 //! knows neither clock nor network. The host tells it what has arrived and when, and asks
@@ -20,10 +21,11 @@
 //! Invariant: while something that was sent is unanswered the sender's deadline is set, so a
 //! connection always goes on by itself, whatever the network loses, reorders or repeats.
 
-pub mod tcp;
+mod mptcp;
+mod tcp;
 
-use millpond_core::congestion::Quantity;
-use millpond_core::{Ecn, Sack, Time};
+use millpond_core::congestion::{Family, Quantity};
+use millpond_core::{Ecn, Mapping, Sack, Time};
 use millpond_scenario::plan::Plan;
 
 /// A connection's sending end.
@@ -31,6 +33,8 @@ use millpond_scenario::plan::Plan;
 pub enum Sender {
     /// TCP's.
     Tcp(tcp::Sender),
+    /// MPTCP's.
+    Mptcp(Box<mptcp::Sender>),
 }
 
 /// A connection's receiving end.
@@ -38,13 +42,26 @@ pub enum Sender {
 pub enum Receiver {
     /// TCP's.
     Tcp(tcp::Receiver),
+    /// MPTCP's.
+    Mptcp(Box<mptcp::Receiver>),
 }
 
 /// What the connections of a run share, by family.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// TCP's transports.
+    /// TCP's transports: the first, which has the others.
     pub tcp: tcp::Config,
+    /// MPTCP's.
+    pub mptcp: Vec<mptcp::Config>,
+    /// By the run's number of a transport: whose it is, and its number there.
+    which: Vec<Which>,
+}
+
+/// A transport of the run, by its number among its family's.
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    Tcp(u8),
+    Mptcp(u8),
 }
 
 /// Asks the family of an end, with the family's own configuration where one is given.
@@ -52,6 +69,7 @@ macro_rules! each {
     ($end:expr, $name:ident => $answer:expr) => {
         match $end {
             Self::Tcp($name) => $answer,
+            Self::Mptcp($name) => $answer,
         }
     };
     ($end:expr, $cfg:ident, $name:ident => $answer:expr) => {
@@ -60,6 +78,23 @@ macro_rules! each {
                 let $cfg = &$cfg.tcp;
                 $answer
             }
+            Self::Mptcp($name) => {
+                let $cfg = &$cfg.mptcp[..];
+                $answer
+            }
+        }
+    };
+}
+
+/// Asks a TCP what only TCPs are asked: `check` refuses other families where somebody would.
+macro_rules! tcp_alone {
+    ($end:expr, $cfg:ident, $name:ident => $answer:expr, $other:expr) => {
+        match $end {
+            Self::Tcp($name) => {
+                let $cfg = &$cfg.tcp;
+                $answer
+            }
+            Self::Mptcp(_) => $other,
         }
     };
 }
@@ -67,9 +102,30 @@ macro_rules! each {
 impl Config {
     /// Of a plan's transports: the scenario's, and those that some traffics have for themselves.
     pub fn new(plan: &Plan) -> Config {
-        let own = tcp::Config::new(&plan.transport, &plan.transport_kind, plan.host.mtu);
-        let others = &plan.traffic.other_transports;
-        Config { tcp: own.with_others(&plan.transport, others, plan.host.mtu) }
+        let (mut which, mut plain, mut mptcp) = (Vec::new(), Vec::new(), Vec::new());
+        let kinds = || std::iter::once(&plan.transport_kind).chain(&plan.traffic.other_transports);
+        let resolved = |kind| tcp::Config::new(&plan.transport, kind, plan.host.mtu);
+        for kind in kinds() {
+            match kind.demands().family {
+                Family::Tcp => {
+                    which.push(Which::Tcp(plain.len() as u8));
+                    plain.push(resolved(kind));
+                }
+                Family::Mptcp { subflows, reinjection } => {
+                    which.push(Which::Mptcp(mptcp.len() as u8));
+                    mptcp.push(mptcp::Config { tcp: resolved(kind), subflows, reinjection });
+                }
+            }
+        }
+        // Without any TCP the first is that of a subflow, for what all have in common.
+        let mut plain = plain.into_iter();
+        let first = plain.next().unwrap_or_else(|| resolved(&plan.transport_kind));
+        Config { tcp: first.with_others(plain), mptcp, which }
+    }
+
+    /// The most subflows that a connection has.
+    pub fn subflows(&self) -> u8 {
+        self.mptcp.iter().map(|cfg| cfg.subflows).max().unwrap_or(1)
     }
 }
 
@@ -102,6 +158,8 @@ pub struct Outgoing {
     pub cwr: bool,
     /// ECN field.
     pub ecn: Ecn,
+    /// Of a subflow's segment: which, and where its first byte belongs in the stream.
+    pub mapping: Option<Mapping>,
 }
 
 /// An acknowledgement as it reaches the sender.
@@ -117,6 +175,8 @@ pub struct AckIn<'a> {
     pub stamp: Time,
     /// Switches that the data has crossed.
     pub hops: u8,
+    /// Of a subflow's: which, and what of the stream has arrived.
+    pub mapping: Option<Mapping>,
 }
 
 /// An acknowledgement as it leaves the receiver.
@@ -131,6 +191,25 @@ pub struct AckOut {
     /// Hand-down time of the data that it answers (RFC 7323 §4.3: the earliest that it newly
     /// acknowledges).
     pub stamp: Time,
+    /// Of a subflow's: which, and what of the stream has arrived.
+    pub mapping: Option<Mapping>,
+}
+
+/// A data packet as it reaches the receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct DataIn {
+    /// Offset of its first byte.
+    pub seq: u64,
+    /// Payload bytes.
+    pub len: u32,
+    /// Whether it was marked.
+    pub ce: bool,
+    /// Whether the sender has reduced its window.
+    pub cwr: bool,
+    /// When it was handed down.
+    pub stamp: Time,
+    /// Of a subflow's: which, and where its first byte belongs in the stream.
+    pub mapping: Option<Mapping>,
 }
 
 /// What the arrival of a data packet has done.
@@ -174,10 +253,11 @@ impl Sender {
     /// written. One that opens by a handshake begins with a SYN once there is something to send;
     /// otherwise the other side has opened it, or nobody had to.
     pub fn new(which: u8, handshake: bool, cfg: &Config) -> Sender {
-        Sender::Tcp(match handshake {
-            true => tcp::Sender::following(which, &cfg.tcp),
-            false => tcp::Sender::established(which, &cfg.tcp),
-        })
+        match (cfg.which[usize::from(which)], handshake) {
+            (Which::Tcp(which), true) => Sender::Tcp(tcp::Sender::following(which, &cfg.tcp)),
+            (Which::Tcp(which), false) => Sender::Tcp(tcp::Sender::established(which, &cfg.tcp)),
+            (Which::Mptcp(which), _) => Sender::Mptcp(Box::new(mptcp::Sender::new(which, handshake, &cfg.mptcp))),
+        }
     }
 
     /// The application appends `bytes` to the stream.
@@ -201,9 +281,12 @@ impl Sender {
     pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
         each!(self, cfg, end => end.on_ack(now, ack, cfg))
     }
-    /// The answer to a SYN that was handed down at `stamp`.
-    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, cfg: &Config) {
-        each!(self, cfg, end => end.on_syn_ack(now, stamp, cfg))
+    /// The answer to a SYN that was handed down at `stamp`, of a subflow or of the connection.
+    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Option<Mapping>, cfg: &Config) {
+        match self {
+            Sender::Tcp(end) => end.on_syn_ack(now, stamp, &cfg.tcp),
+            Sender::Mptcp(end) => end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp),
+        }
     }
     /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
     /// ACK of it.
@@ -259,27 +342,33 @@ impl Sender {
 impl Sender {
     /// What [`Sender::poll_send`] would give now, without giving it.
     pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
-        each!(self, cfg, end => end.peek(now, max_len, cfg))
+        tcp_alone!(self, cfg, end => end.peek(now, max_len, cfg), None)
     }
     /// Packets that were sent and are not acknowledged, as Linux's packets_out counts them.
     pub fn packets_out(&self, cfg: &Config) -> u32 {
-        each!(self, cfg, end => end.packets_out(cfg))
+        tcp_alone!(self, cfg, end => end.packets_out(cfg), 0)
     }
     /// Whether only one segment may be tried, because the probe timer tries.
     pub fn is_probing(&self) -> bool {
-        each!(self, end => end.is_probing())
+        match self {
+            Self::Tcp(end) => end.is_probing(),
+            Self::Mptcp(_) => false,
+        }
     }
     /// The segment that was looked at may leave.
     pub fn accepted(&mut self) {
-        each!(self, end => end.accepted())
+        match self {
+            Self::Tcp(end) => end.accepted(),
+            Self::Mptcp(_) => (),
+        }
     }
     /// The segment that was looked at was refused; `told`: with the order to reduce the window.
     pub fn refused(&mut self, now: Time, told: bool, cfg: &Config) {
-        each!(self, cfg, end => end.refused(now, told, cfg))
+        tcp_alone!(self, cfg, end => end.refused(now, told, cfg), ())
     }
     /// The local host is congested: the window is reduced, at most once a window of data.
     pub fn reduce(&mut self, now: Time, cfg: &Config) {
-        each!(self, cfg, end => end.reduce(now, cfg))
+        tcp_alone!(self, cfg, end => end.reduce(now, cfg), ())
     }
 }
 
@@ -288,49 +377,56 @@ impl Sender {
     /// Whether it repairs a loss.
     #[inline]
     pub fn is_recovering(&self) -> bool {
-        each!(self, end => end.is_recovering())
+        match self {
+            Self::Tcp(end) => end.is_recovering(),
+            Self::Mptcp(_) => false,
+        }
     }
     /// Bytes sent, the first byte never sent.
     #[inline]
     pub fn sent(&self) -> u64 {
-        each!(self, end => end.sent())
+        match self {
+            Self::Tcp(end) => end.sent(),
+            Self::Mptcp(_) => 0,
+        }
     }
     /// `len` bytes from `seq` on once more, whatever the windows.
-    pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Outgoing {
-        each!(self, cfg, end => end.forced(seq, len, cfg))
+    pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
+        tcp_alone!(self, cfg, end => Some(end.forced(seq, len, cfg)), None)
     }
     /// The next segment's place was taken by one of `len` bytes.
     pub fn displaced(&mut self, len: u32) {
-        each!(self, end => end.displaced(len))
+        match self {
+            Self::Tcp(end) => end.displaced(len),
+            Self::Mptcp(_) => (),
+        }
     }
 }
 
 impl Receiver {
     /// The receiving end of a connection that follows transport `which` of the run.
-    pub fn new(which: u8) -> Receiver {
-        Receiver::Tcp(tcp::Receiver::following(which))
+    pub fn new(which: u8, cfg: &Config) -> Receiver {
+        match cfg.which[usize::from(which)] {
+            Which::Tcp(which) => Receiver::Tcp(tcp::Receiver::following(which)),
+            Which::Mptcp(which) => Receiver::Mptcp(Box::new(mptcp::Receiver::new(which, &cfg.mptcp))),
+        }
     }
 
-    /// Payload `[seq, seq + len)` arrives, handed down at `stamp`, marked or not, with the sender's
-    /// CWR or not.
+    /// A data packet arrives.
     #[inline]
-    #[allow(clippy::too_many_arguments)] // one a header field
-    pub fn on_data(
-        &mut self,
-        now: Time,
-        seq: u64,
-        len: u32,
-        ce: bool,
-        cwr: bool,
-        stamp: Time,
-        cfg: &Config,
-    ) -> Arrived {
-        each!(self, cfg, end => end.on_data(now, seq, len, ce, cwr, stamp, cfg))
+    pub fn on_data(&mut self, now: Time, p: DataIn, cfg: &Config) -> Arrived {
+        match self {
+            Receiver::Tcp(end) => end.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, &cfg.tcp),
+            Receiver::Mptcp(end) => end.on_data(now, &p, &cfg.mptcp),
+        }
     }
-    /// Bytes delivered in order.
+    /// The next byte that is expected of the sequence which a packet with this mapping is of.
     #[inline]
-    pub fn received(&self) -> u64 {
-        each!(self, end => end.received())
+    pub fn expected(&self, mapping: Option<Mapping>) -> u64 {
+        match self {
+            Receiver::Tcp(end) => end.received(),
+            Receiver::Mptcp(end) => end.expected(mapping.unwrap_or_default()),
+        }
     }
     /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
     #[inline]
@@ -342,7 +438,19 @@ impl Receiver {
         each!(self, cfg, end => end.on_timer(now, cfg))
     }
     /// An ACK of all that has arrived, now.
-    pub fn acknowledge(&mut self, cfg: &Config) -> AckOut {
-        each!(self, cfg, end => end.acknowledge(cfg))
+    pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {
+        tcp_alone!(self, cfg, end => Some(end.acknowledge(cfg)), None)
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    /// There are as many as connections: another family costs the others nothing.
+    #[test]
+    fn an_end_is_as_small_as_a_tcps() {
+        assert_eq!(size_of::<Sender>(), size_of::<tcp::Sender>());
+        assert_eq!(size_of::<Receiver>(), size_of::<tcp::Receiver>());
     }
 }

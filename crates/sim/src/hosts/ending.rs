@@ -74,7 +74,7 @@ impl Hosts {
         let Some(ended) = self.senders.remove(slot) else { return };
         fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
         let opening = ended.opening;
-        self.hosts[ended.host as usize].node.forget(opening.flow);
+        self.hosts[ended.host as usize].node.forget(opening.flow, self.shared.transport.subflows());
         self.count_sent(&ended);
         // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
         // capture shows, must not depend on where it is.
@@ -131,7 +131,7 @@ impl Hosts {
         if let Some(ingress) = &mut ended.ingress {
             ingress.close(flow, &mut link);
         }
-        node.forget(flow);
+        node.forget(flow, self.shared.transport.subflows());
     }
 
     /// The run is over: makes the records of what is not, and counts what the open connections hold.

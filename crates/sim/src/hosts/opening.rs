@@ -237,7 +237,10 @@ impl Hosts {
     /// Makes the receiving side of a connection.
     pub(super) fn accept(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
         let mut receiving = Receiving {
-            receiver: Receiver::new(self.shared.plan.traffic.transports[opening.class as usize]),
+            receiver: Receiver::new(
+                self.shared.plan.traffic.transports[opening.class as usize],
+                &self.shared.transport,
+            ),
             host: self.shared.local_host(opening.dst),
             opening,
             hash: five_tuple_hash(opening.dst, opening.src, opening.flow),

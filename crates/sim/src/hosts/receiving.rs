@@ -32,7 +32,8 @@ impl Hosts {
         let Body::Ack { ack, slot, hops } = packet.body else { return };
         it.peer = slot;
         let sack = fabric.packets.side(packet);
-        let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops };
+        let mapping = fabric.packets.side(packet).copied();
+        let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
         let is_seen = match &mut it.egress {
             Some(egress) if egress.is_staged() => sees(egress, packet, &ack, it.sender.acked()),
             _ => true,
@@ -52,7 +53,8 @@ impl Hosts {
     pub(super) fn on_syn_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
         let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
         it.peer = packet.slot();
-        it.sender.on_syn_ack(now, packet.stamp, &self.shared.transport);
+        let mapping = fabric.packets.side(packet).copied();
+        it.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
         self.pump(now, packet.peer, fabric);
     }
 
@@ -65,20 +67,22 @@ impl Hosts {
         {
             it.handshake.answered(now);
         }
+        let mapping = fabric.packets.side::<Mapping>(packet).copied();
+        let hash = five_tuple_hash(packet.dst, packet.src, packet.flow);
         let answer = Packet {
             body: Body::SynAck { slot },
             stamp: packet.stamp,
             flow: packet.flow,
             src: packet.dst,
             dst: packet.src,
-            entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
+            entropy: of_subflow(hash, mapping),
             peer: packet.slot(),
             size: packet.size,
             class: TrafficClass::default().with_priority(packet.priority()),
             ttl: TTL,
             ..Packet::default()
         };
-        self.put(now, host, answer, fabric);
+        self.put(now, host, answer, mapping, fabric);
     }
 
     #[inline]
@@ -98,8 +102,15 @@ impl Hosts {
             it.path = packet.path;
         }
         it.hops = TTL.wrapping_sub(packet.ttl);
-        let (ce, cwr) = (packet.ecn() == Ecn::Ce, packet.has(flags::CWR));
-        let arrived = it.receiver.on_data(now, seq, packet.payload as u32, ce, cwr, packet.stamp, &shared.transport);
+        let data = DataIn {
+            seq,
+            len: packet.payload as u32,
+            ce: packet.ecn() == Ecn::Ce,
+            cwr: packet.has(flags::CWR),
+            stamp: packet.stamp,
+            mapping: fabric.packets.side(packet).copied(),
+        };
+        let arrived = it.receiver.on_data(now, data, &shared.transport);
         it.out_of_order += arrived.out_of_order as u32;
         let news = arrived.in_order_upto - it.delivered;
         if now >= shared.plan.warm_up {
@@ -116,8 +127,8 @@ impl Hosts {
         let complete = news > 0 && it.delivered >= it.ends;
         let importance = packet.class.importance();
         if importance == Importance::Control {
-            for ack in arrived.acks.into_iter().flatten() {
-                self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+            for ack in arrived.acks.iter().flatten() {
+                self.acknowledge(now, slot, ack, Importance::Control, fabric);
             }
         } else {
             self.echo(now, slot, importance, arrived.acks, fabric);
@@ -144,7 +155,7 @@ impl Hosts {
             ttl: TTL,
             ..Packet::default()
         };
-        self.put(now, host, answer, fabric);
+        self.put(now, host, answer, None, fabric);
     }
 
     /// A receiver's delayed acknowledgement is due.
@@ -182,7 +193,7 @@ impl Hosts {
             flow: it.opening.flow,
             src: it.opening.dst,
             dst: it.opening.src,
-            entropy: it.hash,
+            entropy: of_subflow(it.hash, ack.mapping),
             side: Side::NONE,
             peer: it.opening.sender_slot,
             rank: 0,
@@ -196,14 +207,16 @@ impl Hosts {
         };
         let (node, mut link) = at_host!(self, it.host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
+        link.mapping = ack.mapping.map(|mapping| (mapping, 0));
         node.answer(now, packet, it.ingress.as_deref_mut(), || Some(it.opening.class), &mut link);
         self.note_departures(fabric);
     }
 
     /// Gives one packet to a host that no connection here stands behind.
-    fn put(&mut self, now: Time, host: u32, packet: Packet, fabric: &mut Fabric) {
+    fn put(&mut self, now: Time, host: u32, packet: Packet, mapping: Option<Mapping>, fabric: &mut Fabric) {
         let class = || wire::class_of(&self.senders, &self.receivers, packet.flow);
         let (node, mut link) = at_host!(self, host, fabric);
+        link.mapping = mapping.map(|mapping| (mapping, 0));
         node.put(now, packet, class, &mut link);
         self.note_departures(fabric);
     }
@@ -225,8 +238,9 @@ impl Hosts {
             self.acknowledge(now, slot, before, Importance::Control, fabric);
         }
         let it = self.receivers.at(slot);
-        let ack = second.or(first).unwrap_or_else(|| it.receiver.acknowledge(&self.shared.transport));
-        self.acknowledge(now, slot, &ack, echo, fabric);
+        if let Some(ack) = second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport)) {
+            self.acknowledge(now, slot, &ack, echo, fabric);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ impl Hosts {
             let Some(out) = it.sender.poll_send(now, room, &shared.transport) else { break };
             let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
             let (node, mut link) = at_host!(self, it.host, fabric);
+            link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
             node.send(now, it.egress.as_deref_mut(), segment, shared.cut(), &mut link);
             self.note_departures(fabric);
         }
@@ -87,7 +88,7 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         flow: it.opening.flow,
         src: it.opening.src,
         dst: it.opening.dst,
-        entropy: it.hash,
+        entropy: of_subflow(it.hash, segment.mapping),
         side: Side::NONE,
         peer: it.peer,
         rank: 0,

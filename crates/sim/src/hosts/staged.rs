@@ -156,7 +156,7 @@ impl Hosts {
     fn force_out(&mut self, now: Time, slot: u32, forced: Forced, fabric: &mut Fabric) {
         let shared = &*self.shared;
         let it = self.senders.at(slot);
-        let out = it.sender.forced(forced.seq, forced.len, &shared.transport);
+        let Some(out) = it.sender.forced(forced.seq, forced.len, &shared.transport) else { return };
         let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
         let class = Some(it.opening.class);
         let (node, mut link) = at_host!(self, it.host, fabric);

@@ -47,6 +47,9 @@ pub(super) struct Link<'a> {
     pub(super) out: u32,
     /// What the next packet carries.
     pub(super) sack: Option<&'a Sack>,
+    /// Of a subflow: where the packets belong in the stream, and the offset in the subflow at which
+    /// that is so.
+    pub(super) mapping: Option<(Mapping, u64)>,
 }
 
 /// A host's node and its [`Link`].
@@ -63,6 +66,7 @@ macro_rules! at_host {
             id: *id,
             out: *out,
             sack: None,
+            mapping: None,
         };
         (node, link)
     }};
@@ -93,6 +97,9 @@ impl HostWire for Link<'_> {
     fn inject(&mut self, mut packet: Packet) -> PacketId {
         if let Some(sack) = self.sack.take() {
             self.fabric.packets.attach(&mut packet, *sack);
+        }
+        if let Some((mapping, from)) = self.mapping {
+            self.fabric.packets.attach(&mut packet, mapping.further(packet.seq() - from));
         }
         self.fabric.audit.injected.add(packet.size);
         self.fabric.packets.insert(packet)
@@ -151,6 +158,11 @@ impl Flows for Ends<'_> {
         let slot = slot_of(self.receivers, packet);
         let it = self.receivers.get(slot, packet.flow)?;
         Some(Expecting { next: it.delivered, ingress: &mut it.ingress })
+    }
+    fn is_ahead(&mut self, packet: &Packet, packets: &Packets) -> bool {
+        let slot = slot_of(self.receivers, packet);
+        let mapping = packets.side(packet).copied();
+        self.receivers.get(slot, packet.flow).is_some_and(|it| packet.seq() > it.receiver.expected(mapping))
     }
     fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>> {
         let it = self.receivers.at(self.receivers.slot_of(flow)?);

@@ -80,9 +80,8 @@ impl Config {
     }
 
     /// With these for the traffics that have their own.
-    pub fn with_others(self, params: &TransportParams, kinds: &[TransportKind], mtu: u32) -> Config {
-        let other = |kind: &TransportKind| Config { apart: true, ..Config::new(params, kind, mtu) };
-        Config { others: kinds.iter().map(other).collect(), ..self }
+    pub fn with_others(self, others: impl Iterator<Item = Config>) -> Config {
+        Config { others: others.map(|other| Config { apart: true, ..other }).collect(), ..self }
     }
 
     /// Resolves a scenario's parameters for packets of `mtu` IP bytes.
@@ -90,7 +89,7 @@ impl Config {
         let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
         let segments = |n: u32| u64::from(n.max(1)) * u64::from(mss);
         let buffer = |bytes: Option<millpond_core::Bytes>| bytes.map_or(u64::MAX, |b| b.get());
-        let Demands { echo, marks_retransmissions, grows_on_echo, paces } = kind.demands();
+        let Demands { echo, marks_retransmissions, grows_on_echo, paces, .. } = kind.demands();
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
         Config {

@@ -233,7 +233,7 @@ impl Pipe {
             }
             Event::Ack(ack) => {
                 let sack = (ack.sack.count > 0).then_some(&ack.sack);
-                let ack = AckIn { ack: ack.ack, ece: ack.ece, sack, stamp: ack.stamp, hops: 1 };
+                let ack = AckIn { ack: ack.ack, ece: ack.ece, sack, stamp: ack.stamp, hops: 1, mapping: None };
                 self.sender.on_ack(self.now, &ack, &self.cfg);
             }
         }
@@ -272,7 +272,11 @@ fn ack(sender: &mut Sender, cfg: &Config, ack: u64, ece: bool, blocks: &[(u64, u
         sack.blocks[i] = (b.0 * MSS, b.1 * MSS);
     }
     let sack = (!blocks.is_empty()).then_some(&sack);
-    sender.on_ack(Time::from_us(80), &AckIn { ack: ack * MSS, ece, sack, stamp: Time::ZERO, hops: 1 }, cfg);
+    sender.on_ack(
+        Time::from_us(80),
+        &AckIn { ack: ack * MSS, ece, sack, stamp: Time::ZERO, hops: 1, mapping: None },
+        cfg,
+    );
 }
 
 /// DCTCP's alpha, for those that have one.

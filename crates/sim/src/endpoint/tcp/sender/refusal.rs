@@ -30,16 +30,30 @@ impl Sender {
             self.begin_flight(now, cfg);
         }
         Some(match self.plan(max_len, cfg)? {
-            Next::Syn => {
-                Outgoing { seq: 0, len: 0, syn: true, retransmission: self.syns > 0, cwr: false, ecn: Ecn::NotEct }
-            }
+            Next::Syn => Outgoing {
+                seq: 0,
+                len: 0,
+                syn: true,
+                retransmission: self.syns > 0,
+                cwr: false,
+                ecn: Ecn::NotEct,
+                mapping: None,
+            },
             Next::New(len) => {
                 let ecn = cfg.data_ecn;
-                Outgoing { seq: self.nxt, len, syn: false, retransmission: false, cwr: self.cwr_due, ecn }
+                Outgoing {
+                    seq: self.nxt,
+                    len,
+                    syn: false,
+                    retransmission: false,
+                    cwr: self.cwr_due,
+                    ecn,
+                    mapping: None,
+                }
             }
             Next::Again(from, to, _) => {
                 let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-                Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn }
+                Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None }
             }
         })
     }
@@ -110,7 +124,7 @@ mod tests {
     }
 
     fn ack(upto: u64) -> AckIn<'static> {
-        AckIn { ack: upto, ece: false, sack: None, stamp: Time::ZERO, hops: 0 }
+        AckIn { ack: upto, ece: false, sack: None, stamp: Time::ZERO, hops: 0, mapping: None }
     }
 
     #[test]

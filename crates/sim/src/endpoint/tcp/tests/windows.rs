@@ -83,7 +83,7 @@ fn silly_window_avoidance_waits_for_room_for_a_segment_and_without_it_any_room_i
             false => [(0, &[10_000, 300]), (500, &[500]), (1300, &[800])],
         };
         for (acked, expected) in expected {
-            let ack = AckIn { ack: acked, ece: false, sack: None, stamp: Time::ZERO, hops: 1 };
+            let ack = AckIn { ack: acked, ece: false, sack: None, stamp: Time::ZERO, hops: 1, mapping: None };
             s.on_ack(Time::from_us(80), &ack, &cfg);
             let sent = std::iter::from_fn(|| s.poll_send(Time::from_us(80), 65_536, &cfg));
             assert_eq!(sent.map(|out| out.len).collect::<Vec<_>>(), expected, "{acked} acknowledged");
