@@ -120,7 +120,7 @@ fn cmp_at_once(a: &Event, b: &Event) -> Ordering {
     rank(a).cmp(&rank(b))
 }
 
-const BUCKETS: usize = 2048;
+const BUCKETS: usize = 1024;
 const WORDS: usize = BUCKETS / 64;
 const END: u32 = u32::MAX;
 

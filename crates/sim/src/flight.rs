@@ -14,8 +14,8 @@ const END: u32 = u32::MAX;
 /// A packet in flight.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// How much later it arrives than the first of its chunk, in picoseconds; a packet that is too late for 32 bits begins
-    /// a new chunk.
+    /// How much later it arrives than the first of its chunk, in picoseconds; a packet that is too
+    /// late for 32 bits begins a new chunk.
     later: u32,
     id: PacketId,
 }
@@ -57,14 +57,14 @@ impl Default for Flight {
 
 impl Chunks {
     fn allocate(&mut self, first: Time, id: PacketId) -> u32 {
-        let mut chunk = Chunk { first, entries: [Entry::default(); ENTRIES], next: END, len: 1 };
-        chunk.entries[0].id = id;
-        if let Some(free) = self.free.pop() {
-            self.chunks[free as usize] = chunk;
-            return free;
-        }
-        push_tight(&mut self.chunks, chunk);
-        (self.chunks.len() - 1) as u32
+        let number = self.free.pop().unwrap_or_else(|| {
+            push_tight(&mut self.chunks, Chunk { first, entries: [Entry::default(); ENTRIES], next: END, len: 1 });
+            (self.chunks.len() - 1) as u32
+        });
+        let chunk = &mut self.chunks[number as usize];
+        (chunk.first, chunk.next, chunk.len) = (first, END, 1);
+        chunk.entries[0] = Entry { later: 0, id };
+        number
     }
 }
 

@@ -11,9 +11,9 @@ pub fn push_tight<T>(vector: &mut Vec<T>, value: T) {
     vector.push(value);
 }
 
-/// A slab with a free list: constant-time insert and remove, no allocation once it has grown. It grows by pages, so that
-/// growing moves nothing and leaves little slack; a pool of very many values has large `PAGE`s, of which to find one is a
-/// read of a short list.
+/// A slab with a free list: constant-time insert and remove, no allocation once it has grown. It
+/// grows by pages, so that growing moves nothing and leaves little slack; a pool of very many
+/// values has large `PAGE`s, of which to find one is a read of a short list.
 #[derive(Clone, Debug)]
 pub struct Pool<T, const PAGE: usize = 16> {
     pages: Vec<Box<[T; PAGE]>>,

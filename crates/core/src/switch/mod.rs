@@ -212,7 +212,7 @@ impl View<'_> {
         match &*self.ports {
             Ports::Fast(ports) => {
                 let it = &ports[port as usize];
-                it.lacks_room(known, size).or_else(|| it.admission.as_deref().and_then(beyond))
+                it.lacks_room(known, size).or_else(|| beyond(&it.admission))
             }
             Ports::General(ports) => {
                 let it = &ports[port as usize];
@@ -233,7 +233,7 @@ impl PortView for View<'_> {
     }
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
         let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
-        self.ports.admission(port).is_some_and(|it| it.test(&context).is_some())
+        self.ports.admission(port).test(&context).is_some()
     }
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
         let known = self.known(port);
@@ -243,9 +243,7 @@ impl PortView for View<'_> {
     }
     fn note(&mut self, port: u16, packet: &Packet) {
         let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
-        if let Some(admission) = self.ports.admission(port) {
-            admission.commit(&context, false);
-        }
+        self.ports.admission(port).commit(&context, false);
     }
 }
 
@@ -263,11 +261,10 @@ impl Ports {
             Ports::General(ports) => ports[port as usize].view(),
         }
     }
-    /// The port's admission; `None` if it admits whatever there is room for.
-    fn admission(&mut self, port: u16) -> Option<&mut Admission> {
+    fn admission(&mut self, port: u16) -> &mut Admission {
         match self {
-            Ports::Fast(ports) => ports[port as usize].admission.as_deref_mut(),
-            Ports::General(ports) => Some(&mut ports[port as usize].admission),
+            Ports::Fast(ports) => &mut ports[port as usize].admission,
+            Ports::General(ports) => &mut ports[port as usize].admission,
         }
     }
 }
@@ -282,7 +279,7 @@ impl Switch {
     pub fn new(config: SwitchConfig) -> Switch {
         // By reference: a collect from the vector itself would keep its larger allocation.
         let mut ports = if config.fast {
-            Ports::Fast(config.ports.iter().cloned().map(FastPort::new).collect())
+            Ports::Fast(FastPort::all(&config.ports))
         } else {
             let port = |(number, it): (usize, &PortConfig)| GeneralPort::new(it.clone()).numbered(number as u16);
             Ports::General(config.ports.iter().enumerate().map(port).collect())
@@ -294,9 +291,7 @@ impl Switch {
         occupancy.install(count, &mut random);
         for (port, it) in config.ports.iter().enumerate() {
             let capacity = config.memory.reach(it.capacity);
-            if let Some(admission) = ports.admission(port as u16) {
-                admission.install(&PortFacts { capacity, rate: it.rate }, &mut random);
-            }
+            ports.admission(port as u16).install(&PortFacts { capacity, rate: it.rate }, &mut random);
         }
         let mut pause = config.pause;
         let rates: Vec<_> = config.ports.iter().map(|it| it.rate).collect();

@@ -18,9 +18,10 @@ use crate::counters::DropReason;
 use crate::packet::{Ecn, Packet, PacketId, Packets};
 use crate::random::Random;
 use crate::units::{Rate, Time};
+use std::sync::Arc;
 
 /// A link's rate, ready for the per-packet path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkRate {
     rate: Rate,
     /// 0 where a byte does not take a whole number of picoseconds.
@@ -108,18 +109,16 @@ impl<'a> Terms<'a> {
 }
 
 /// Asks whether a packet may join a queue that is as the view of `live`, or as the terms' `known` where that is not the
-/// same, and lets the admission count it.
+/// same, and lets the admission count it, if there is one to ask.
 #[inline(always)]
 fn admit(
-    admission: Option<&mut Admission>,
+    mut admission: Option<&mut Admission>,
     live: &Context<'_, QueueView>,
     terms: &Terms<'_>,
     lacks_room: impl Fn(&QueueView) -> Option<DropReason>,
 ) -> Result<(), DropReason> {
     let seen = live.of(terms.known.unwrap_or(live.view));
     let full = lacks_room(&seen.view);
-    // Drop-tail has nothing to say, and most ports have it: not even a call.
-    let mut admission = admission.filter(|it| !matches!(it, Admission::DropTail(_)));
     let early = admission.as_ref().filter(|_| full.is_none()).and_then(|it| it.test(&seen));
     let refusal = full.or(early).or_else(|| {
         let overflows = terms.known.is_some() && lacks_room(&live.view).is_some();
@@ -133,34 +132,43 @@ fn admit(
     refusal.map_or(Ok(()), Err)
 }
 
-/// A port that is one number: when its link will be free. What changes with every packet is one cache line; what it is
-/// judged by is another.
+/// What a fast port judges packets by: a cache line that ports alike share.
+#[derive(Clone, Debug, PartialEq)]
+#[repr(align(64))]
+struct Rules {
+    rate: LinkRate,
+    capacity: Capacity,
+    marking: Marking,
+    /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
+    asks: bool,
+}
+
+const _: () = assert!(size_of::<Rules>() == 64);
+
+/// A port that is one number: when its link will be free. What a packet changes is one cache line;
+/// what few packets do is behind it.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct FastPort {
     busy_until: Time,
-    /// When the first packet that waits starts. They follow each other without a gap, so one time tells all of theirs.
+    /// When the first packet that waits starts. They follow each other without a gap, so one time
+    /// tells all of theirs.
     first_starts: Time,
     /// Bytes and packets that have not yet started.
     bytes: u64,
     packets: u32,
     /// Of the first of these: its place in `sizes`.
     head: u32,
-    /// Their sizes, in a ring whose length is a power of two. Only for occupancy: the packets themselves are on their way
-    /// already.
+    /// Their sizes, in a ring whose length is a power of two. Only for occupancy: the packets
+    /// themselves are on their way already.
     sizes: Box<[u16]>,
-    rate: LinkRate,
-    capacity: Capacity,
-    marking: Marking,
+    rules: Arc<Rules>,
     /// The most bytes that ever waited.
     pub bytes_max: u64,
-    /// None is drop-tail.
-    pub(super) admission: Option<Box<Admission>>,
+    pub(super) admission: Admission,
     /// Packets marked here.
     pub marked: u64,
 }
-
-const _: () = assert!(size_of::<FastPort>() == 128);
 
 impl FastPort {
     /// A port with an idle link.
@@ -172,16 +180,31 @@ impl FastPort {
             packets: 0,
             head: 0,
             sizes: Box::default(),
-            rate: LinkRate::new(config.rate),
-            capacity: config.capacity,
-            marking: config.marking,
             bytes_max: 0,
-            admission: match config.admission {
-                Admission::DropTail(_) => None,
-                admission => Some(Box::new(admission)),
-            },
+            rules: Arc::new(Rules {
+                rate: LinkRate::new(config.rate),
+                capacity: config.capacity,
+                marking: config.marking,
+                asks: !matches!(config.admission, Admission::DropTail(_)),
+            }),
+            admission: config.admission,
             marked: 0,
         }
+    }
+
+    /// A switch's ports.
+    pub fn all(configs: &[PortConfig]) -> Vec<FastPort> {
+        let mut ports: Vec<FastPort> = Vec::with_capacity(configs.len());
+        let mut known: Vec<Arc<Rules>> = Vec::new();
+        for config in configs {
+            let mut port = FastPort::new(config.clone());
+            match known.iter().find(|rules| **rules == port.rules) {
+                Some(rules) => port.rules = rules.clone(),
+                None => known.push(port.rules.clone()),
+            }
+            ports.push(port);
+        }
+        ports
     }
 
     /// The size of the `nth` packet that waits.
@@ -220,7 +243,7 @@ impl FastPort {
         }
         while self.packets > 0 && self.first_starts <= now {
             let size = self.size(0);
-            self.first_starts += self.rate.time(size);
+            self.first_starts += self.rules.rate.time(size);
             self.bytes -= size;
             self.packets -= 1;
             self.head = (self.head + 1) & (self.sizes.len() as u32 - 1);
@@ -242,7 +265,7 @@ impl FastPort {
             if starts > now {
                 break;
             }
-            starts += self.rate.time(size);
+            starts += self.rules.rate.time(size);
             view.packets -= 1;
             view.bytes -= size;
         }
@@ -252,7 +275,7 @@ impl FastPort {
     /// Why a queue of `view` has no room for `size` more bytes, if it has none.
     #[inline]
     pub fn lacks_room(&self, view: &QueueView, size: u64) -> Option<DropReason> {
-        self.capacity.lacks_room(view, size)
+        self.rules.capacity.lacks_room(view, size)
     }
 
     /// Takes the packet and returns when its last bit leaves, or refuses it.
@@ -262,10 +285,10 @@ impl FastPort {
         let size = packet.size as u64;
         let view = QueueView { packets: self.packets, bytes: self.bytes };
         let live = Context { now, packet, view, random: terms.random };
-        let capacity = self.capacity;
-        let lacks_room = |view: &QueueView| capacity.lacks_room(view, size);
-        admit(self.admission.as_deref_mut(), &live, terms, lacks_room)?;
-        if self.marking.at_enqueue(&live) && set_ce(packet) {
+        let lacks_room = |view: &QueueView| self.rules.capacity.lacks_room(view, size);
+        let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
+        admit(admission, &live, terms, lacks_room)?;
+        if self.rules.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {
@@ -277,7 +300,7 @@ impl FastPort {
         } else {
             now
         };
-        self.busy_until = starts + self.rate.time(size);
+        self.busy_until = starts + self.rules.rate.time(size);
         Ok(self.busy_until)
     }
 }
@@ -387,7 +410,9 @@ impl GeneralPort {
         let lacks_room =
             |view: &QueueView| capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim));
         let live = Context { now, packet, view: self.view(), random: terms.random };
-        admit(Some(&mut self.admission), &live, terms, lacks_room)?;
+        // Drop-tail has nothing to say: not even a call.
+        let asks = !matches!(self.admission, Admission::DropTail(_));
+        admit(if asks { Some(&mut self.admission) } else { None }, &live, terms, lacks_room)?;
         self.take(now, id, packet, memory, terms.random);
         Ok(())
     }

@@ -54,7 +54,7 @@ crate::params! {
 }
 
 /// The step marker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ecn {
     /// In packets; `u32::MAX` where bytes count.
     packets: u32,

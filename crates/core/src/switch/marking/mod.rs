@@ -58,6 +58,17 @@ crate::registry! {
     "red" => Red { RedParams, Red; red::ABOUT },
 }
 
+/// Markings that are equal can be shared by ports.
+impl PartialEq for Marking {
+    fn eq(&self, other: &Marking) -> bool {
+        match (self, other) {
+            (Marking::None(_), Marking::None(_)) => true,
+            (Marking::Ecn(one), Marking::Ecn(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
 impl MarkingParams {
     /// What they mean at a port that can hold `capacity`: what follows tier and rate as plain numbers.
     pub fn at_port(&self, site: &PortSite, capacity: Capacity) -> MarkingParams {
