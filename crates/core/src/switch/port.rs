@@ -288,7 +288,7 @@ impl FastPort {
         let lacks_room = |view: &QueueView| self.rules.capacity.lacks_room(view, size);
         let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
         admit(admission, &live, terms, lacks_room)?;
-        if self.rules.marking.at_enqueue(&live) && set_ce(packet) {
+        if self.rules.marking.judge(&live) && set_ce(packet) {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {

@@ -99,7 +99,8 @@ impl HostWire for Link<'_> {
             self.fabric.packets.attach(&mut packet, *sack);
         }
         if let Some((mapping, from)) = self.mapping {
-            self.fabric.packets.attach(&mut packet, mapping.further(packet.seq() - from));
+            let further = mapping.further(packet.seq() - from);
+            self.fabric.packets.attach(&mut packet, further);
         }
         self.fabric.audit.injected.add(packet.size);
         self.fabric.packets.insert(packet)

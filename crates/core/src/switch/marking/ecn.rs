@@ -125,7 +125,7 @@ impl Ecn {
 
 impl Marks for Ecn {
     #[inline]
-    fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool {
+    fn judge(&self, context: &Context<'_, QueueView>) -> bool {
         self.at == MarkAt::Enqueue && self.above(&context.view)
     }
     #[inline]

@@ -18,9 +18,13 @@ use crate::switch::site::PortSite;
 
 /// What a marking answers.
 pub(super) trait Marks {
-    /// Whether a packet that finds the queue as in the view at its enqueue is marked.
-    fn at_enqueue(&mut self, _: &Context<'_, QueueView>) -> bool {
+    /// As [`Marks::at_enqueue`], of a marking that keeps nothing from packet to packet.
+    fn judge(&self, _: &Context<'_, QueueView>) -> bool {
         false
+    }
+    /// Whether a packet that finds the queue as in the view at its enqueue is marked.
+    fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool {
+        self.judge(context)
     }
     /// Whether a packet is marked that leaves the queue; the view still counts it.
     fn at_dequeue(&self, _: &Context<'_, QueueView>) -> bool {
@@ -42,6 +46,8 @@ crate::registry! {
     /// Which marking, with its parameters.
     place: "switch.marking", question: "does it get CE?", default: Ecn,
     params: MarkingParams, policy: Marking {
+        /// As `at_enqueue`, of a marking that keeps nothing: those of fast ports, which ports share.
+        fn judge(&self, context: &Context<'_, QueueView>) -> bool;
         /// Whether a packet that finds the queue as in the view at its enqueue is marked.
         fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool;
         /// Whether a packet is marked that leaves the queue; the view still counts it.
