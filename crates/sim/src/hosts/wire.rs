@@ -74,6 +74,13 @@ macro_rules! at_host {
 pub(super) use at_host;
 
 impl Link<'_> {
+    #[cold]
+    fn attach_sack(&mut self, packet: &mut Packet) {
+        if let Some(sack) = self.sack.take() {
+            self.fabric.packets.attach(packet, *sack);
+        }
+    }
+
     #[inline]
     fn key(&self, call: Call) -> Key {
         match call {
@@ -95,8 +102,8 @@ impl HostWire for Link<'_> {
     }
     #[inline]
     fn inject(&mut self, mut packet: Packet) -> PacketId {
-        if let Some(sack) = self.sack.take() {
-            self.fabric.packets.attach(&mut packet, *sack);
+        if self.sack.is_some() {
+            self.attach_sack(&mut packet);
         }
         if let Some((mapping, from)) = self.mapping {
             let further = mapping.further(packet.seq() - from);
