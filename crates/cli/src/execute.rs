@@ -3,10 +3,10 @@
 use crate::revision;
 use crate::watch::Watch;
 use indicatif::ProgressBar;
+use millpond_core::Time;
 use millpond_core::counters::DropReason;
-use millpond_core::edge::gro::{Cause, Counters};
+use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;
-use millpond_core::{HostId, Time};
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
     Status, Summary, Totals, World, jain, peak_rss_bytes,
@@ -16,9 +16,7 @@ use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::Tally;
-use millpond_sim::hosts::{CoreCounts, MarkingCounters};
-use millpond_sim::limiter::LimitCounts;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -134,8 +132,8 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         retransmitted: outcome.hosts.retransmitted,
         out_of_order: outcome.hosts.out_of_order,
         timeouts: outcome.hosts.timeouts,
-        pause_frames: outcome.pauses.frames,
-        mechanisms: mechanisms(plan, outcome),
+        pause_frames: outcome.pause_frames,
+        mechanisms: outcome.counters.numbers(),
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
@@ -162,99 +160,6 @@ fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
         }
         None => None,
     }
-}
-
-/// What the mechanisms that the plan has chosen have counted, beside what every run counts.
-fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
-    let mut all = BTreeMap::new();
-    if plan.importance.kind() != "none" {
-        all.insert(plan.importance.kind().to_string(), marking(&outcome.hosts.marking));
-    }
-    if plan.switch.pause.kind() != "none" {
-        all.insert(plan.switch.pause.kind().to_string(), pauses(outcome));
-    }
-    if let Some(offload) = outcome.offload.as_ref().filter(|_| plan.host.receive_offload.kind() != "none") {
-        all.insert(plan.host.receive_offload.kind().to_string(), merging(offload));
-    }
-    if plan.host.receive_cpu.is_some() {
-        all.insert("receive-cpu".to_string(), cores(&outcome.cores, outcome.simulated.saturating_sub(plan.warm_up)));
-    }
-    all
-}
-
-fn named<const N: usize>(counters: [(&str, u64); N]) -> BTreeMap<String, u64> {
-    counters.map(|(name, count)| (name.to_string(), count)).into()
-}
-
-/// Frames and episodes.
-fn pauses(outcome: &Outcome) -> BTreeMap<String, u64> {
-    let p = &outcome.pauses;
-    named([
-        ("episodes", p.episodes),
-        ("arrivals_while_congested", p.arrivals),
-        ("resume_frames", p.resumes),
-        ("paused_us", outcome.paused.as_us_f64().round() as u64),
-    ])
-}
-
-/// Packets by importance; bytes are payload.
-fn marking(counters: &MarkingCounters) -> BTreeMap<String, u64> {
-    let [unimportant, important, forced] = counters.sent;
-    let [echoes, forced_echoes] = counters.echoes;
-    named([
-        ("unimportant_packets", unimportant.packets),
-        ("unimportant_bytes", unimportant.bytes),
-        ("important_packets", important.packets),
-        ("important_bytes", important.bytes),
-        ("forced_packets", forced.packets),
-        ("forced_bytes", forced.bytes),
-        ("echoes", echoes),
-        ("forced_echoes", forced_echoes),
-        ("masked_losses", counters.masked),
-    ])
-}
-
-/// Segments by why they were released, and what held them.
-fn merging(offload: &Counters) -> BTreeMap<String, u64> {
-    let by_cause = Cause::ALL.iter().map(|cause| (format!("segments-{}", cause.name()), offload.of(*cause)));
-    let mut counters: BTreeMap<String, u64> = by_cause.filter(|(_, count)| *count > 0).collect();
-    let us = |time: Time| time.as_us_f64() as u64;
-    counters.extend(named([
-        ("packets", offload.packets),
-        ("bytes", offload.bytes),
-        ("held", offload.held),
-        ("filled", offload.filled),
-        ("filled-wait-mean-us", us(offload.filled_wait.0) / offload.filled.max(1)),
-        ("filled-wait-max-us", us(offload.filled_wait.1)),
-        ("doubled", offload.doubled),
-        ("held-bytes-max", offload.held_bytes_max),
-        ("segment-median-kib", offload.by_kib.median_kib().unwrap_or(0)),
-    ]));
-    counters
-}
-
-/// What receiving cost in the measured time. Shares of a core are in parts per million: of hosts that received payload,
-/// and the largest of the others, which received acknowledgements at most.
-fn cores(cores: &[(HostId, CoreCounts)], measured: Time) -> BTreeMap<String, u64> {
-    let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
-    let (receiving, others): (Vec<_>, Vec<_>) = cores.iter().map(|(_, core)| *core).partition(|core| core.bytes > 0);
-    let shares = || receiving.iter().map(share);
-    let sum = |count: fn(&CoreCounts) -> u64| receiving.iter().map(count).sum::<u64>();
-    let (polls, packets) = (sum(|core| core.polls), sum(|core| core.packets));
-    let drops: u64 = cores.iter().map(|(_, core)| core.ring_drops).sum();
-    named([
-        ("receiving-hosts", receiving.len() as u64),
-        ("busy-ppm-mean", (shares().sum::<u128>() / receiving.len().max(1) as u128) as u64),
-        ("busy-ppm-min", shares().min().unwrap_or(0) as u64),
-        ("busy-ppm-max", shares().max().unwrap_or(0) as u64),
-        ("busy-ppm-max-without-payload", others.iter().map(share).max().unwrap_or(0) as u64),
-        ("polls", polls),
-        ("packets", packets),
-        ("batch-mean-packets", (packets + polls / 2) / polls.max(1)),
-        ("segments", sum(|core| core.segments)),
-        ("segments-out-of-order", sum(|core| core.out_of_order)),
-        ("ring-drops", drops),
-    ])
 }
 
 /// The classes of calls on persistent connections.

@@ -9,6 +9,7 @@ use millpond_core::switch::buffer::Capacity;
 use millpond_core::switch::marking::Threshold;
 use millpond_scenario::catalogue::PlaceInfo;
 use millpond_scenario::cdf::BUILTIN;
+use millpond_scenario::choices::Visit;
 use millpond_scenario::plan::{Plan, PortKind};
 use millpond_scenario::{catalogue, explain, reference, schema};
 use millpond_sim::layout::{Layout, PARTITIONS_MAX};
@@ -67,25 +68,23 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
+/// Places of which every plan tells, and one that is told of nowhere: hosts jitter in nearly all.
+const TOLD: [&str; 4] = ["switch.path", "switch.buffer", "switch.marking", "host.jitter"];
+
 /// Of the places that a scenario seldom chooses at, those where it has, along the packet's path: ("switch.queue", "srpt").
 fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
-    fn of<C: Choice>(choice: &C) -> Option<(&'static str, &'static str)> {
-        (choice.kind() != C::place().default).then(|| (C::place().path, choice.kind()))
+    struct Others(Vec<(&'static str, &'static str)>);
+    impl Visit for Others {
+        fn choice<C: Choice>(&mut self, choice: &C) {
+            let place = C::place();
+            if choice.kind() != place.default && !TOLD.contains(&place.path) {
+                self.0.push((place.path, choice.kind()));
+            }
+        }
     }
-    let s = &plan.switch;
-    let all = [
-        of(&plan.importance),
-        of(&plan.rank),
-        of(&plan.ordering),
-        of(&plan.host.load_balancing),
-        of(&plan.host.receive_offload),
-        of(&s.admission),
-        of(&s.queue),
-        of(&s.deflection),
-        of(&s.occupancy),
-        of(&s.pause),
-    ];
-    all.into_iter().flatten().collect()
+    let mut others = Others(Vec::new());
+    plan.each_choice(&mut others);
+    others.0
 }
 
 /// A place without its table.
@@ -110,7 +109,7 @@ fn as_json(plan: &Plan) -> serde_json::Value {
 fn port_json(ports: &PortKind) -> serde_json::Value {
     let (packets, bytes) = match ports.threshold {
         Some(Threshold::Packets(packets)) => (Some(packets), None),
-        Some(Threshold::Bytes(bytes)) => (None, Some(bytes.get())),
+        Some(Threshold::Bytes(bytes) | Threshold::Average(bytes)) => (None, Some(bytes.get())),
         None => (None, None),
     };
     let Capacity { bytes: held, packets: most } = ports.capacity;

@@ -1,7 +1,8 @@
 //! Holds the book in `docs/` to the program: every mechanism has its page, the reference is what the program prints, and
 //! every command of the tutorial works.
 
-use millpond_scenario::catalogue::places;
+use millpond_core::registry::Mechanism;
+use millpond_scenario::catalogue::{page_name, places};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,21 +40,32 @@ impl Drop for Scratch {
     }
 }
 
-/// The built kinds, each with its place; "none" is no mechanism.
-fn mechanisms() -> Vec<(&'static str, &'static str)> {
+/// What is built; "none" is no mechanism.
+fn mechanisms() -> Vec<Mechanism> {
     let kinds = places().into_iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| p.kinds);
-    kinds.map(|k| (k.mechanism.place, k.mechanism.kind)).filter(|(_, kind)| *kind != "none").collect()
+    kinds.map(|k| k.mechanism).filter(|mechanism| mechanism.kind != "none").collect()
 }
 
 #[test]
 fn every_mechanism_has_its_page() {
-    for (place, kind) in mechanisms() {
-        let file = format!("mechanisms/{kind}.md");
+    for mechanism in mechanisms() {
+        let (Mechanism { place, kind, .. }, name) = (mechanism, page_name(&mechanism));
+        let file = format!("mechanisms/{name}.md");
         let text = fs::read_to_string(repository().join("docs").join(&file)).unwrap_or_else(|e| {
             panic!("{place} \"{kind}\" has no page docs/{file} ({e}): write one, see CONTRIBUTING.md")
         });
-        assert_eq!(text.lines().next(), Some(format!("# {kind}").as_str()), "the title of docs/{file}");
+        assert_eq!(text.lines().next(), Some(format!("# {name}").as_str()), "the title of docs/{file}");
+        let says = format!("`{place} = {{ kind = \"{kind}\" }}`");
+        assert!(name == kind || text.contains(&says), "docs/{file} does not say {says}");
     }
+}
+
+/// A kind that two places have is found by both together.
+#[test]
+fn a_kind_of_two_places_has_a_page_at_each() {
+    let pages: Vec<String> = mechanisms().iter().filter(|m| m.kind == "red").map(page_name).collect();
+    assert_eq!(pages, ["switch.marking.red", "switch.admission.red"]);
+    assert!(mechanisms().iter().any(|m| page_name(m) == "wred"));
 }
 
 #[test]
@@ -61,10 +73,11 @@ fn every_key_of_a_mechanism_is_on_its_page() {
     let places = places();
     for kind in places.iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| &p.kinds) {
         if kind.mechanism.kind != "none" {
-            let text = page(&format!("mechanisms/{}.md", kind.mechanism.kind));
+            let name = page_name(&kind.mechanism);
+            let text = page(&format!("mechanisms/{name}.md"));
             for key in &kind.keys {
                 let row = format!("| `{}` |", key.name);
-                assert!(text.contains(&row), "docs/mechanisms/{}.md has no row {row}", kind.mechanism.kind);
+                assert!(text.contains(&row), "docs/mechanisms/{name}.md has no row {row}");
             }
         }
     }
@@ -72,11 +85,11 @@ fn every_key_of_a_mechanism_is_on_its_page() {
 
 #[test]
 fn every_page_is_of_a_mechanism() {
-    let kinds: BTreeSet<&str> = mechanisms().into_iter().map(|(_, kind)| kind).collect();
+    let names: BTreeSet<String> = mechanisms().iter().map(page_name).collect();
     for entry in fs::read_dir(repository().join("docs/mechanisms")).unwrap() {
         let name = entry.unwrap().file_name().to_string_lossy().into_owned();
-        let kind = name.strip_suffix(".md").unwrap_or(&name);
-        assert!(kinds.contains(kind), "docs/mechanisms/{name} is of no mechanism that is built");
+        let page = name.strip_suffix(".md").unwrap_or(&name);
+        assert!(names.contains(page), "docs/mechanisms/{name} is of no mechanism that is built");
     }
 }
 

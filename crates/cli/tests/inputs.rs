@@ -70,7 +70,7 @@ fn names_of_the_field_are_found() {
     for (name, says) in [
         ("switch.marking.threshold-packets", "at least 20"),
         ("traffic.background.load", "traffic.load: "),
-        ("drill", "power-of-n"),
+        ("po2", "power-of-n"),
         ("hedera", "presto"),
         ("codel", "switch.admission = { kind = \"red\" }"),
     ] {

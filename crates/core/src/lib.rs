@@ -5,9 +5,11 @@
 //! stream. It returns a verdict. The simulator calls it with virtual time; the Linux poll loop reads its clock once a
 //! burst and passes it in.
 
+pub mod congestion;
 pub mod context;
 pub mod counters;
 pub mod edge;
+pub mod host;
 pub mod importance;
 pub mod limit;
 pub mod packet;

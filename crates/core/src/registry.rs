@@ -192,7 +192,7 @@ macro_rules! registry {
             }
         }
 
-        $crate::registry!(@policy { $($Policy { $($functions)* })? } $Params { $($Variant $($policy)?),+ });
+        $crate::registry!(@policy { $($Policy { $($functions)* })? } $Params { $($kind $Variant $($policy)?),+ });
     };
 
     (@kind_of $default:ident; $($kind:literal => $Variant:ident),+) => {{
@@ -202,7 +202,7 @@ macro_rules! registry {
     }};
 
     (@policy {} $($rest:tt)*) => {};
-    (@policy { $Policy:ident { $($functions:tt)* } } $Params:ident { $($Variant:ident $policy:ty),+ }) => {
+    (@policy { $Policy:ident { $($functions:tt)* } } $Params:ident { $($kind:literal $Variant:ident $policy:ty),+ }) => {
         /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump and not a pointer.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
@@ -212,6 +212,10 @@ macro_rules! registry {
             /// The policy with these parameters.
             pub fn new(params: &$Params) -> Self {
                 match params { $($Params::$Variant(p) => $Policy::$Variant(<$policy>::new(p))),+ }
+            }
+            /// The value of `kind` that chooses it.
+            pub fn kind(&self) -> &'static str {
+                match self { $($Policy::$Variant(_) => $kind),+ }
             }
         }
         $crate::registry!(@functions $Policy { $($Variant),+ } $($functions)*);

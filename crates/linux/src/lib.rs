@@ -5,6 +5,7 @@
 //! | `demo` | one mechanism against what it replaces, with this kernel's TCP |
 //! | `edge` | Presto's edge on frames: stamps and cuts what leaves, merges and orders what arrives |
 //! | `encapsulation` | how a frame travels between two switches |
+//! | `fabric` | the core's switch node between ports |
 //! | `frame` | what the bytes between two ports say; super-segments cut and made |
 //! | `limit` | bandwidth limits for cgroups: NRM's virtual queues at the kernel's packet hooks |
 //! | `metrics` | a daemon's numbers for Prometheus |
@@ -18,6 +19,7 @@
 pub mod demo;
 pub mod edge;
 pub mod encapsulation;
+pub mod fabric;
 pub mod frame;
 pub mod limit;
 mod metrics;

@@ -12,10 +12,9 @@ use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::connections::{CONNECTIONS, Connections};
 use crate::error::Result;
 use crate::pcap::Capture;
-use crate::record::{
-    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, Quantity, QueryRecord, QueueRecord,
-};
+use crate::record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::trace::Trace;
+use millpond_core::congestion::Quantity;
 
 /// Rows of `queues.parquet`.
 pub(crate) const QUEUES: &str = "queues.parquet";

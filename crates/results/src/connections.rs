@@ -9,11 +9,12 @@
 use std::path::Path;
 
 use millpond_core::Time;
+use millpond_core::congestion::Quantity;
 use parquet::data_type::ByteArray;
 
 use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::error::Result;
-use crate::record::{ConnectionRecord, Quantity};
+use crate::record::ConnectionRecord;
 
 /// The file; a run has it on request.
 pub(crate) const CONNECTIONS: &str = "connections.parquet";

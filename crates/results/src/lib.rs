@@ -53,7 +53,8 @@ pub use goodput::GoodputOverTime;
 pub use html::write_report;
 pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
-pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, Quantity, QueryRecord, QueueRecord};
+pub use millpond_core::congestion::Quantity;
+pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
     Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
     Reproduction, Scheme, Verdict, claims_json, query_times,

@@ -60,16 +60,6 @@ pub struct QueueRecord {
     pub packets: u32,
 }
 
-/// A quantity that a control law steers by, beside its window: a column of `connections.parquet`.
-/// The end of its name is its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quantity {
-    /// The column.
-    pub name: &'static str,
-    /// What it means.
-    pub meaning: &'static str,
-}
-
 /// A connection's sending end just before an instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionRecord {

@@ -7,7 +7,7 @@ use crate::composition;
 use crate::error::{Problem, Report};
 use crate::files::FilesAt;
 use crate::limit;
-use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan, SwitchPlan};
+use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
 use crate::ports;
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
@@ -101,21 +101,11 @@ pub(crate) fn assemble(
         elephants: s.run.elephants,
         topology: Arc::new(topology),
         host,
-        switch: SwitchPlan {
-            buffer: s.switch.buffer,
-            marking: s.switch.marking,
-            admission: s.switch.admission,
-            queue: s.switch.queue,
-            path: s.switch.path,
-            deflection: s.switch.deflection,
-            occupancy: s.switch.occupancy,
-            pause: s.switch.pause,
-        },
+        switch: s.switch,
         transport: s.transport,
         transport_kind: s.transport_kind,
-        importance: s.importance,
-        rank: s.rank,
-        ordering: s.ordering,
+        transport_choices: s.transport_choices,
+        edge: s.edge,
         traffic: Arc::new(traffic),
         limits,
         failures,
@@ -171,11 +161,19 @@ fn check_transport(s: &Settings, report: &mut Report) {
         let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
         report.value(s.place("transport.min-rto"), "transport.min-rto", message);
     }
-    if let TransportKind::Swift(p) = &s.transport_kind
-        && p.swift_window_min > p.swift_window_max
-    {
-        let message = format!("{} is above swift-window-max ({})", p.swift_window_min, p.swift_window_max);
-        report.value(s.place("transport.swift-window-min"), "transport.swift-window-min", message);
+    check_law(s, "transport", &s.transport_kind, report);
+    for t in &s.traffic {
+        if let Some(own) = &t.transport {
+            check_law(s, &format!("traffic.{}.transport", traffic::name_of(t)), own, report);
+        }
+    }
+}
+
+/// Keys of a control law that contradict each other.
+fn check_law(s: &Settings, path: &str, kind: &TransportKind, report: &mut Report) {
+    if let Some((key, message)) = kind.check() {
+        let key = format!("{path}.{key}");
+        report.value(s.place(&key), &key, message);
     }
 }
 
@@ -247,10 +245,8 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             },
             per_flow_limit: s.nic.params.per_flow_limit,
         },
-        jitter: s.jitter.clone(),
-        receive_offload: s.receive_offload.clone(),
+        choices: s.host_choices.clone(),
         receive_cpu: s.receive_cpu.clone(),
-        load_balancing: s.load_balancing.clone(),
     };
     s.host.mss = Some(mss);
     s.transport.mss = Some(mss);

@@ -4,28 +4,16 @@
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::capture::{CaptureParams, FailureParams};
-use crate::jitter::JitterParams;
+use crate::choices::{Choices, EdgeChoices, HostChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::{LimitCommon, LimitKind};
 use crate::read::grouped;
 use crate::resolved::value_text;
-use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, ReceiveCpuParams, RunParams, VirtualSwitchParams};
+use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, ReceiveCpuParams, RunParams};
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
-use millpond_core::edge::flowcell::LoadBalancingParams;
-use millpond_core::edge::gro::OffloadParams;
-use millpond_core::edge::{OrderingParams, RankParams};
-use millpond_core::importance::ImportanceParams;
 use millpond_core::params::{Key, Params};
 use millpond_core::registry::{Choice, Mechanism, Place};
-use millpond_core::switch::admission::AdmissionParams;
-use millpond_core::switch::buffer::BufferParams;
-use millpond_core::switch::deflection::DeflectionParams;
-use millpond_core::switch::marking::MarkingParams;
-use millpond_core::switch::occupancy::OccupancyParams;
-use millpond_core::switch::path::PathParams;
-use millpond_core::switch::pause::PauseParams;
-use millpond_core::switch::queue::QueueParams;
 
 /// A key with everything that there is to say about it.
 #[derive(Clone, Debug)]
@@ -71,6 +59,21 @@ pub struct PlaceInfo {
     pub planned: Vec<&'static str>,
 }
 
+/// What pages and documents call a mechanism: its kind, or `place.kind` where another place has the same kind.
+pub fn page_name(mechanism: &Mechanism) -> String {
+    let places = places();
+    let has = |info: &&PlaceInfo| info.kinds.iter().any(|kind| kind.mechanism.kind == mechanism.kind);
+    match places.iter().filter(has).count() {
+        0 | 1 => mechanism.kind.to_string(),
+        _ => whole_name(mechanism),
+    }
+}
+
+/// A mechanism's name that is its alone: `place.kind`.
+pub fn whole_name(mechanism: &Mechanism) -> String {
+    format!("{}.{}", mechanism.place, mechanism.kind)
+}
+
 /// A table of fixed keys.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
@@ -107,29 +110,22 @@ fn place<C: Choice>() -> PlaceInfo {
     PlaceInfo { place, kinds, planned }
 }
 
+impl Visit for Vec<PlaceInfo> {
+    fn choice<C: Choice>(&mut self, _: &C) {
+        self.push(place::<C>());
+    }
+}
+
 /// All places where a kind is chosen, along the packet's path.
 pub fn places() -> Vec<PlaceInfo> {
-    vec![
-        place::<TopologyParams>(),
-        place::<JitterParams>(),
-        place::<OffloadParams>(),
-        place::<BufferParams>(),
-        place::<MarkingParams>(),
-        place::<AdmissionParams>(),
-        place::<QueueParams>(),
-        place::<PathParams>(),
-        place::<DeflectionParams>(),
-        place::<OccupancyParams>(),
-        place::<PauseParams>(),
-        place::<TransportKind>(),
-        place::<ImportanceParams>(),
-        place::<RankParams>(),
-        place::<OrderingParams>(),
-        place::<LoadBalancingParams>(),
-        place::<VirtualSwitchParams>(),
-        place::<LimitKind>(),
-        place::<TrafficParams>(),
-    ]
+    let mut places = vec![place::<TopologyParams>()];
+    HostChoices::default().each(&mut places);
+    SwitchChoices::default().each(&mut places);
+    places.push(place::<TransportKind>());
+    TransportChoices::default().each(&mut places);
+    EdgeChoices::default().each(&mut places);
+    places.extend([place::<LimitKind>(), place::<TrafficParams>()]);
+    places
 }
 
 /// All tables with fixed keys.

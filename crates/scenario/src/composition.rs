@@ -3,6 +3,7 @@
 //! It warns and never forbids: to see the damage is a use of the tool. A need that one mechanism breaks and another
 //! restores is not a warning, nor is one that the mechanism's own parameters have taken away.
 
+use crate::choices::Visit;
 use crate::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
@@ -22,6 +23,15 @@ pub struct Chosen {
     pub about: &'static About,
     /// Of what it needs, what it can do without as its parameters are.
     pub spares: &'static [PathProperty],
+}
+
+/// All that is chosen, as the walk meets it.
+struct All(Vec<Chosen>);
+
+impl Visit for All {
+    fn choice<C: Choice>(&mut self, choice: &C) {
+        self.0.push(of(choice));
+    }
 }
 
 fn of<C: Choice>(choice: &C) -> Chosen {
@@ -57,24 +67,9 @@ fn limit(limit: &LimitSettings) -> Chosen {
 
 /// All mechanisms of a scenario, along the packet's path.
 pub fn chosen(s: &Settings) -> Vec<Chosen> {
-    let mut list = vec![
-        transport(s, &s.transport_kind),
-        of(&s.importance),
-        of(&s.rank),
-        of(&s.ordering),
-        of(&s.load_balancing),
-        of(&s.virtual_switch),
-        of(&s.jitter),
-        of(&s.receive_offload),
-        of(&s.switch.buffer),
-        of(&s.switch.marking),
-        of(&s.switch.admission),
-        of(&s.switch.queue),
-        of(&s.switch.path),
-        of(&s.switch.deflection),
-        of(&s.switch.occupancy),
-        of(&s.switch.pause),
-    ];
+    let mut all = All(vec![transport(s, &s.transport_kind)]);
+    s.each_choice(&mut all);
+    let All(mut list) = all;
     if let NicChoice::Own(marking) = &s.nic.marking {
         list.push(of(marking));
     }
@@ -93,7 +88,7 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
 
 /// What the tables outside of any mechanism take away.
 pub fn check_hosts(s: &Settings) -> Option<String> {
-    let needs = of(&s.load_balancing);
+    let needs = of(&s.edge.load_balancing);
     let is_cut = s.host.segment_offload.is_none() && needs.about.needs.contains(&PathProperty::SizeAtEdge);
     is_cut.then(|| {
         format!(

@@ -1,13 +1,13 @@
 //! Explanations: what a key, a kind, a place or a distribution means; and the list of all there is.
 
-use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables};
+use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables, whole_name};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::error::nearest;
 use crate::names::{NAMES, named};
 use crate::read::key_text;
 use crate::topology::GROUPS;
 use crate::tree::parse_path;
-use millpond_core::registry::PathProperty;
+use millpond_core::registry::{Mechanism, PathProperty};
 use std::fmt::Write;
 
 const PROPERTIES: &[PathProperty] = &[
@@ -25,8 +25,9 @@ const PROPERTIES: &[PathProperty] = &[
 ];
 
 /// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it: "traffic.background.load"), a
-/// kind ("dctcp"), a place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
-/// ("fifo-per-flow"), or a name of the field ("drill"). Several things of one name are all told. An unknown name gives the
+/// kind ("dctcp", or of one place only: "switch.admission.red"), a place or table ("switch.marking",
+/// "host"), a distribution ("web-search"), a path property ("fifo-per-flow"), or a name of the field
+/// ("wcmp"). Several things of one name are all told. An unknown name gives the
 /// nearest ones.
 pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim().trim_matches(['[', ']']).trim();
@@ -82,7 +83,8 @@ fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
     explain_members(&mut out, name, places);
     explain_keys(&mut out, places, |key| key.path == name);
     for place in places {
-        for kind in place.kinds.iter().filter(|k| k.mechanism.kind == name && name != "none") {
+        let is_meant = |m: &Mechanism| (m.kind == name && name != "none") || whole_name(m) == name;
+        for kind in place.kinds.iter().filter(|k| is_meant(&k.mechanism)) {
             explain_kind(&mut out, place, kind);
         }
         if place.planned.contains(&name) {
@@ -223,7 +225,7 @@ fn unknown(name: &str, places: &[PlaceInfo]) -> String {
     for place in places {
         known.push(place.place.path.into());
         for kind in &place.kinds {
-            known.push(kind.mechanism.kind.into());
+            known.extend([kind.mechanism.kind.into(), whole_name(&kind.mechanism)]);
             known.extend(kind.keys.iter().flat_map(|k| [k.path.clone(), k.name.clone()]));
         }
     }
@@ -276,7 +278,17 @@ mod tests {
         has("transport.min-rto", &["\"10ms\"", "RFC 6298", "a time such as"]);
         has("min-rto", &["transport.min-rto"]);
         has("dctcp", &["RFC 8257", "needs:", "fifo-per-flow", "dctcp-g = 0.0625"]);
-        has("switch.marking", &["ecn", "none", "not built yet", "(default)"]);
+        has("switch.marking", &["ecn", "none", "(default)"]);
+        has("switch.pause", &["pfc", "not built yet"]);
+        has("red", &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "]);
+        has("host.nic.marking.red", &["switch.marking = { kind = \"red\" }: "]);
+        for (name, other) in
+            [("switch.admission.red", "switch.marking = "), ("switch.marking.red", "switch.admission = ")]
+        {
+            let (text, place) = (explain(name).unwrap(), name.strip_suffix(".red").unwrap());
+            assert!(text.starts_with(&format!("{place} = {{ kind = \"red\" }}: ")) && !text.contains(other), "{text}");
+        }
+        assert!(explain("switch.admision.red").unwrap_err().contains("switch.admission.red"));
         has("switch.marking.threshold-packets", &["65", "of kind:  ecn"]);
         has("topology.host-link.rate", &["10Gbps", "leaf-spine, fat-tree, single-switch, dumbbell"]);
         has("web-search", &["mean:     17"]);

@@ -10,6 +10,7 @@ mod assemble;
 mod capture;
 pub mod catalogue;
 pub mod cdf;
+pub mod choices;
 pub mod composition;
 mod error;
 mod excerpt;

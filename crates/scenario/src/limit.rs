@@ -11,21 +11,12 @@
 use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
 use crate::topology::Topology;
+pub use millpond_core::limit::IngressMode;
 use millpond_core::limit::{Direction, Form, LimitParams, RATES, Settings as Integers, flags};
 use millpond_core::params::{Field, Value, ValueError};
 use millpond_core::registry::{About, PathProperty};
-use millpond_core::{Bytes, Rate, choice, params, registry};
+use millpond_core::{Bytes, Rate, params, registry};
 use std::collections::{BTreeSet, HashMap};
-
-choice! {
-    /// What a limit on arriving packets does.
-    pub enum IngressMode {
-        /// Marks, and drops what is too far behind.
-        Enforce = "enforce",
-        /// Only marks, so that a burst is taken in by the switches' buffers.
-        MarkOnly = "mark-only",
-    }
-}
 
 /// Hosts: all, or ranges of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,16 +37,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "switch.path",
-        &["conga", "caver", "hula", "clove", "hermes"],
-        "congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) are not built yet; the nearest are \
-         switch.path = { kind = \"power-of-n\" }, which goes by the switch's own queues, and [edge] load-balancing = \
-         { kind = \"flowlet\" }",
-        "power-of-n",
-    ),
-    kind(
-        "switch.path",
-        &["drill", "drill(2,1)", "drill(d,m)"],
-        "DRILL(d, m) (SIGCOMM 2017) is switch.path = { kind = \"power-of-n\", choices = d, memory = m }, with m of 0 or 1",
+        &["caver", "hula", "clove", "hermes"],
+        "of congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) only CONGA is built; \
+         switch.path = { kind = \"power-of-n\" } goes by the switch's own queues",
         "power-of-n",
     ),
     kind(
@@ -145,9 +138,9 @@ pub(crate) const NAMES: &[Name] = &[
     // Marking, admission, queues.
     kind(
         "switch.marking",
-        &["red", "wred"],
-        "marking by RED is not built yet; a step is switch.marking = { kind = \"ecn\" }, and RED that drops is switch.admission = { kind = \"red\" }",
-        "ecn",
+        &["wred"],
+        "it drops: switch.admission = { kind = \"wred\" }; RED that marks is switch.marking = { kind = \"red\" }",
+        "switch.marking.red",
     ),
     kind("switch.marking", &["step", "threshold", "dctcp"], "it is switch.marking = { kind = \"ecn\" }", "ecn"),
     kind(
@@ -359,7 +352,7 @@ mod tests {
         assert!(instead_of_kind("switch.queue", "pfabric").unwrap().contains("srpt"));
         assert!(instead_of_kind("transport", "pfabric").unwrap().contains("remaining-bytes"));
         assert!(instead_of_kind("switch.path", "DRILL").unwrap().contains("memory = m"));
-        assert!(instead_of_kind("host.nic.marking", "red").unwrap().contains("not built yet"));
+        assert!(instead_of_kind("host.nic.marking", "wred").unwrap().contains("kind = \"red\""));
         assert_eq!(instead_of_kind("switch.path", "rto"), None);
         assert!(instead_of_key("bandwidth").unwrap().contains("topology.host-link.rate"));
     }

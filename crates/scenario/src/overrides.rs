@@ -4,6 +4,7 @@
 //! to a kind stays: the transport's common keys, and a traffic's name, start and stop. Within one variant (or all `--set`
 //! together) kinds are set first, so the order of writing does not matter.
 
+use crate::choices::{Choices, TransportChoices};
 use crate::error::{Problem, Report, nearest};
 use crate::read::SHORT;
 use crate::source::Span;
@@ -73,7 +74,7 @@ pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report
 fn keeps(path: &[String], key: &str) -> bool {
     match path.first().map(String::as_str) {
         Some("transport") if path.len() == 1 => {
-            ["importance", "rank", "ordering"].contains(&key) || TransportParams::KEYS.iter().any(|k| k.name() == key)
+            TransportChoices::default().has(key) || TransportParams::KEYS.iter().any(|k| k.name() == key)
         }
         Some("traffic") if path.len() == 2 => ["name", "start", "stop", "transport"].contains(&key),
         // Both kinds have a rate.

@@ -3,7 +3,7 @@
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
 pub use crate::capture::Losable;
-use crate::jitter::JitterParams;
+use crate::choices::{Choices, EdgeChoices, HostChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitPlan;
 use crate::ports;
 pub use crate::ports::PortKind;
@@ -11,18 +11,9 @@ pub use crate::settings::ReceiveCpuParams;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
-use millpond_core::edge::flowcell::LoadBalancingParams;
-use millpond_core::edge::gro::OffloadParams;
-use millpond_core::edge::{OrderingParams, RankParams};
-use millpond_core::importance::ImportanceParams;
-use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
-use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
-use millpond_core::switch::occupancy::OccupancyParams;
-use millpond_core::switch::path::PathParams;
-use millpond_core::switch::pause::{Pause, PauseParams};
-use millpond_core::switch::queue::QueueParams;
+use millpond_core::switch::pause::Pause;
 use millpond_core::switch::site::PortSite;
 use millpond_core::{Bytes, FlowId, HostId, Rate, Time};
 use std::path::PathBuf;
@@ -52,17 +43,15 @@ pub struct Plan {
     /// How hosts send and receive.
     pub host: HostPlan,
     /// How switches treat packets.
-    pub switch: SwitchPlan,
+    pub switch: SwitchChoices,
     /// The transport's common parameters.
     pub transport: TransportParams,
     /// Which transport, with its own parameters.
     pub transport_kind: TransportKind,
-    /// Which of its packets are important.
-    pub importance: ImportanceParams,
-    /// Which rank its packets carry.
-    pub rank: RankParams,
-    /// Whether receivers restore order below it.
-    pub ordering: OrderingParams,
+    /// What is chosen at its places.
+    pub transport_choices: TransportChoices,
+    /// How the edge treats packets.
+    pub edge: EdgeChoices,
     /// The flows.
     pub traffic: Arc<TrafficPlan>,
     /// What holds hosts to a bandwidth.
@@ -82,6 +71,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Shows what is chosen at the places of each table, along the packet's path.
+    pub fn each_choice(&self, visitor: &mut impl Visit) {
+        self.transport_choices.each(visitor);
+        self.edge.each(visitor);
+        self.host.choices.each(visitor);
+        self.switch.each(visitor);
+    }
+
     /// Where a port is that has a link of this rate.
     pub fn port_site(&self, tier: u8, rate: Rate) -> PortSite {
         PortSite { rate, tier, packet_max: self.host.packet_max() }
@@ -129,14 +126,10 @@ pub struct HostPlan {
     pub stack_delay: Time,
     /// The NIC's transmit queue.
     pub nic: NicPlan,
-    /// How much later than its stack's delay it may be, each way.
-    pub jitter: JitterParams,
-    /// What it merges of what arrives.
-    pub receive_offload: OffloadParams,
+    /// What is chosen at its places.
+    pub choices: HostChoices,
     /// What receiving costs its core; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
-    /// How it spreads what it sends.
-    pub load_balancing: LoadBalancingParams,
 }
 
 impl HostPlan {
@@ -153,7 +146,7 @@ impl HostPlan {
     pub fn jitter_size(&self, rate: Rate) -> Option<Time> {
         let packet_bits = u128::from(self.packet_max()) * 8;
         let packet = packet_bits * 1_000_000_000_000 / u128::from(rate.bps()).max(1);
-        self.jitter.size(Time::from_ps(packet as u64))
+        self.choices.jitter.size(Time::from_ps(packet as u64))
     }
 }
 
@@ -166,27 +159,6 @@ pub struct NicPlan {
     pub marking: MarkingParams,
     /// What one flow may have waiting; `None`: no limit.
     pub per_flow_limit: Option<Bytes>,
-}
-
-/// A switch.
-#[derive(Clone, Debug)]
-pub struct SwitchPlan {
-    /// Where packets wait.
-    pub buffer: BufferParams,
-    /// Which get CE.
-    pub marking: MarkingParams,
-    /// Which may join a queue.
-    pub admission: AdmissionParams,
-    /// Which is served next.
-    pub queue: QueueParams,
-    /// Which port of several.
-    pub path: PathParams,
-    /// Where else when refused.
-    pub deflection: DeflectionParams,
-    /// How fresh is what it knows of its queues.
-    pub occupancy: OccupancyParams,
-    /// Whom to stop.
-    pub pause: PauseParams,
 }
 
 /// How the simulator's engine runs the plan.

@@ -2,7 +2,7 @@
 //! memory, and from where on it marks.
 //!
 //! Invariant: the amounts told here are the ones that the simulator's ports are built with, for
-//! both come from [`Capacity::new`] and [`EcnParams::threshold`].
+//! both come from [`Capacity::new`] and [`MarkingParams::threshold`].
 
 use crate::error::Report;
 use crate::plan::{HostPlan, switch_facts};
@@ -12,7 +12,7 @@ use crate::transport::TransportKind;
 use millpond_core::params::{Params, Value};
 use millpond_core::registry::Choice;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, SwitchFacts};
-use millpond_core::switch::marking::{EcnParams, MarkingParams, Threshold};
+use millpond_core::switch::marking::{MarkingParams, Threshold};
 use millpond_core::switch::site::{OTHERS, PortSite, tier_of};
 use millpond_core::{Bytes, Rate};
 use std::collections::BTreeSet;
@@ -45,6 +45,7 @@ impl std::fmt::Display for PortKind {
             None => Ok(()),
             Some(Threshold::Packets(packets)) => write!(f, ", CE from {packets} packets on"),
             Some(Threshold::Bytes(bytes)) => write!(f, ", CE from {bytes} on"),
+            Some(Threshold::Average(bytes)) => write!(f, ", CE from an average of {bytes} on"),
         }
     }
 }
@@ -65,10 +66,7 @@ pub(crate) fn kinds(
             let own = Capacity::new(buffer, &site);
             // Ports of their own memory share none.
             let capacity = if matches!(buffer, BufferParams::PerPort(_)) { own } else { memory.reach(own) };
-            let threshold = match marking {
-                MarkingParams::Ecn(ecn) => Some(ecn.threshold(&site, capacity)),
-                MarkingParams::None(_) => None,
-            };
+            let threshold = marking.threshold(&site, capacity);
             let same = |(tier, kind): &&mut (u8, PortKind)| {
                 (*tier, kind.rate, kind.capacity, kind.threshold) == (switch.tier, *rate, capacity, threshold)
             };
@@ -109,10 +107,9 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
     if let NicChoice::Own(marking) = &s.nic.marking {
         amounts(s, marking.params(), "host.nic.marking", &nic, report);
     }
-    let MarkingParams::Ecn(ecn) = &s.switch.marking else { return };
     let transports = s.traffic.iter().map(|t| t.transport.as_ref().unwrap_or(&s.transport_kind));
     if transports.into_iter().any(TransportKind::declares_ecn) {
-        reach(s, topology, ecn, host, report);
+        reach(s, topology, host, report);
     }
 }
 
@@ -139,21 +136,22 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, tiers: &BTreeSet<u8>, 
 }
 
 /// Ports that full packets fill before one is marked.
-fn reach(s: &Settings, topology: &Topology, ecn: &EcnParams, host: &HostPlan, report: &mut Report) {
+fn reach(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
     let facts = |switch| switch_facts(topology, switch, packet_max, host, s.switch.pause.kind() != "none");
-    let marking = MarkingParams::Ecn(ecn.clone());
-    for kind in kinds(topology, (&s.switch.buffer, &marking), facts) {
+    let marking = &s.switch.marking;
+    for kind in kinds(topology, (&s.switch.buffer, marking), facts) {
         let held = (kind.capacity.bytes / packet_max.max(1)).min(u64::from(kind.capacity.packets));
         let is_reached = match kind.threshold {
             Some(Threshold::Packets(packets)) => u64::from(packets) <= held,
-            Some(Threshold::Bytes(bytes)) => bytes.get() <= held.saturating_mul(packet_max),
+            Some(Threshold::Bytes(bytes) | Threshold::Average(bytes)) => bytes.get() <= held.saturating_mul(packet_max),
             None => true,
         };
         if !is_reached {
+            let by = marking.kind();
             report
                 .warnings
-                .push(format!("switch.marking \"ecn\" marks no full queue of {kind}: full packets overflow first"));
+                .push(format!("switch.marking \"{by}\" marks no full queue of {kind}: full packets overflow first"));
         }
     }
 }

@@ -6,10 +6,10 @@ pub mod document;
 mod lists;
 mod tables;
 
+use crate::choices::{Choices, VisitMut, key_of};
 use crate::error::{Problem, Report, nearest, suggestion};
-use crate::jitter::JitterParams;
 use crate::names::{instead_of_key, instead_of_kind};
-use crate::settings::{NicChoice, NicSettings, NothingParams, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
+use crate::settings::{NicChoice, NicSettings, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{GROUPS, TopologyParams};
@@ -34,6 +34,9 @@ pub(crate) const RIVALS: &[(&str, &str, &str, &str)] = &[
 
 /// Words for "no value" where a key may have none.
 pub(crate) const OFF_WORDS: &[&str] = &["off", "none", "unlimited", "never"];
+
+/// Places that take such a word for their kind "none".
+pub(crate) const MAY_BE_OFF: &[&str] = &["host.jitter"];
 
 /// A key's table and the rest of its name: `host-link-rate` is `rate` in the table `host-link`.
 pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {
@@ -161,11 +164,12 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     r.params(&mut top, &mut s.run, &[]);
     s.topology = r.topology(&mut top);
     r.host(&mut top, &mut s);
-    r.switch(&mut top, &mut s);
+    let mut switch = r.table(&mut top, "switch");
+    r.choices(&mut switch, &mut s.switch);
+    r.finish(switch, None);
     r.transport(&mut top, &mut s);
     let mut edge = r.table(&mut top, "edge");
-    s.load_balancing = r.choice(&mut edge, "load-balancing", "edge.load-balancing");
-    s.virtual_switch = r.choice(&mut edge, "virtual-switch", "edge.virtual-switch");
+    r.choices(&mut edge, &mut s.edge);
     r.finish(edge, None);
     let mut engine = r.table(&mut top, "engine");
     r.params(&mut engine, &mut s.engine, &[]);
@@ -288,6 +292,25 @@ impl<'r> Reader<'r> {
         choice
     }
 
+    /// What a table's places choose.
+    fn choices<T: Choices>(&mut self, section: &mut Section<'_>, choices: &mut T) {
+        struct Walk<'w, 'r, 'a> {
+            reader: &'w mut Reader<'r>,
+            section: &'w mut Section<'a>,
+        }
+        impl VisitMut for Walk<'_, '_, '_> {
+            fn choice<C: Choice>(&mut self, choice: &mut C) {
+                let (path, key) = (C::place().path, key_of(C::place().path));
+                let off = C::of_kind("none").filter(|_| MAY_BE_OFF.contains(&path));
+                *choice = match off.filter(|_| self.reader.is_off(self.section, key)) {
+                    Some(none) => none,
+                    None => self.reader.choice(self.section, key, path),
+                };
+            }
+        }
+        choices.each_mut(&mut Walk { reader: self, section });
+    }
+
     /// The kind that a table names, with its defaults; `None` if there is no such kind, which is reported.
     fn kind<C: Choice>(&mut self, section: &mut Section<'_>) -> Option<C> {
         let Some(entry) = section.take("kind") else { return Some(C::default()) };
@@ -297,18 +320,22 @@ impl<'r> Reader<'r> {
             self.report.value(entry.node.span, &path, format!("expected a text, found {}", entry.node.describe()));
             return None;
         };
+        self.of_kind(kind, &section.path, entry.node.span)
+    }
+
+    /// A kind of `path` with its defaults; `None` if there is none of this name, which is reported.
+    fn of_kind<C: Choice>(&mut self, kind: &str, path: &str, span: Span) -> Option<C> {
         let choice = C::of_kind(kind);
         if choice.is_none() {
             let place = C::place();
-            let planned = PLANNED.iter().any(|(p, kinds)| *p == place.path && kinds.contains(&kind.as_str()));
+            let planned = PLANNED.iter().any(|(p, kinds)| *p == place.path && kinds.contains(&kind));
             let advice = instead_of_kind(place.path, kind).map(String::from);
             if planned {
-                let what = format!("kind \"{kind}\" of {}", section.path);
-                self.report.push(entry.node.span, Problem::NotBuilt(what), advice);
+                self.report.push(span, Problem::NotBuilt(format!("kind \"{kind}\" of {path}")), advice);
             } else {
                 let kinds: Vec<&str> = place.mechanisms.iter().map(|m| m.kind).collect();
-                let problem = Problem::Unknown { what: format!("kind of {}", section.path), name: kind.clone() };
-                self.report.push(entry.node.span, problem, advice.or_else(|| suggestion(kind, &kinds)));
+                let problem = Problem::Unknown { what: format!("kind of {path}"), name: kind.to_string() };
+                self.report.push(span, problem, advice.or_else(|| suggestion(kind, &kinds)));
             }
         }
         choice
@@ -382,11 +409,7 @@ impl<'r> Reader<'r> {
     fn host(&mut self, top: &mut Section<'_>, s: &mut Settings) {
         let mut host = self.table(top, "host");
         self.params(&mut host, &mut s.host, &[]);
-        s.jitter = match self.is_off(&mut host, "jitter") {
-            true => JitterParams::None(NothingParams {}),
-            false => self.choice(&mut host, "jitter", "host.jitter"),
-        };
-        s.receive_offload = self.choice(&mut host, "receive-offload", "host.receive-offload");
+        self.choices(&mut host, &mut s.host_choices);
         s.receive_cpu = self.receive_cpu(&mut host);
         let mut nic = self.table(&mut host, "nic");
         let mut settings = NicSettings::default();
@@ -451,28 +474,13 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn switch(&mut self, top: &mut Section<'_>, s: &mut Settings) {
-        let mut switch = self.table(top, "switch");
-        s.switch.buffer = self.choice(&mut switch, "buffer", "switch.buffer");
-        s.switch.marking = self.choice(&mut switch, "marking", "switch.marking");
-        s.switch.admission = self.choice(&mut switch, "admission", "switch.admission");
-        s.switch.queue = self.choice(&mut switch, "queue", "switch.queue");
-        s.switch.path = self.choice(&mut switch, "path", "switch.path");
-        s.switch.deflection = self.choice(&mut switch, "deflection", "switch.deflection");
-        s.switch.occupancy = self.choice(&mut switch, "occupancy", "switch.occupancy");
-        s.switch.pause = self.choice(&mut switch, "pause", "switch.pause");
-        self.finish(switch, None);
-    }
-
-    /// Common keys, the kind's own keys and three sub-tables share one table.
+    /// Common keys, the kind's own keys and the places share one table.
     fn transport(&mut self, top: &mut Section<'_>, s: &mut Settings) {
         let mut section = self.table(top, "transport");
         // The segment size follows from the host's MTU and is set there.
         self.params(&mut section, &mut s.transport, &["mss"]);
         section.known.retain(|key| key != "mss");
-        s.importance = self.choice(&mut section, "importance", "transport.importance");
-        s.rank = self.choice(&mut section, "rank", "transport.rank");
-        s.ordering = self.choice(&mut section, "ordering", "transport.ordering");
+        self.choices(&mut section, &mut s.transport_choices);
         let Some(mut kind) = self.kind::<crate::transport::TransportKind>(&mut section) else { return };
         self.keys(&mut section, &mut kind, &[]);
         let chosen = kind.kind();

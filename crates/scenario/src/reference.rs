@@ -1,8 +1,9 @@
 //! The scenario reference of the book, as Markdown, from the catalogue.
 
-use crate::catalogue::{KeyInfo, PlaceInfo, places, tables};
+use crate::catalogue::{KeyInfo, PlaceInfo, page_name, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::read::key_text;
+use millpond_core::registry::Mechanism;
 use std::fmt::Write;
 
 /// The whole reference.
@@ -46,8 +47,9 @@ pub fn reference() -> String {
 fn pages(out: &mut String) {
     out.push_str("\n## Mechanisms\n\n| place | question | pages |\n|---|---|---|\n");
     for info in places().iter().filter(|info| !matches!(info.place.path, "topology" | "traffic")) {
-        let kinds = info.kinds.iter().map(|kind| kind.mechanism.kind).filter(|kind| *kind != "none");
-        let links: Vec<String> = kinds.map(|kind| format!("[{kind}](mechanisms/{kind}.md)")).collect();
+        let mechanisms = info.kinds.iter().map(|kind| &kind.mechanism).filter(|mechanism| mechanism.kind != "none");
+        let link = |mechanism: &Mechanism| format!("[{}](mechanisms/{}.md)", mechanism.kind, page_name(mechanism));
+        let links: Vec<String> = mechanisms.map(link).collect();
         let _ = writeln!(out, "| `{}` | {} | {} |", info.place.path, info.place.question, links.join(", "));
     }
 }

@@ -1,6 +1,7 @@
 //! The resolved scenario: every key with its value, as TOML that gives the same plan and resolves to the same text.
 
 use crate::cdf::SizeSpec;
+use crate::choices::{Choices, Visit, key_of};
 use crate::limit::LimitSettings;
 use crate::read::{RIVALS, grouped};
 use crate::settings::{NicChoice, Settings, TrafficSettings};
@@ -101,6 +102,13 @@ fn inline<C: Choice>(choice: &C) -> String {
     text + " }"
 }
 
+/// A line each.
+impl Visit for String {
+    fn choice<C: Choice>(&mut self, choice: &C) {
+        let _ = writeln!(self, "{} = {}", key_of(C::place().path), inline(choice));
+    }
+}
+
 fn lines(out: &mut String, pairs: &[(String, String)]) {
     for (key, value) in pairs {
         let _ = writeln!(out, "{key} = {value}");
@@ -130,35 +138,22 @@ pub(crate) fn write(s: &Settings) -> String {
     let (buffer, marking) = (nic(&s.nic.buffer, "unlimited"), nic(&s.nic.marking, "none"));
     let own: Vec<String> = pairs(&s.nic.params).iter().map(|(k, v)| format!("{k} = {v}")).collect();
     let _ = writeln!(out, "nic = {{ buffer = {buffer}, marking = {marking}, {} }}", own.join(", "));
-    let _ = writeln!(out, "jitter = {}", inline(&s.jitter));
-    let _ = writeln!(out, "receive-offload = {}", inline(&s.receive_offload));
+    s.host_choices.each(&mut out);
     // Written only where it is: a run without it is the same run as before there was such a table.
     if let Some(cpu) = &s.receive_cpu {
         let costs: Vec<String> = pairs(cpu).iter().map(|(k, v)| format!("{k} = {v}")).collect();
         let _ = writeln!(out, "receive-cpu = {{ {} }}", costs.join(", "));
     }
     out.push_str("\n[switch]\n");
-    let switch = [
-        ("buffer", inline(&s.switch.buffer)),
-        ("marking", inline(&s.switch.marking)),
-        ("admission", inline(&s.switch.admission)),
-        ("queue", inline(&s.switch.queue)),
-        ("path", inline(&s.switch.path)),
-        ("deflection", inline(&s.switch.deflection)),
-        ("occupancy", inline(&s.switch.occupancy)),
-        ("pause", inline(&s.switch.pause)),
-    ];
-    lines(&mut out, &switch.map(|(k, v)| (k.to_string(), v)));
+    s.switch.each(&mut out);
     let _ = writeln!(out, "\n[transport]\nkind = {}", quote(s.transport_kind.kind()));
     let mut common = pairs(&s.transport);
     common.retain(|(key, _)| key != "mss");
     lines(&mut out, &common);
     lines(&mut out, &choice_pairs(&s.transport_kind));
-    let _ = writeln!(out, "importance = {}", inline(&s.importance));
-    let _ = writeln!(out, "rank = {}", inline(&s.rank));
-    let _ = writeln!(out, "ordering = {}", inline(&s.ordering));
-    let _ = writeln!(out, "\n[edge]\nload-balancing = {}", inline(&s.load_balancing));
-    let _ = writeln!(out, "virtual-switch = {}", inline(&s.virtual_switch));
+    s.transport_choices.each(&mut out);
+    out.push_str("\n[edge]\n");
+    s.edge.each(&mut out);
     out.push_str("\n[engine]\n");
     lines(&mut out, &pairs(&s.engine));
     out.push_str("\n[capture]\n");

@@ -11,31 +11,23 @@
 
 use crate::catalogue::{KeyInfo, PlaceInfo, places, tables};
 use crate::cdf::BUILTIN;
-use crate::read::{OFF_WORDS, SHORT};
+use crate::read::{MAY_BE_OFF, OFF_WORDS, SHORT};
 use millpond_core::params::{Form, Key};
 use millpond_core::switch::site::{AUTO, OTHERS, TIER_NAMES};
 use serde_json::{Map, Value, json};
 
 const NUMBER: &str = r"[0-9][0-9_]*(\.[0-9_]*)?";
 
-/// The tables whose members are places: [switch] and [edge].
-const SWITCH: &[&str] = &["buffer", "marking", "admission", "queue", "path", "deflection", "occupancy", "pause"];
-const EDGE: &[&str] = &["load-balancing", "virtual-switch"];
-const TRANSPORT: &[&str] = &["importance", "rank", "ordering"];
-
 /// The schema.
 pub fn schema() -> Value {
     let mut root = table("");
     root.insert("topology".into(), kinds("topology", &Map::new()));
     root.insert("host".into(), host());
-    let members = |prefix: &str, names: &[&str]| -> Map<String, Value> {
-        names.iter().map(|n| (n.to_string(), kinds(&format!("{prefix}.{n}"), &Map::new()))).collect()
-    };
-    root.insert("switch".into(), object(members("switch", SWITCH)));
+    root.insert("switch".into(), object(choices("switch")));
     let mut transport = table("transport");
-    transport.extend(members("transport", TRANSPORT));
+    transport.extend(choices("transport"));
     root.insert("transport".into(), kinds("transport", &transport));
-    root.insert("edge".into(), object(members("edge", EDGE)));
+    root.insert("edge".into(), object(choices("edge")));
     root.insert("engine".into(), object(table("engine")));
     root.insert("capture".into(), object(table("capture")));
     let mut failure = object(table("failure"));
@@ -75,6 +67,17 @@ fn place(path: &str) -> PlaceInfo {
     places().into_iter().find(|p| p.place.path == path).unwrap_or_else(|| unreachable!("{path} is no place"))
 }
 
+/// The places of a table, by their keys.
+fn choices(table: &str) -> Map<String, Value> {
+    let key = |path: &'static str| path.strip_prefix(table)?.strip_prefix('.');
+    let all = places().into_iter().filter_map(|info| Some((info.place.path, key(info.place.path)?)));
+    let value = |path: &str| match MAY_BE_OFF.contains(&path) {
+        true => word_or(OFF_WORDS, kinds(path, &Map::new())),
+        false => kinds(path, &Map::new()),
+    };
+    all.map(|(path, key)| (key.to_string(), value(path))).collect()
+}
+
 fn host() -> Value {
     let mut host = table("host");
     let mut nic = table("host.nic");
@@ -82,8 +85,7 @@ fn host() -> Value {
         nic.insert(key.into(), word_or(&[word, "switch"], kinds(place, &Map::new())));
     }
     host.insert("nic".into(), object(nic));
-    host.insert("jitter".into(), word_or(OFF_WORDS, kinds("host.jitter", &Map::new())));
-    host.insert("receive-offload".into(), kinds("host.receive-offload", &Map::new()));
+    host.extend(choices("host"));
     host.insert("receive-cpu".into(), word_or(OFF_WORDS, object(table("host.receive-cpu"))));
     object(host)
 }

@@ -4,25 +4,16 @@
 //! schema and the reference can never disagree about what there is.
 
 use crate::capture::{CaptureParams, FailureParams};
-use crate::jitter::JitterParams;
+use crate::choices::{Choices, EdgeChoices, HostChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitSettings;
 use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
-use millpond_core::edge::flowcell::LoadBalancingParams;
-use millpond_core::edge::gro::OffloadParams;
-use millpond_core::edge::{OrderingParams, RankParams};
-use millpond_core::importance::ImportanceParams;
+pub use millpond_core::host::ReceiveCpuParams;
 use millpond_core::registry::About;
-use millpond_core::switch::admission::AdmissionParams;
 use millpond_core::switch::buffer::BufferParams;
-use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
-use millpond_core::switch::occupancy::OccupancyParams;
-use millpond_core::switch::path::PathParams;
-use millpond_core::switch::pause::PauseParams;
-use millpond_core::switch::queue::QueueParams;
 use millpond_core::{Bytes, Time, choice, params, registry};
 use std::collections::BTreeMap;
 
@@ -69,30 +60,6 @@ params! {
         pub segment_offload: Option<Bytes> = Some(Bytes(64 << 10)),
         /// Time between the wire and the transport, each way.
         pub stack_delay: Time = Time::ZERO,
-    }
-}
-
-params! {
-    /// The table host.receive-cpu: what receiving costs a host's one core. Defaults are solved from published processor
-    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
-    pub struct ReceiveCpuParams {
-        /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
-        /// for a byte is ours.
-        #[within(0..=1_000_000_000)]
-        pub per_packet: Time = Time::from_ns(400),
-        /// Work for a byte of payload: checksum and copy. Source: ours, 4 GB/s.
-        #[within(0..=1_000_000)]
-        pub per_byte: Time = Time::from_ps(250),
-        /// Work for a segment that goes up: the stack, the acknowledgement, the wake-up. Source: calibrated.
-        #[within(0..=1_000_000_000)]
-        pub per_segment: Time = Time::from_ns(1_182),
-        /// Work on top for a segment that the transport finds out of order: it is queued, and answered by a duplicate
-        /// acknowledgement. Source: calibrated.
-        #[within(0..=1_000_000_000)]
-        pub per_out_of_order: Time = Time::from_ns(3_204),
-        /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
-        #[within(1..=1_000_000)]
-        pub ring: u32 = 512,
     }
 }
 
@@ -153,8 +120,6 @@ registry! {
 
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
-    ("switch.marking", &["red"]),
-    ("switch.path", &["conga"]),
     ("switch.pause", &["bfc"]),
     ("transport", &["mptcp", "dcqcn", "irn", "hpcc", "timely", "homa"]),
     ("edge.load-balancing", &["plb"]),
@@ -189,27 +154,6 @@ impl Default for NicSettings {
     }
 }
 
-/// The table `[switch]`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SwitchSettings {
-    /// Where packets wait.
-    pub buffer: BufferParams,
-    /// Which get CE.
-    pub marking: MarkingParams,
-    /// Which may join a queue.
-    pub admission: AdmissionParams,
-    /// Which is served next.
-    pub queue: QueueParams,
-    /// Which port of several.
-    pub path: PathParams,
-    /// Where else when refused.
-    pub deflection: DeflectionParams,
-    /// How fresh is what the switch knows of its queues.
-    pub occupancy: OccupancyParams,
-    /// Whom to stop.
-    pub pause: PauseParams,
-}
-
 /// One `[[traffic]]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficSettings {
@@ -232,28 +176,20 @@ pub struct Settings {
     pub host: HostParams,
     /// Their NICs.
     pub nic: NicSettings,
-    /// How exact they are.
-    pub jitter: JitterParams,
-    /// What receivers merge.
-    pub receive_offload: OffloadParams,
+    /// What is chosen at their places.
+    pub host_choices: HostChoices,
     /// What receiving costs them; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
     /// The switches.
-    pub switch: SwitchSettings,
+    pub switch: SwitchChoices,
     /// The transport's common keys.
     pub transport: TransportParams,
     /// Which transport.
     pub transport_kind: TransportKind,
-    /// Which packets are important.
-    pub importance: ImportanceParams,
-    /// Their rank.
-    pub rank: RankParams,
-    /// The receiver's order.
-    pub ordering: OrderingParams,
-    /// The edge's load balancing.
-    pub load_balancing: LoadBalancingParams,
-    /// The edge's virtual switch.
-    pub virtual_switch: VirtualSwitchParams,
+    /// What is chosen at its places.
+    pub transport_choices: TransportChoices,
+    /// The edge.
+    pub edge: EdgeChoices,
     /// How the simulator runs it.
     pub engine: EngineParams,
     /// What is recorded beside the flows.
@@ -269,6 +205,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Shows what is chosen at the places of each table, along the packet's path.
+    pub(crate) fn each_choice(&self, visitor: &mut impl Visit) {
+        self.transport_choices.each(visitor);
+        self.edge.each(visitor);
+        self.host_choices.each(visitor);
+        self.switch.each(visitor);
+    }
     /// Where a key stands; where it is not written, where its table does.
     pub(crate) fn place(&self, path: &str) -> Span {
         let mut path = path;

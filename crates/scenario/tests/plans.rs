@@ -37,8 +37,8 @@ fn content(plan: &Plan) -> String {
     let Plan { variant: _, warnings: _, resolved: _, traffic, topology, .. } = plan;
     let rest = (&plan.name, plan.seed, plan.horizon, plan.until_complete, plan.warm_up, plan.mice, plan.elephants);
     let traffic = (&traffic.classes, &traffic.thinking, &traffic.sources, traffic.total_flows, first(plan, 20_000));
-    let transport = (&plan.transport, &plan.transport_kind, &plan.rank, &plan.ordering);
-    let parts = (&plan.host, &plan.switch, transport, &plan.engine);
+    let transport = (&plan.transport, &plan.transport_kind, &plan.transport_choices);
+    let parts = (&plan.host, &plan.switch, transport, &plan.edge, &plan.engine);
     format!("{rest:?} {parts:?} {topology:?} {traffic:?}")
 }
 
@@ -114,11 +114,13 @@ fn ranks_and_ordering_are_part_of_the_transport() {
         Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
     };
     let with = of("{ kind = \"timeout\", timeout = \"1200us\" }");
-    assert_eq!(with.ordering.timeout(), Some(Time::from_us(1_200)));
-    assert!(matches!(&with.rank, RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360)));
-    assert!(Ranker::new(&with.rank).is_some() && with.warnings.is_empty(), "{:?}", with.warnings);
+    assert_eq!(with.transport_choices.ordering.timeout(), Some(Time::from_us(1_200)));
+    assert!(
+        matches!(&with.transport_choices.rank, RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360))
+    );
+    assert!(Ranker::new(&with.transport_choices.rank).is_some() && with.warnings.is_empty(), "{:?}", with.warnings);
     let without = of("{ kind = \"none\" }");
-    assert_eq!((without.ordering.timeout(), without.warnings.len()), (None, 1));
+    assert_eq!((without.transport_choices.ordering.timeout(), without.warnings.len()), (None, 1));
 }
 
 #[test]

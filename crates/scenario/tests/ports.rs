@@ -113,9 +113,9 @@ fn thresholds_that_full_packets_cannot_reach_are_warned_of() {
 
 #[test]
 fn names_of_the_field_are_told_in_the_errors() {
-    fails("path = { kind = \"drill\" }", "power-of-n");
+    fails("path = { kind = \"power-of-two\" }", "power-of-n");
     fails("path = { kind = \"flowlet\" }", "[edge] load-balancing = { kind = \"flowlet\" }");
-    fails("path = { kind = \"conga\" }", "not built yet in this version (congestion-aware");
+    fails("path = { kind = \"hula\" }", "congestion-aware");
     fails("path = { kind = \"spry\" }", "did you mean `spray`?");
     fails("buffer = { kind = \"dynamic-threshold\" }", "kind = \"shared\"");
     fails("bandwidth = \"1Gbps\"", "topology.host-link.rate");

@@ -20,10 +20,10 @@ impl Tally {
         self.packets += 1;
         self.bytes += size as u64;
     }
-    /// One less: it was taken back before anything saw it.
-    pub fn take_back(&mut self, size: u16) {
-        self.packets -= 1;
-        self.bytes -= size as u64;
+    /// Without another tally, which is part of it.
+    pub fn take_back(&mut self, other: Tally) {
+        self.packets -= other.packets;
+        self.bytes -= other.bytes;
     }
     /// All of another tally.
     pub fn merge(&mut self, other: Tally) {
@@ -47,7 +47,7 @@ pub struct Audit {
     pub hops: u64,
     /// Events served.
     pub events: u64,
-    /// Packets in a pool that are in no link and no queue, at the end. Must be zero.
+    /// Packets in a pool that are in no link, no queue and no host's hands, at the end. Must be zero.
     pub lost: u64,
 }
 
@@ -55,6 +55,12 @@ impl Audit {
     /// Counts a drop.
     pub fn drop(&mut self, size: u16, reason: DropReason) {
         self.dropped[reason as usize].add(size);
+    }
+
+    /// Counts a drop of what had reached its host.
+    pub fn drop_delivered(&mut self, packets: Tally, reason: DropReason) {
+        self.delivered.take_back(packets);
+        self.dropped[reason as usize].merge(packets);
     }
 
     /// All drops.

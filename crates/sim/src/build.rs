@@ -5,29 +5,28 @@
 
 use crate::audit::Audit;
 use crate::cells::Cells;
+use crate::equip;
 use crate::events::{Class, EventQueue, Key};
 use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Outage, Receiver, Target, Watched};
-use crate::hosts::{HEADER, Host, Hosts};
+use crate::hosts::{Host, Hosts};
 use crate::jitter::Jitter;
 use crate::layout::Layout;
-use crate::limiter::Limiter;
 use crate::mail::Mail;
-use crate::nic::{Limited, Nic};
 use crate::partition::{Partition, REROUTE, SwitchNode};
 use crate::shared::Shared;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
-use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory};
 use millpond_core::switch::deflection::Deflection;
 use millpond_core::switch::marking::Marking;
 use millpond_core::switch::occupancy::Occupancy;
 use millpond_core::switch::path::{Path, Site};
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::{LinkRate, PortConfig};
-use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
-use millpond_core::switch::site::{Auto, PortSite};
+use millpond_core::switch::queue::Queue;
+use millpond_core::switch::site::PortSite;
 use millpond_core::switch::{Switch, SwitchConfig};
-use millpond_core::{Packets, Rate, Time};
+use millpond_core::{Packets, Time};
 use millpond_scenario::jitter::JitterParams;
 use millpond_scenario::plan::{FailurePlan, Losable, Plan};
 use millpond_scenario::topology::{End, LinkSite};
@@ -51,8 +50,7 @@ fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
     let mut entries = crate::labels::entries(plan);
     for node in partitions.iter_mut().flat_map(|partition| &mut partition.switches) {
         if let Path::Labels(labels) = node.switch.path_mut() {
-            let attachment = plan.topology.attachment.clone();
-            labels.install(attachment, std::mem::take(&mut entries[node.index as usize]));
+            labels.follow(std::mem::take(&mut entries[node.index as usize]));
         }
     }
 }
@@ -129,8 +127,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             End::Host(_) => Receiver::Host(number),
             End::Switch { port, .. } => Receiver::Switch(number, port),
         };
-        let limits = matches!(to, End::Host(host) if Limiter::sees_arrivals(plan, host));
-        if limits || plan.failures.iter().any(|f| f.link == id / 2) {
+        if plan.failures.iter().any(|f| f.link == id / 2) {
             fabric.failing.push(receiver);
             receiver = Receiver::Failing(fabric.failing.len() as u32 - 1);
         }
@@ -177,7 +174,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         hosts.push(Host {
             id: index as u32,
             out: fabric.outlinks.len() as u32,
-            nic: limited(plan, index as u32, nic(plan, index as u32, topology.links[id as usize / 2].rate)),
+            node: equip::host(plan, index as u32, topology.links[id as usize / 2].rate),
         });
         let cell = layout.cell(topology, End::Host(index as u32));
         outlink(id, cell, &mut fabric);
@@ -200,7 +197,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
 
 /// Whether arrivals at one instant draw lots: unless hosts are exact.
 fn draws_lots(plan: &Plan) -> bool {
-    !matches!(plan.host.jitter, JitterParams::None(_))
+    !matches!(plan.host.choices.jitter, JitterParams::None(_))
 }
 
 /// The number by which a directed link draws lots: its own, and another one for each seed.
@@ -280,7 +277,7 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
 }
 
 /// Whether switches pause their neighbours.
-fn pauses(plan: &Plan) -> bool {
+pub(crate) fn pauses(plan: &Plan) -> bool {
     Pause::new(&plan.switch.pause).is_active()
 }
 
@@ -330,35 +327,6 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
         pause: Pause::new(&plan.switch.pause),
         random: Stream::new(plan.seed, &name),
     })
-}
-
-fn nic(plan: &Plan, host: u32, rate: Rate) -> Nic {
-    let size = Auto::Given(None).into();
-    let unlimited = BufferParams::PerPort(PerPortParams { size, ..PerPortParams::default() });
-    let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
-    let site = plan.port_site(0, rate);
-    let capacity = Capacity::new(buffer, &site);
-    // A NIC that can be paused has a queue for each priority, or one would hold up the others.
-    let strict = QueueParams::StrictPriority(StrictPriorityParams::default());
-    let queue = if pauses(plan) { strict } else { QueueParams::default() };
-    let config = PortConfig {
-        rate,
-        capacity,
-        marking: Marking::new(&plan.host.nic.marking.at_port(&site, capacity)),
-        admission: Admission::new(&Default::default()),
-        queue: Queue::new(&queue),
-    };
-    let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
-    let random = Stream::new(plan.seed, &format!("nic/host{host}"));
-    Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast, random.into())
-}
-
-/// A NIC with the limits of its host, if it has any.
-fn limited(plan: &Plan, host: u32, nic: Nic) -> Nic {
-    match Limiter::new(plan, host, HEADER) {
-        Some(limiter) => Nic::Limited(Box::new(Limited { nic, limiter })),
-        None => nic,
-    }
 }
 
 /// The queues of a partition's cells. Buckets are as wide as a few times the mean gap between a

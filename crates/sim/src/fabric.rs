@@ -10,19 +10,20 @@
 //!
 //! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Tally};
 use crate::cells::Cells;
 use crate::events::{Class, Key};
 use crate::flight::{Chunks, Flight};
 use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
+use millpond_core::host::Received;
 use millpond_core::packet::flags;
 use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame};
 use millpond_core::switch::port::LinkRate;
-use millpond_core::{Color, Packet, PacketId, Packets, Time};
+use millpond_core::{Color, PacketId, Packets, Time};
 use millpond_results::{PacketRecord, PauseRecord};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -109,8 +110,7 @@ pub enum Receiver {
     Host(u32),
     /// A switch, and the port there.
     Switch(u32, u16),
-    /// Either of them, at the end of a link that may fail, or a host that limits what arrives: index in
-    /// [`Fabric::failing`].
+    /// Either of them, at the end of a link that may fail: index in [`Fabric::failing`].
     Failing(u32),
 }
 
@@ -160,7 +160,7 @@ pub struct Fabric {
     pub jittered: Vec<(u32, Jitter)>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
-    /// Who receives at the ends of links that may fail, and where what arrives is limited.
+    /// Who receives at the ends of links that may fail.
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
@@ -339,24 +339,23 @@ impl Fabric {
         }
     }
 
-    /// Takes out a packet that has reached its host. Its side records stay until they are released.
+    /// A packet has reached its host.
     #[inline]
-    pub fn deliver(&mut self, id: PacketId) -> Packet {
-        let packet = self.packets.take(id);
-        self.audit.delivered.add(packet.size);
-        packet
+    pub fn arrived(&mut self, id: PacketId) {
+        self.audit.delivered.add(self.packets[id].size);
+    }
+
+    /// Drops all packets of what had reached its host.
+    pub fn discard_received(&mut self, received: Received, reason: DropReason) {
+        let all = Tally { packets: u64::from(received.packets), bytes: u64::from(received.bytes) };
+        self.audit.drop_delivered(all, reason);
+        self.packets.remove(received.id);
     }
 
     /// Drops a packet for a reason.
     #[cold]
     pub fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.audit.drop(self.packets[id].size, reason);
-        self.packets.remove(id);
-    }
-
-    /// Takes back a packet that never left its host.
-    pub fn withdraw(&mut self, id: PacketId) {
-        self.audit.injected.take_back(self.packets[id].size);
         self.packets.remove(id);
     }
 

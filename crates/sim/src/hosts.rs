@@ -1,4 +1,7 @@
-//! The hosts of one partition: applications, connections and NICs.
+//! The hosts of one partition: applications and connections, and the driver of their nodes.
+//!
+//! What lies between a connection and the link is [`millpond_core::host`]. Here are its endpoints, and
+//! the events and links that it is driven by (`wire`).
 //!
 //! A connection has a sending side at one host and a receiving side at the other, each in its host's partition. The two
 //! sides speak through packets; what the simulation itself must know (that a connection exists, that it is over) goes by
@@ -9,42 +12,33 @@
 //! ignored as if the connection were still there, whatever partition its other side is in.
 
 mod answering;
-mod cpu;
-mod edge;
+mod counting;
 mod ending;
-mod limiting;
-mod marking;
-mod offload;
 mod opening;
-mod ordering;
 mod receiving;
 mod sampling;
 mod sending;
+mod staged;
+mod wire;
 
 use crate::endpoint::{AckIn, AckOut, Outgoing, Receiver, Sender};
 use crate::events::{Class, Key};
 use crate::fabric::Fabric;
 use crate::mail::{Note, Opening, Role};
-use crate::nic::{Nic, Offered, Share};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
-pub use cpu::CoreCounts;
-use edge::Edge;
-pub use marking::MarkingCounters;
-use millpond_core::edge::Ranker;
-use millpond_core::importance::Marker;
-use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags, tcp};
+use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters};
+use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags};
 use millpond_core::random::mix64;
+use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, PacketId, Time, TrafficClass};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
-pub use offload::PollRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// TCP and IP headers without options.
-pub const HEADER: u32 = tcp::HEADERS;
+pub use wire::PollRecord;
+use wire::{Departed, at_host};
 
 /// A host.
 pub struct Host {
@@ -52,8 +46,8 @@ pub struct Host {
     pub id: HostId,
     /// Its NIC's out-link.
     pub out: u32,
-    /// Its NIC.
-    pub nic: Nic,
+    /// What lies between its endpoints and the link.
+    pub node: host::Host,
 }
 
 /// The sending side of a connection.
@@ -69,13 +63,8 @@ pub struct Sending {
     timer_at: Time,
     first_sent: Option<Time>,
     delivered: Option<Delivered>,
-    share: Option<Box<Share>>,
-    /// Its packets' ranks, if they carry any.
-    ranker: Option<Box<Ranker>>,
-    /// Which of its packets are important, if any are.
-    marker: Option<Box<Marker>>,
-    /// Its labels, if its host spreads what it sends.
-    edge: Option<Box<Edge>>,
+    /// What it has at its host.
+    egress: Option<Box<Egress>>,
 }
 
 #[derive(Clone, Copy)]
@@ -109,10 +98,8 @@ pub struct Receiving {
     any: bool,
     /// The accepting end's first sample of the round-trip time.
     handshake: Handshake,
-    /// What restores the order of its packets, while that is needed.
-    ordering: Option<Box<ordering::Reorder>>,
-    /// The labels of its acknowledgements, if its host spreads what it sends.
-    edge: Option<Box<Edge>>,
+    /// What it has at its host.
+    ingress: Option<Box<Ingress>>,
 }
 
 /// A query that waits for responses.
@@ -162,8 +149,6 @@ pub struct Hosts {
     pub shared: Arc<Shared>,
     /// By number in this partition.
     pub hosts: Vec<Host>,
-    /// By host: its receive queue; none if what arrives goes to the transport at once.
-    queues: Vec<offload::Queue>,
     senders: Slab<Sending>,
     receivers: Slab<Receiving>,
     queries: BTreeMap<u32, Pending>,
@@ -185,15 +170,8 @@ pub struct Hosts {
     gone: Vec<u64>,
     /// Counters.
     pub counters: HostCounters,
-    /// What general NICs have just begun to send; empty between events.
-    begun: Vec<Departure>,
-}
-
-/// A packet that a general NIC has begun to send.
-struct Departure {
-    out: u32,
-    id: PacketId,
-    departs: Time,
+    /// Segments whose last packets have just been told when they leave; empty between events.
+    departed: Vec<Departed>,
 }
 
 fn five_tuple_hash(src: HostId, dst: HostId, flow: FlowId) -> u32 {
@@ -204,7 +182,6 @@ impl Hosts {
     /// Hosts without connections.
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
-            queues: offload::Queue::all(&shared.plan, hosts.len()),
             gone: vec![0; if shared.plan.capture.goodput.is_some() { shared.plan.traffic.classes.len() } else { 0 }],
             shared,
             hosts,
@@ -219,22 +196,22 @@ impl Hosts {
             poll_records: Vec::new(),
             pairs: BTreeMap::new(),
             counters: HostCounters::default(),
-            begun: Vec::new(),
+            departed: Vec::new(),
         }
     }
 
     /// All packets that wait in NICs, for the audit.
     pub fn queued(&self) -> impl Iterator<Item = PacketId> + '_ {
-        self.hosts.iter().flat_map(|host| host.nic.queued())
+        self.hosts.iter().flat_map(|host| host.node.queued())
     }
 
     /// Packets marked by this partition's NICs.
     pub fn marked(&self) -> u64 {
-        self.hosts.iter().map(|host| host.nic.marked()).sum()
+        self.hosts.iter().map(|host| host.node.marked()).sum()
     }
 
     /// How long switches have paused priorities of this partition's NICs by `now`.
     pub fn paused_time(&self, now: Time) -> Time {
-        self.hosts.iter().fold(Time::ZERO, |sum, host| sum + host.nic.paused_time(now))
+        self.hosts.iter().fold(Time::ZERO, |sum, host| sum + host.node.paused_time(now))
     }
 }

@@ -73,7 +73,7 @@ pub fn entries(plan: &Plan) -> Vec<Entries> {
 impl LabelPlan {
     /// Of a plan whose hosts spread what they send.
     pub fn new(plan: &Plan) -> Option<LabelPlan> {
-        let rule = plan.host.load_balancing.rule()?;
+        let rule = plan.edge.load_balancing.rule()?;
         let is_followed = matches!(plan.switch.path, PathParams::Labels(_));
         let (network, numbers) = network(&plan.topology);
         let trees = if is_followed { network.trees() } else { Vec::new() };
@@ -87,7 +87,7 @@ impl LabelPlan {
         };
         let mut known = BTreeMap::from([(vec![0], 0)]);
         for from in changes(plan) {
-            let delay = plan.host.load_balancing.controller_delay();
+            let delay = plan.edge.load_balancing.controller_delay();
             let is_alive =
                 |link: u32| !plan.failures.iter().any(|f| f.link == numbers[link as usize] && is_known(f, delay, from));
             labels.epoch(from, &network, &trees, is_alive, &mut known);
@@ -146,7 +146,7 @@ impl LabelPlan {
 /// When the lists change: at the beginning, and whenever the controller has learned of a link.
 fn changes(plan: &Plan) -> Vec<Time> {
     let mut times = vec![Time::ZERO];
-    if let Some(delay) = plan.host.load_balancing.controller_delay() {
+    if let Some(delay) = plan.edge.load_balancing.controller_delay() {
         let known = plan.failures.iter().flat_map(|f| [f.at, f.until]).filter(|at| *at != Time::MAX);
         times.extend(known.map(|at| at.saturating_add(delay)));
     }

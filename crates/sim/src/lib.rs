@@ -13,10 +13,9 @@
 //! | [`events`], `distant` | the event queue: a wheel, a sorted set beyond it, and spans of what is later still |
 //! | [`barrier`] | where threads meet at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
-//! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
+//! | [`hosts`], `equip` | connections and applications; what a host has |
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
-//! | [`limiter`] | what holds a host to a bandwidth |
 //! | [`endpoint`] | a connection's two ends, a folder a family |
 //! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
@@ -28,6 +27,7 @@ pub mod cells;
 mod convergence;
 mod distant;
 pub mod endpoint;
+mod equip;
 pub mod events;
 pub mod fabric;
 pub mod flight;
@@ -35,9 +35,7 @@ pub mod hosts;
 mod jitter;
 pub mod labels;
 pub mod layout;
-pub mod limiter;
 pub mod mail;
-pub mod nic;
 pub mod partition;
 pub mod run;
 pub mod samples;

@@ -136,7 +136,7 @@ impl Partition {
             }
             self.samplers.finish(end, &self.hosts);
         }
-        self.hosts.finish(end);
+        self.hosts.finish(end, &mut self.fabric);
     }
 
     /// Serves all events before `end`, cell by cell.
@@ -162,8 +162,8 @@ impl Partition {
                     // One place that calls the nodes, so that they are compiled into this loop.
                     if let Receiver::Failing(failing) = to {
                         match self.fabric.land_failing(failing, id) {
-                            Some(receiver) if self.hosts.admits(now, receiver, id, &mut self.fabric) => to = receiver,
-                            _ => continue,
+                            Some(receiver) => to = receiver,
+                            None => continue,
                         }
                     }
                     match to {
@@ -227,7 +227,9 @@ impl Partition {
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
-            Class::OrderingTimer => self.hosts.on_ordering_timer(now, key.sequence(), &mut self.fabric),
+            Class::OrderingTimer => {
+                self.hosts.on_ordering_timer(now, key.source(), key.sequence(), &mut self.fabric);
+            }
             Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
             Class::Release => self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric),
             Class::Poll => self.hosts.on_poll(now, key.source(), key.sequence(), &mut self.fabric),
@@ -259,7 +261,8 @@ impl Partition {
         for id in ids.chain(self.hosts.queued()) {
             in_flight.add(self.fabric.packets[id].size);
         }
-        audit.lost = self.fabric.packets.live() as u64 - in_flight.packets.min(self.fabric.packets.live() as u64);
+        let known = in_flight.packets + self.hosts.kept() as u64;
+        audit.lost = (self.fabric.packets.live() as u64).saturating_sub(known);
         audit.in_flight = in_flight;
         audit
     }

@@ -21,15 +21,14 @@
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
-use crate::hosts::{CoreCounts, HostCounters, PollRecord};
+use crate::hosts::{HostCounters, PollRecord};
 use crate::layout;
-use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
 use crate::shared::Shared;
-use millpond_core::edge::gro::Counters;
-use millpond_core::switch::pause::PauseCounts;
+use millpond_core::counters::Counters;
+use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use millpond_scenario::plan::Plan;
@@ -119,10 +118,8 @@ pub struct Outcome {
     pub marked: u64,
     /// Packets deflected.
     pub deflected: u64,
-    /// Pause frames that switches sent, and what made them.
-    pub pauses: PauseCounts,
-    /// How long priorities were paused, summed over priorities of switch ports and NICs.
-    pub paused: Time,
+    /// Frames of switches that stop a priority.
+    pub pause_frames: u64,
     /// Application bytes delivered in the measured time, by (source, destination), of the pairs that had some to send.
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// Application bytes delivered since the beginning, by class, at each multiple of `[capture] goodput`.
@@ -133,8 +130,8 @@ pub struct Outcome {
     pub queue_bytes_max: u64,
     /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
     pub limits: BTreeMap<(u16, bool), LimitCounts>,
-    /// What the hosts' receive offload has counted, if they have any.
-    pub offload: Option<Counters>,
+    /// What the mechanisms have counted that the plan has chosen, by name.
+    pub counters: Counters,
     /// What each host's core has done, in the order of hosts; none where receiving costs nothing.
     pub cores: Vec<(HostId, CoreCounts)>,
 }
@@ -573,14 +570,13 @@ impl<O: Observer> Director<'_, O> {
             hosts: HostCounters::default(),
             marked: 0,
             deflected: 0,
-            pauses: PauseCounts::default(),
-            paused: Time::ZERO,
+            pause_frames: 0,
             pairs: BTreeMap::new(),
             delivered: Vec::new(),
             sampled: BTreeSet::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
-            offload: None,
+            counters: Counters::default(),
             cores: Vec::new(),
         };
         for p in &mut partitions {
@@ -589,17 +585,14 @@ impl<O: Observer> Director<'_, O> {
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();
-            outcome.paused += p.hosts.paused_time(self.edge);
+            p.hosts.tell_counters(self.edge, &mut outcome.counters);
             p.hosts.count_limits(&mut outcome.limits);
             outcome.cores.extend(p.hosts.cores(self.edge));
-            if let Some(counters) = p.hosts.offload_counters() {
-                outcome.offload.get_or_insert_default().merge(&counters);
-            }
             for node in &p.switches {
                 outcome.marked += node.switch.marked();
                 outcome.deflected += node.switch.deflected;
-                outcome.pauses.merge(&node.switch.pause_counts());
-                outcome.paused += node.switch.paused_time(self.edge);
+                outcome.pause_frames += node.switch.pause_counts().frames;
+                node.switch.tell_counters(self.edge, &mut outcome.counters);
                 let most = node.switch.bytes_max().into_iter().max().unwrap_or(0);
                 outcome.queue_bytes_max = outcome.queue_bytes_max.max(most);
             }
@@ -608,6 +601,7 @@ impl<O: Observer> Director<'_, O> {
             }
         }
         outcome.cores.sort_unstable_by_key(|(host, _)| *host);
+        tell_cores(&outcome.cores, self.edge.saturating_sub(self.shared.plan.warm_up), &mut outcome.counters);
         let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
         let standing = self.standing(&all);
         self.hand_over(&mut all)?;

@@ -169,7 +169,7 @@ impl QueueSampler {
         }
         for nic in nics {
             let host = &mut hosts.hosts[*nic as usize];
-            let view = host.nic.occupancy(at);
+            let view = host.node.occupancy(at);
             found(Node::Host(host.id), 0, view.bytes, view.packets);
         }
     }

@@ -2,16 +2,16 @@
 
 use crate::convergence::{self, Epoch};
 use crate::endpoint::Config;
-use crate::hosts::HEADER;
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use millpond_core::edge::Ranker;
+use millpond_core::host::Cut;
 use millpond_core::importance::Marker;
+use millpond_core::packet::tcp::HEADERS;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
-use std::sync::Arc;
 
 /// What all pairs of a probe traffic have in common.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +46,8 @@ pub struct Shared {
     pub ranker: Option<Ranker>,
     /// What marks a new connection's important packets, if any are.
     pub marker: Option<Marker>,
-    /// How long an ordering buffer may hold a packet, if receivers have any.
-    pub ordering: Option<Time>,
     /// What labels flowcells get, if hosts spread what they send.
-    pub labels: Option<Arc<LabelPlan>>,
+    pub labels: Option<LabelPlan>,
     /// Completion times in the empty network.
     pub ideal: IdealTimes,
     /// The changes of the network's routes.
@@ -59,30 +57,30 @@ pub struct Shared {
 impl Shared {
     /// Of a plan.
     pub fn new(plan: &Plan, layout: Layout) -> Shared {
-        let mtu = plan.host.mtu;
-        let transport = Config::new(&plan.transport, &plan.transport_kind, mtu).with_others(
-            &plan.transport,
-            &plan.traffic.other_transports,
-            mtu,
-        );
-        let mss = transport.mss;
+        let transport = Config::new(plan);
+        let mss = transport.tcp.mss;
         let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() / u64::from(mss)).max(1) as u32);
         Shared {
             handshake: plan.transport.handshake,
             mss,
-            header: HEADER + plan.host.frame_overhead,
+            header: HEADERS + plan.host.frame_overhead,
             segment_max: whole * mss,
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
-            ranker: Ranker::new(&plan.rank),
-            marker: Marker::of(&plan.importance),
-            ordering: plan.ordering.timeout(),
-            labels: LabelPlan::new(plan).map(Arc::new),
+            ranker: Ranker::new(&plan.transport_choices.rank),
+            marker: Marker::of(&plan.transport_choices.importance),
+            labels: LabelPlan::new(plan),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
             transport,
             layout,
             plan: plan.clone(),
         }
+    }
+
+    /// How segments are cut.
+    #[inline]
+    pub fn cut(&self) -> Cut {
+        Cut { mss: self.mss, header: self.header }
     }
 
     /// A host's partition.

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{fingerprint, plan, simulate};
+use millpond_core::congestion::TransportKind;
 use millpond_core::registry::Choice;
 use millpond_core::switch::path::PathParams;
 use proptest::prelude::*;
@@ -96,7 +97,8 @@ fn deflection() -> impl Strategy<Value = String> {
 }
 
 fn transport() -> impl Strategy<Value = String> {
-    let kind = prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]);
+    let mechanisms = TransportKind::place().mechanisms;
+    let kind = prop::sample::select(mechanisms.iter().map(|mechanism| mechanism.kind).collect::<Vec<_>>());
     let rto = prop::sample::select(vec!["min-rto = \"300us\"", "min-rto = \"1ms\"", "fixed-rto = \"500us\""]);
     let window = prop::sample::select(vec![1, 2, 10, 40]);
     let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);

@@ -6,9 +6,9 @@ mod common;
 use common::{exact as plan, fcts, simulate};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
+use millpond_core::host::CoreCounts;
 use millpond_core::{HostId, Time};
 use millpond_sim::Outcome;
-use millpond_sim::hosts::CoreCounts;
 
 /// One host sends to another.
 const PAIR: &str = r#"
@@ -152,9 +152,11 @@ fn a_cores_time_is_the_sum_of_its_costs() {
         assert_eq!(drops, ring_drops(&outcome));
         assert!(drops > 0, "{offload}: a ring of 64 is too small for the beginning");
         assert_eq!(late, outcome.hosts.out_of_order, "{offload}");
-        let offload = outcome.offload.expect("hosts poll");
         let (up, packets) = outcome.cores.iter().fold((0, 0), |(s, p), (_, c)| (s + c.segments, p + c.packets));
-        assert_eq!((offload.segments.iter().sum::<u64>(), offload.packets), (up, packets), "what was taken went up");
+        let merged = |name: &str| outcome.counters.get(offload, name);
+        let segments = Cause::ALL.iter().map(|cause| merged(&format!("segments-{}", cause.name()))).sum::<u64>();
+        let went_up = if offload == "none" { (packets, packets) } else { (segments, merged("packets")) };
+        assert_eq!(went_up, (up, packets), "what was taken went up");
     }
 }
 
@@ -170,8 +172,7 @@ fn a_timer_costs_what_a_poll_does() {
         ("host.receive-cpu.ring", "512"),
     ];
     let (outcome, _) = simulate(&plan(SPRAYED, &[&COSTS[..], &sets].concat()), 1);
-    let offload = outcome.offload.expect("hosts merge");
-    assert!(offload.of(Cause::Timeout) > 10, "{offload:?}");
+    assert!(outcome.counters.get("presto-gro", "segments-timeout") > 10, "{:?}", outcome.counters);
     for (_, core) in &outcome.cores {
         let segments = Time::from_us(2) * core.segments + Time::from_us(3) * core.out_of_order;
         assert_eq!(core.busy, Time::from_us(1) * core.packets + Time::from_ps(300) * core.bytes + segments);

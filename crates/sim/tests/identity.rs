@@ -355,6 +355,7 @@ const DEFLECTIONS: &[(&str, &[Set])] = &[
     ),
     ("aifo and sp-pifo without deflection", &[AIFO, &[RANKED[1], ("switch.queue.kind", "sp-pifo")]]),
     ("red", &[CANARY, &[("switch.admission.kind", "red"), LOW, HIGH, FRESH]]),
+    ("red that marks", &[CANARY, &[("switch.marking.kind", "red")]]),
     ("wred, stale", &[RANKED, CANARY, STALE, &[("switch.admission.kind", "wred"), LOW, HIGH, FRESH]]),
     ("probabilistic", &[RANKED, CANARY, &[("switch.admission.kind", "probabilistic"), LOW]]),
     (
@@ -540,12 +541,12 @@ fn the_edge_does_something() {
 #[test]
 fn presto_does_something() {
     let (outcome, records) = simulate(&plan(PRESTO, &[]), 2);
-    let offload = outcome.offload.expect("hosts merge");
-    println!("{offload:?}");
+    let offload = |name: &str| outcome.counters.get("presto-gro", name);
+    println!("{:?}", outcome.counters);
     for cause in [Cause::Single, Cause::SameCell, Cause::InOrder, Cause::Timeout, Cause::Older, Cause::Overlap] {
-        assert!(offload.of(cause) > 10, "{cause:?}");
+        assert!(offload(&format!("segments-{}", cause.name())) > 10, "{cause:?}");
     }
-    assert!(offload.filled > 100 && offload.packets > 10_000);
+    assert!(offload("filled") > 100 && offload("packets") > 10_000);
     assert!(outcome.audit.dropped[DropReason::LinkDown as usize].packets > 10);
     let labels = |is_data: bool| {
         let of = records.packets.iter().filter(|p| p.packet.is_data() == is_data && p.outgoing);
@@ -563,7 +564,7 @@ fn short_flows_do_something() {
         records.flows.iter().filter_map(|flow| flow.sender_last).map(|last| last.as_ps() / window).collect();
     println!("{} flows end in {} windows", records.flows.len(), windows.len());
     assert!(records.flows.len() > 4 * windows.len());
-    assert!(outcome.offload.expect("hosts merge").of(Cause::Timeout) > 100);
+    assert!(outcome.counters.get("presto-gro", "segments-timeout") > 100);
 }
 
 #[test]
@@ -572,7 +573,7 @@ fn busy_cores_do_something() {
     assert!(outcome.audit.dropped[DropReason::ReceiveRing as usize].packets > 100);
     let busy = outcome.cores.iter().filter(|(_, core)| core.busy * 10 > outcome.simulated * 8).count();
     assert!(busy >= 4 && outcome.cores.len() == 12, "{:?}", outcome.cores);
-    assert!(outcome.offload.expect("hosts merge").of(Cause::Timeout) > 10);
+    assert!(outcome.counters.get("presto-gro", "segments-timeout") > 10);
 }
 
 /// What is only recorded changes nothing else.

@@ -64,7 +64,7 @@ fn no_second_carries_more_than_the_limit_and_three_percent() {
     }
 }
 
-fn limit_of(outcome: &Outcome, ingress: bool) -> millpond_sim::limiter::LimitCounts {
+fn limit_of(outcome: &Outcome, ingress: bool) -> millpond_core::host::LimitCounts {
     outcome.limits[&(0, ingress)]
 }
 

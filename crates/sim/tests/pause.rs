@@ -64,8 +64,8 @@ fn pfc_loses_nothing_and_is_deterministic() {
         let (outcome, records) = simulate(&it, 1);
         let dropped = outcome.audit.dropped_total().packets;
         assert_eq!((dropped, outcome.hosts.retransmitted), (0, 0), "{set:?}");
-        let pauses = outcome.pauses;
-        assert!(pauses.episodes > 100 && outcome.paused > Time::from_us(500), "{pauses:?} {:?}", outcome.paused);
+        let pfc = |name: &str| outcome.counters.get("pfc", name);
+        assert!(pfc("episodes") > 100 && pfc("paused_us") > 500, "{:?}", outcome.counters);
         assert!(records.flows.iter().filter(|flow| flow.finish.is_some()).count() > 60);
         let one = fingerprint(&it, 1);
         for threads in [2, 4] {
@@ -83,7 +83,7 @@ fn pfc_loses_nothing_and_is_deterministic() {
 fn without_pauses_the_same_bursts_lose_packets() {
     let (outcome, _) = simulate(&plan(INCAST, &[("switch.pause.kind", "none")]), 2);
     assert!(outcome.audit.dropped_total().packets > 500, "{:?}", outcome.audit.dropped_total());
-    assert_eq!((outcome.pauses.frames, outcome.paused), (0, Time::ZERO));
+    assert!(outcome.pause_frames == 0 && !outcome.counters.has("pfc"), "{:?}", outcome.counters);
     // Thresholds so high that the pool fills: then headroom decides.
     let alpha = ("switch.pause.alpha", "8");
     let (outcome, _) = simulate(&plan(INCAST, &[alpha]), 2);
@@ -96,12 +96,17 @@ fn without_pauses_the_same_bursts_lose_packets() {
 /// Frames are as the two ways to send them say, and both are counted either way.
 #[test]
 fn episodes_and_arrivals_are_counted_apart() {
-    let (once, _) = simulate(&plan(INCAST, &[]), 2);
-    assert!(once.pauses.arrivals > 2 * once.pauses.episodes, "{:?}", once.pauses);
-    assert!(once.pauses.frames < once.pauses.episodes + once.pauses.episodes / 2, "{:?}", once.pauses);
-    assert!(once.pauses.resumes > 0 && once.pauses.resumes <= once.pauses.episodes);
-    let (each, _) = simulate(&plan(INCAST, &[("switch.pause.frames", "each-arrival")]), 2);
-    assert!(each.pauses.frames >= each.pauses.arrivals && each.pauses.arrivals > 0, "{:?}", each.pauses);
+    let counts = |set: &[(&str, &str)]| {
+        let (outcome, _) = simulate(&plan(INCAST, set), 2);
+        let named = ["episodes", "arrivals_while_congested", "resume_frames"];
+        (outcome.pause_frames, named.map(|name| outcome.counters.get("pfc", name)))
+    };
+    let (frames, [episodes, arrivals, resumes]) = counts(&[]);
+    assert!(arrivals > 2 * episodes, "{arrivals} {episodes}");
+    assert!(frames < episodes + episodes / 2, "{frames} {episodes}");
+    assert!(resumes > 0 && resumes <= episodes);
+    let (frames, [_, arrivals, _]) = counts(&[("switch.pause.frames", "each-arrival")]);
+    assert!(frames >= arrivals && arrivals > 0, "{frames} {arrivals}");
 }
 
 /// A NIC that is paused stops that priority and no other.
@@ -143,7 +148,7 @@ fn a_paused_nic_stops_one_priority() {
     "#;
     let (outcome, records) = simulate(&plan(text, &[]), 1);
     assert_eq!(outcome.audit.dropped_total().packets, 0);
-    assert!(outcome.paused > Time::from_us(100), "{:?}", outcome.paused);
+    assert!(outcome.counters.get("pfc", "paused_us") > 100, "{:?}", outcome.counters);
     // A probe waits for one packet in transmission at each hop, and never for the bulk that is paused.
     let slowest = records.rtts.iter().max().expect("probes were answered");
     assert!(records.rtts.len() > 50 && *slowest < Time::from_us(8), "{slowest:?} of {}", records.rtts.len());
@@ -158,7 +163,7 @@ fn frames_on_a_failing_link_are_lost() {
     );
     let it = plan(&text, &[]);
     let (outcome, _) = simulate(&it, 1);
-    assert!(outcome.pauses.episodes > 50);
+    assert!(outcome.counters.get("pfc", "episodes") > 50);
     let one = fingerprint(&it, 1);
     assert_eq!(one, fingerprint(&it, 4));
     assert_eq!(one, fingerprint(&plan(&text, &[("engine.partitions", "one")]), 1));
@@ -174,7 +179,7 @@ fn a_limited_host_is_paused_as_well() {
     let it = plan(&text, &[]);
     let (outcome, _) = simulate(&it, 1);
     assert_eq!(outcome.audit.dropped_total().packets, 0);
-    assert!(outcome.pauses.episodes > 20 && outcome.limits.values().any(|limit| limit.packets > 100));
+    assert!(outcome.counters.get("pfc", "episodes") > 20 && outcome.limits.values().any(|limit| limit.packets > 100));
     let one = fingerprint(&it, 1);
     assert_eq!(one, fingerprint(&it, 3));
     assert_eq!(one, fingerprint(&plan(&text, &[("engine.partitions", "one")]), 1));
@@ -237,7 +242,10 @@ fn captures_show_every_frame_at_both_ends_of_its_link() {
     let at_switch: Vec<_> = records.pauses.iter().filter(|pause| pause.outgoing).collect();
     let stops = at_switch.iter().filter(|pause| pause.quanta > 0).count() as u64;
     assert!(stops > 1 && at_switch.iter().all(|pause| [0, 65_535].contains(&pause.quanta) && pause.tap < 3));
-    assert_eq!((stops, at_switch.len() as u64 - stops), (outcome.pauses.frames, outcome.pauses.resumes));
+    assert_eq!(
+        (stops, at_switch.len() as u64 - stops),
+        (outcome.pause_frames, outcome.counters.get("pfc", "resume_frames"))
+    );
     for sent in at_switch {
         let arrives = |other: &&millpond_results::PauseRecord| {
             !other.outgoing

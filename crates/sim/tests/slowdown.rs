@@ -81,7 +81,6 @@ fn switch() -> impl Strategy<Value = &'static str> {
         "path = { kind = \"spray\", order = \"round-robin\" }",
         "path = { kind = \"spray\" }\nbuffer = { kind = \"per-port\", size = \"20KB\" }",
         "path = { kind = \"power-of-n\" }",
-        "path = { kind = \"power-of-n\", choices = 2, memory = 1 }",
         "path = { kind = \"balanced\" }",
         "path = { kind = \"labels\" }",
         "path = { kind = \"spray\" }\nqueue = { kind = \"srpt\" }",

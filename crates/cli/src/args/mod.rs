@@ -128,7 +128,7 @@ Examples: millpond check scenarios/incast.toml · millpond check - < scenario.to
 Examples: millpond explain transport.min-rto            a key; also as --set takes it: traffic.background.load
           millpond explain dctcp                        a mechanism
           millpond explain switch.marking               a place and what can be there
-          millpond explain drill                        a name of the field: what it is called here")]
+          millpond explain wcmp                         a name of the field: what it is called here")]
     Explain(ExplainArgs),
     /// Print the JSON schema of scenarios, for editors
     #[command(after_help = "\
@@ -436,7 +436,7 @@ pub struct JsonArgs {
 /// What `explain` takes.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field (drill)
+    /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field (wcmp)
     pub name: String,
     /// Print as JSON
     #[arg(long)]

@@ -159,6 +159,12 @@ impl<T> Ordering<T> {
         Some(waiting.item)
     }
 
+    /// Gives back all that waits, of a stream that is over.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        let held = self.held.take().map(|held| held.waiting);
+        held.into_iter().flatten().map(|waiting| waiting.item)
+    }
+
     /// Packets that are held back.
     pub fn len(&self) -> usize {
         self.held.as_deref().map_or(0, |held| held.waiting.len())

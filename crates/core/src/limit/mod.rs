@@ -25,7 +25,7 @@ mod scopes;
 
 pub use decide::{Ask, Verdict, decide};
 pub use length::{Length, wire_bytes};
-pub use params::{Direction, LimitParams, RATES, Reaction};
+pub use params::{Direction, IngressMode, LimitParams, RATES, Reaction};
 pub use queue::{Charge, Form, State, charge, refund};
 pub use scopes::{Counts, Outcome, Scope, Scopes, congestion};
 

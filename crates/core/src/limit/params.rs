@@ -28,6 +28,16 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// What a limit on arriving packets does.
+    pub enum IngressMode {
+        /// Marks, and drops what is too far behind.
+        Enforce = "enforce",
+        /// Only marks, so that a burst is taken in by the switches' buffers.
+        MarkOnly = "mark-only",
+    }
+}
+
 /// The lowest and the highest rate that the integers of a virtual queue hold. What is lost is below 1 % from 48 kb/s on, and
 /// 5 % at the lowest.
 pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;

@@ -8,6 +8,7 @@
 
 use super::pool::Pool;
 use super::{Packet, PacketId, Sack};
+use crate::switch::path::CongaHeader;
 
 /// A packet's list of side records.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,6 +129,8 @@ macro_rules! sides {
 sides! {
     /// Of an acknowledgement: what arrived beyond it.
     0: Sack, sacks;
+    /// Between leaves that run CONGA.
+    1: CongaHeader, conga_headers;
 }
 
 impl Record {
@@ -197,6 +200,25 @@ impl Packets {
             side = next;
         }
     }
+    /// Takes a packet's side record of a type away from it.
+    pub fn detach<T: Sided>(&mut self, packet: &mut Packet) -> Option<T> {
+        let value = *self.side::<T>(packet)?;
+        // Those before it are put back behind the rest.
+        let mut before = Vec::new();
+        loop {
+            let (record, next) = self.sides.look(packet.side);
+            self.sides.free(packet.side);
+            packet.side = next;
+            if T::of(&record).is_some() {
+                break;
+            }
+            before.push(record);
+        }
+        for record in before {
+            packet.side = self.sides.put(record, packet.side);
+        }
+        Some(value)
+    }
     /// Gives a packet a side record. It must have none of that type.
     pub fn attach<T: Sided>(&mut self, packet: &mut Packet, value: T) {
         packet.side = self.sides.insert(value, packet.side);
@@ -240,10 +262,14 @@ impl Packets {
     }
     #[cold]
     fn send_records(&mut self, packet: &mut Packet, records: &mut Vec<Record>) {
-        let own = self.records(packet);
-        self.release_all(packet.side);
-        packet.side = Side(own.len() as u32);
-        records.extend(own);
+        let (mut side, mut count) = (packet.side, 0);
+        while !side.is_none() {
+            let (record, next) = self.sides.look(side);
+            self.sides.free(side);
+            records.push(record);
+            (side, count) = (next, count + 1);
+        }
+        packet.side = Side(count);
     }
     /// Puts in a packet that another pool has sent; `records` begins with its own.
     #[inline]

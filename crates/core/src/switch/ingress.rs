@@ -3,9 +3,10 @@
 //! Invariant: where a pause policy is active, every packet that waits is counted once, for the port and priority by which it
 //! came in.
 
-use super::pause::{IngressView, PauseCounts, PauseFrame, Signal};
+use super::pause::{IngressView, PAUSED, PauseCounts, PauseFrame, Signal};
 use super::{Ports, Switch, Wire};
 use crate::context::Context;
+use crate::counters::{Count, Counters};
 use crate::packet::PacketId;
 use crate::units::Time;
 
@@ -38,6 +39,15 @@ impl Switch {
         match &self.ports {
             Ports::Fast(_) => Time::ZERO,
             Ports::General(ports) => ports.iter().fold(Time::ZERO, |sum, port| sum + port.paused_time(now)),
+        }
+    }
+
+    /// Tells what its mechanisms have counted by `now`.
+    pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
+        if self.pause.is_active() {
+            let named = counters.of(self.pause.kind());
+            self.pause.counts().tell(named);
+            named.add(PAUSED, Count::Micros(self.paused_time(now)));
         }
     }
 

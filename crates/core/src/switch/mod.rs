@@ -11,6 +11,7 @@ pub mod admission;
 pub mod buffer;
 pub mod deflection;
 mod displace;
+mod early;
 mod ingress;
 pub mod marking;
 pub mod occupancy;
@@ -30,7 +31,7 @@ use admission::{Admission, PortFacts};
 use buffer::{Claim, Memory};
 use deflection::{Deflection, Elsewhere, Nature};
 use occupancy::Occupancy;
-use path::{Choice, Path, Site};
+use path::{Choice, Facts, Passing, Path, Site};
 use pause::{Pause, PauseFrame};
 use port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use route::Routes;
@@ -131,6 +132,25 @@ pub struct SwitchConfig {
     pub random: Stream,
 }
 
+impl SwitchConfig {
+    /// A switch of hosts alone, with general ports and the default answer at each place.
+    pub fn plain(routes: Routes, ports: Vec<PortConfig>, memory: Memory, random: Stream) -> SwitchConfig {
+        SwitchConfig {
+            site: Site { tier: 0, salt: 1 },
+            routes,
+            ports,
+            fabric_ports: Vec::new(),
+            fast: false,
+            memory,
+            path: Path::new(&Default::default()),
+            deflection: Deflection::new(&Default::default()),
+            occupancy: Occupancy::new(&Default::default()),
+            pause: Pause::new(&Default::default()),
+            random,
+        }
+    }
+}
+
 /// A switch.
 #[derive(Clone, Debug)]
 pub struct Switch {
@@ -153,6 +173,8 @@ pub struct Switch {
     detours: bool,
     /// The deflection's.
     nature: Nature,
+    /// The deflection or the path choice has something to say of packets that are forwarded.
+    steps_in: bool,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
     /// Packets deflected here.
@@ -274,14 +296,18 @@ impl Switch {
         let mut pause = config.pause;
         let rates: Vec<_> = config.ports.iter().map(|it| it.rate).collect();
         pause.install(&rates);
+        let mut path = config.path;
+        path.install(&Facts { attachment: config.routes.attachment(), rates: &rates });
+        let nature = config.deflection.nature();
         Switch {
             site: config.site,
             routes: config.routes,
             ports,
-            path: config.path,
+            steps_in: nature.diverts || path.watches(),
+            path,
             memory: config.memory,
             ingress_bytes: if pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
-            nature: config.deflection.nature(),
+            nature,
             deflection: config.deflection,
             occupancy,
             pause,
@@ -326,14 +352,41 @@ impl Switch {
                 port
             }
         };
+        if self.steps_in {
+            return self.forward_closely(now, port, id, wire);
+        }
+        if let Err(reason) = self.offer(now, port, id, wire) {
+            self.not_taken(now, port, id, reason, wire);
+        }
+    }
+
+    /// Forwards where the deflection sends packets elsewhere whose queue was not asked, or the path choice is shown every
+    /// packet.
+    #[inline(never)]
+    fn forward_closely<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let (size, watches) = (wire.packets()[id].size, self.path.watches());
+        if watches {
+            let is_host = |port: u16| self.fabric_ports.binary_search(&port).is_err();
+            let (is_from_host, is_to_host) = (is_host(wire.packets()[id].ingress), is_host(port));
+            self.path.passes(Passing { now, id, port, is_from_host, is_to_host }, wire.packets());
+        }
         if self.nature.diverts && self.is_diverted(now, port, id, wire) {
             return self.refused(now, port, id, DropReason::Early, wire);
         }
         match self.offer(now, port, id, wire) {
+            Ok(()) if watches => self.path.joined(now, port, size),
             Ok(()) => {}
+            Err(reason) => self.not_taken(now, port, id, reason, wire),
+        }
+    }
+
+    /// The port that was chosen did not take the packet.
+    #[inline]
+    fn not_taken<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
+        match reason {
             // The decision was to forward; the queue found that it was wrong.
-            Err(DropReason::OverflowStale) => wire.discard(id, DropReason::OverflowStale),
-            Err(reason) => self.refused(now, port, id, reason, wire),
+            DropReason::OverflowStale => wire.discard(id, DropReason::OverflowStale),
+            reason => self.refused(now, port, id, reason, wire),
         }
     }
 

@@ -60,9 +60,23 @@ pub struct PortConfig {
 }
 
 impl PortConfig {
+    /// A port with the default answer at each place.
+    pub fn plain(rate: Rate, capacity: Capacity) -> PortConfig {
+        PortConfig {
+            rate,
+            capacity,
+            marking: Marking::new(&Default::default()),
+            admission: Admission::new(&Default::default()),
+            queue: Queue::new(&Default::default()),
+        }
+    }
+
     /// Whether a [`FastPort`] can serve.
     pub fn fits_fast(&self) -> bool {
-        self.queue.is_fifo() && !self.marking.marks_at_dequeue() && !self.admission.watches_departures()
+        self.queue.is_fifo()
+            && !self.marking.marks_at_dequeue()
+            && !self.marking.watches_departures()
+            && !self.admission.watches_departures()
     }
 }
 
@@ -124,7 +138,8 @@ fn admit(
 struct Rules {
     rate: LinkRate,
     capacity: Capacity,
-    marking: Marking,
+    /// The least queue, in packets or in bytes, of which the marking is to be told.
+    marks_from: QueueView,
     /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
     asks: bool,
 }
@@ -151,6 +166,7 @@ pub struct FastPort {
     rules: Arc<Rules>,
     /// The most bytes that ever waited.
     pub bytes_max: u64,
+    marking: Marking,
     pub(super) admission: Admission,
     /// Packets marked here.
     pub marked: u64,
@@ -170,9 +186,10 @@ impl FastPort {
             rules: Arc::new(Rules {
                 rate: LinkRate::new(config.rate),
                 capacity: config.capacity,
-                marking: config.marking,
+                marks_from: config.marking.asked_from(),
                 asks: !matches!(config.admission, Admission::DropTail(_)),
             }),
+            marking: config.marking,
             admission: config.admission,
             marked: 0,
         }
@@ -274,7 +291,9 @@ impl FastPort {
         let lacks_room = |view: &QueueView| self.rules.capacity.lacks_room(view, size);
         let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
         admit(admission, &live, terms, lacks_room)?;
-        if self.rules.marking.at_enqueue(&live) && set_ce(packet) {
+        let from = self.rules.marks_from;
+        let is_long = view.packets >= from.packets || view.bytes >= from.bytes;
+        if is_long && self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {
@@ -435,7 +454,9 @@ impl GeneralPort {
     ) -> Option<PacketId> {
         let id = self.queue.evict(rank)?;
         let packet = &packets[id];
-        self.admission.on_dequeue(&Context { now, packet, view: self.view(), random });
+        let context = Context { now, packet, view: self.view(), random };
+        self.admission.on_dequeue(&context);
+        self.marking.on_dequeue(&context);
         self.bytes -= packet.size as u64;
         self.packets -= 1;
         memory.give(self.number, packet);
@@ -459,7 +480,9 @@ impl GeneralPort {
             if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
                 self.marked += 1;
             }
-            self.admission.on_dequeue(&Context { now, packet, view, random });
+            let context = Context { now, packet, view, random };
+            self.admission.on_dequeue(&context);
+            self.marking.on_dequeue(&context);
             self.bytes -= size;
             self.packets -= 1;
             memory.give(self.number, packet);

@@ -110,6 +110,11 @@ impl Routes {
         Routes { first: first as u16, near: near.into(), ports: lists.ports.into(), ..self.clone() }
     }
 
+    /// Where each host hangs.
+    pub fn attachment(&self) -> &Arc<Attachment> {
+        &self.attachment
+    }
+
     #[inline]
     fn group(&self, leaf: u16) -> Group {
         *self.near.get(usize::from(leaf.wrapping_sub(self.first))).unwrap_or(&self.beyond)

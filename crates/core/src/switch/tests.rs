@@ -1,12 +1,8 @@
 //! The node by itself, under a driver that records what it asks for.
 
-use super::admission::{Admission, AdmissionParams};
+use super::admission::AdmissionParams;
 use super::buffer::{BufferParams, Capacity, PerPortParams, SharedParams, SwitchFacts};
-use super::deflection::DeflectionParams;
 use super::marking::{EcnParams, MarkingParams};
-use super::occupancy::OccupancyParams;
-use super::path::PathParams;
-use super::pause::PauseParams;
 use super::queue::{Queue, QueueParams};
 use super::route::Attachment;
 use super::site::{Auto, PortSite};
@@ -80,25 +76,14 @@ impl Recorder {
 fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &QueueParams) -> Switch {
     let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (0, 1)] });
     let port = PortConfig {
-        rate: Rate::from_gbps(10),
-        capacity: Capacity::new(buffer, &PortSite::default()),
         marking: marking::Marking::new(marking),
-        admission: Admission::new(&AdmissionParams::default()),
         queue: Queue::new(queue),
+        ..PortConfig::plain(Rate::from_gbps(10), Capacity::new(buffer, &PortSite::default()))
     };
-    Switch::new(SwitchConfig {
-        site: Site { tier: 0, salt: 1 },
-        routes: Routes::new(attachment, Some(0), &[vec![]]),
-        ports: vec![port.clone(), port],
-        fabric_ports: vec![],
-        fast,
-        memory: Memory::new(buffer, &SwitchFacts::default()),
-        path: Path::new(&PathParams::default()),
-        deflection: Deflection::new(&DeflectionParams::default()),
-        occupancy: Occupancy::new(&OccupancyParams::default()),
-        pause: Pause::new(&PauseParams::default()),
-        random: Stream::new(1, "switch/test"),
-    })
+    let routes = Routes::new(attachment, Some(0), &[vec![]]);
+    let memory = Memory::new(buffer, &SwitchFacts::default());
+    let ports = vec![port.clone(), port];
+    Switch::new(SwitchConfig { fast, ..SwitchConfig::plain(routes, ports, memory, Stream::new(1, "switch/test")) })
 }
 
 fn of_priority(priority: u8) -> Packet {

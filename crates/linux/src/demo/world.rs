@@ -76,7 +76,7 @@ impl World {
             let mtu = tap.device().mtu().map_err(|e| Error::kernel("asking for a tap's MTU", e))?;
             let name = tap.device().name().to_string();
             let mut node = Node::default();
-            node.slots.push(Slot { name, port: Some(Port::Tap(tap)), mtu, counters: Counters::default() });
+            node.slots.push(Slot::new(name, Some(Port::Tap(tap)), mtu));
             let (sender, receiver) = (Sender::new(rule, vec![labels.clone()]), Receiver::new(offload));
             Ok(Side { node, sender, receiver, fabric: Fabric::new(paths) })
         };
@@ -92,6 +92,7 @@ impl World {
         let now = || Time::from_ns(start.elapsed().as_nanos() as u64);
         while !stop.load(Ordering::Relaxed) {
             let at = now();
+            self.sides.iter_mut().for_each(|side| side.node.drain(at));
             let arrived = self.poll(at, 0) + self.poll(at, 1);
             let mut read = 0;
             if arrived < self.budget {
@@ -140,7 +141,8 @@ impl World {
     fn sleep(&mut self, now: Time) {
         let mut until = now + NAP;
         for side in &mut self.sides {
-            until = until.min(side.fabric.due().unwrap_or(until)).min(side.receiver.deadline().unwrap_or(until));
+            let dues = [side.fabric.due(), side.receiver.deadline(), side.node.deadline()];
+            until = dues.into_iter().flatten().fold(until, Time::min);
             side.sender.evict(now);
             side.receiver.evict(now);
         }

@@ -31,6 +31,11 @@ impl Default for Keys {
 }
 
 impl Keys {
+    /// A hash of two numbers.
+    #[inline]
+    pub fn of_pair(&self, a: u64, b: u64) -> u32 {
+        (mix(mix(self.1 ^ a, self.0 ^ b), self.1) >> 32) as u32
+    }
     /// A number that was drawn, to draw others from.
     pub fn drawn(&self) -> u64 {
         mix(self.0, self.1)

@@ -9,7 +9,7 @@ use crate::frame::segment::tests::{Build, cut, frame_of};
 use crate::frame::{Checksums, Offload, Protocol, Version, parse};
 use crate::port::{Pcap, Port};
 use crate::switch::buffers::{BufferId, Buffers};
-use crate::switch::counters::{Counters, Drop};
+use crate::switch::counters::Drop;
 use crate::switch::node::{Frame, Node, Slot};
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{OffloadParams, PrestoGroParams, StockGroParams};
@@ -34,7 +34,7 @@ impl Bench {
         let file = std::env::temp_dir().join(name);
         let mut node = Node::default();
         let port = Some(Port::Pcap(Box::new(Pcap::open(None, Some(&file)).unwrap())));
-        node.slots.push(Slot { name: "out".into(), port, mtu: 65_535, counters: Counters::default() });
+        node.slots.push(Slot::new("out", port, 65_535));
         Bench { node, buffers: Buffers::new(10_000), file }
     }
     fn keep(&mut self, frame: &[u8]) -> BufferId {

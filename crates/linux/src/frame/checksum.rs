@@ -43,6 +43,12 @@ impl Sum {
     }
 }
 
+/// The checksum of what had `checksum` before one of its words changed (RFC 1624, equation 3).
+#[inline]
+pub fn updated(checksum: u16, from: u16, to: u16) -> u16 {
+    Sum::default().word(!checksum).word(!from).word(to).checksum()
+}
+
 /// The sum over the pseudo-header of a transport segment of `length` bytes, header included (RFC 9293 §3.1, RFC 8200
 /// §8.1). A partial checksum is this, folded and not inverted.
 #[inline]
@@ -77,6 +83,16 @@ mod tests {
         assert_eq!(Sum::default().bytes(&bytes).checksum(), 0x220d);
         let words = [0x0001, 0xf203, 0xf4f5, 0xf6f7];
         assert_eq!(words.iter().fold(Sum::default(), |sum, w| sum.word(*w)).fold(), 0xddf2);
+    }
+
+    #[test]
+    fn a_changed_word_changes_the_checksum_as_a_new_sum_would() {
+        // RFC 1624 §4: 0x5555 becomes 0x3285 under 0xdd2f; the older way gives the other zero.
+        assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0);
+        let mut header = *b"\x45\x02\x05\xdc\x12\x34\x40\x00\x40\x06\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02";
+        let before = Sum::default().bytes(&header).checksum();
+        header[1] = 3;
+        assert_eq!(updated(before, 0x4502, 0x4503), Sum::default().bytes(&header).checksum());
     }
 
     #[test]

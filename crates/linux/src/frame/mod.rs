@@ -7,6 +7,8 @@
 //! | `offload` | the virtio header that goes with a frame: what its receiver has yet to do to it |
 //! | `segment` | cuts a super-segment as the kernel would, without touching its payload |
 //! | `coalesce` | the header of a super-segment that is made of packets |
+//! | `tag` | rank and label, for switches that decide by them |
+//! | `pause` | frames that stop a link or its priorities |
 //!
 //! Follows net/core/gro.c, net/ipv4/tcp_offload.c and include/linux/virtio_net.h of Linux 6.18 in what a segment is.
 //!
@@ -17,9 +19,12 @@ pub mod checksum;
 pub mod coalesce;
 pub mod offload;
 pub mod parse;
+pub mod pause;
 pub mod segment;
+pub mod tag;
 
 pub use coalesce::coalesce;
 pub use offload::{GsoType, Offload};
 pub use parse::{Inner, Layers, Mac, Malformed, Protocol, Version, View, parse, parse_head};
 pub use segment::{Checksums, HEADER_MAX, Header, Segmenter};
+pub use tag::Tag;

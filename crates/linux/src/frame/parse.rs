@@ -4,6 +4,7 @@
 //! network < transport < payload ≤ end.
 
 use super::segment::HEADER_MAX;
+use super::tag::{self, Tag};
 use std::fmt;
 
 /// An Ethernet header without tags.
@@ -24,6 +25,12 @@ pub struct Mac(pub [u8; 6]);
 impl Mac {
     /// The address of everybody.
     pub const BROADCAST: Mac = Mac([0xff; 6]);
+    /// As one number.
+    #[inline]
+    pub fn number(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
     /// Whether it names a group; no frame comes from one.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 == 1
@@ -139,6 +146,8 @@ pub struct View {
     pub source: Mac,
     /// The outermost VLAN tag's number.
     pub vlan: Option<u16>,
+    /// Where the fabric's tag is, if there is one.
+    pub tag: Option<usize>,
     /// How long the Ethernet header is, with its tags.
     pub ethernet: usize,
     /// What is in it.
@@ -183,17 +192,26 @@ pub fn parse_head(frame: &[u8], length: usize) -> Option<View> {
         }
         let (Some(tag), Some(next)) = (word(frame, network), word(frame, network + 2)) else {
             let inner = Inner::Malformed(Malformed::Truncated);
-            return Some(View { destination, source, vlan, ethernet: network, inner });
+            return Some(View { destination, source, vlan, tag: None, ethernet: network, inner });
         };
         vlan = vlan.or(Some(tag & 0xfff));
         (kind, network) = (next, network + 4);
+    }
+    let mut tag = None;
+    if kind == tag::ETHERTYPE
+        && Tag::read(frame, network - 2).is_some()
+        && let Some(next) = word(frame, network - 2 + tag::LENGTH)
+    {
+        tag = Some(network - 2);
+        (kind, network) = (next, network + tag::LENGTH);
     }
     let inner = match kind {
         IPV4 => ipv4(frame, length, network),
         IPV6 => ipv6(frame, length, network),
         _ => Ok(Inner::Opaque),
     };
-    Some(View { destination, source, vlan, ethernet: network, inner: inner.unwrap_or_else(Inner::Malformed) })
+    let inner = inner.unwrap_or_else(Inner::Malformed);
+    Some(View { destination, source, vlan, tag, ethernet: network, inner })
 }
 
 fn ipv4(frame: &[u8], bytes: usize, network: usize) -> Result<Inner, Malformed> {

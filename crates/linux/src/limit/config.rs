@@ -27,23 +27,13 @@
 
 use super::layout::NAME_MAX;
 use ipnet::IpNet;
-use millpond_core::limit::{Direction, LimitParams, RATES};
+use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
 use millpond_core::params::Params;
-use millpond_core::{Rate, Time, choice, params};
+use millpond_core::{Rate, Time, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-choice! {
-    /// What an ingress queue does beyond its thresholds.
-    pub enum IngressMode {
-        /// As egress: tell, then drop.
-        Enforce = "enforce",
-        /// Tell and never drop: an incast is left to the buffers of the switches.
-        MarkOnly = "mark-only",
-    }
-}
 
 params! {
     /// The keys outside of any table.
@@ -430,6 +420,56 @@ peers = ["10.0.0.0/8", "fd00::1"]
         assert!(config.limits[0].queue(1).mark_only && !config.limits[0].queue(0).mark_only);
         assert!(config.limits[1].covers(0) && config.limits[1].covers(1));
         assert_eq!(Config::parse("b.toml", &config.to_text(), &[]).unwrap(), config, "{}", config.to_text());
+    }
+
+    /// A file's text as it lies in the maps of limits that are installed, every key as somebody may have it.
+    const INSTALLED: &str = r#"loopback = true
+kick = "20ms"
+dctcp = true
+
+[[limit]]
+name = "batch"
+unit = "batch.slice"
+direction = "both"
+ingress-mode = "mark-only"
+scopes = ["uplink"]
+pace = false
+rate = "1Gbps"
+burst = "100KB"
+mark = "200KB"
+drop = "800KB"
+reserve = "20KB"
+form = "edt"
+reaction = "rtt-aware"
+reference-rtt = "50us"
+length = "ip"
+framing = "38B"
+cwr = false
+bypass = 1.5
+mark-only = true
+observe = true
+
+[[limit]]
+name = "uplink"
+rate = "8Gbps"
+
+[[floor]]
+unit = "ssh.service"
+rate = "10Mbps"
+
+[[notify]]
+port = 7412
+secret = "/etc/millpond/notify.secret"
+peers = ["10.0.0.0/8"]
+"#;
+
+    #[test]
+    fn what_is_installed_is_read_and_written_the_same() {
+        let config = Config::parse("limits.toml", INSTALLED, &[]).unwrap();
+        assert_eq!(config.to_text(), INSTALLED);
+        let batch = &config.limits[0];
+        assert_eq!((batch.target.ingress_mode, batch.queue.bypass), (IngressMode::MarkOnly, 1.5));
+        assert!(batch.covers(0) && batch.covers(1) && batch.queue.observe);
     }
 
     fn errors(text: &str) -> String {

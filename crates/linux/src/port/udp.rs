@@ -106,6 +106,11 @@ impl Udp {
         (sent, None)
     }
 
+    /// Sends one datagram.
+    pub fn send_one(&self, datagram: &[u8]) -> Result<(), Refusal> {
+        self.write(&[IoSlice::new(datagram)], None).map_err(|error| refusal(&error))
+    }
+
     fn write(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
         let mut ancillary = [0u64; 8];
         // SAFETY: msghdr is plain data, for which zeros are a value.

@@ -16,9 +16,9 @@
 //!
 //! Invariant: a configuration that was read has unique names and devices, and each kind of port has the keys that it needs and no others.
 
-use millpond_core::edge::schedule::Order;
+use super::settings::Edge;
 use millpond_core::params::{Field, Params};
-use millpond_core::{Bytes, Time, choice, params};
+use millpond_core::{Time, choice, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::net::SocketAddr;
@@ -65,38 +65,14 @@ params! {
     }
 }
 
-choice! {
-    /// How packets from peers are merged.
-    pub enum ReceiveOffload {
-        /// Not at all.
-        None = "none",
-        /// As the kernel does.
-        StockGro = "stock-gro",
-        /// By flowcell, in order.
-        PrestoGro = "presto-gro",
-    }
-}
-
 params! {
-    /// The keys outside of any table.
+    /// The keys outside of any table, beside the edge's.
     pub struct SwitchParams {
         /// Frame buffers, of 64 KiB each; only what is in flight together takes memory.
         #[within(16..=65536)]
         pub buffers: u32 = 2048,
         /// How long the poll loop looks for frames, and yields its core, before it sleeps; 0us: it sleeps at once.
         pub spin: Time = Time::from_us(50),
-        /// A flowcell's largest size.
-        #[within(1..)]
-        pub flowcell: Bytes = Bytes(64 << 10),
-        /// In which order a flow takes a peer's paths: round-robin, random or shuffled.
-        pub order: Order = Order::RoundRobin,
-        /// What merges packets from peers: presto-gro, stock-gro or none.
-        pub receive_offload: ReceiveOffload = ReceiveOffload::PrestoGro,
-        /// The least delay that presto-gro expects of a gap between flowcells; no less than twice the longest poll.
-        pub delay_min: Time = Time::from_us(250),
-        /// What a flow may have waiting for a gap to fill.
-        #[within(65536..)]
-        pub held_max: Bytes = Bytes(1 << 20),
     }
 }
 
@@ -122,6 +98,8 @@ params! {
 pub struct Config {
     /// The keys outside of any table.
     pub switch: SwitchParams,
+    /// What it does with what goes to peers and comes from them.
+    pub edge: Edge,
     /// Its ports.
     pub ports: Vec<PortParams>,
     /// Its paths to other switches.
@@ -228,6 +206,7 @@ impl Config {
         Document::parse(name, text).read(|r| {
             let mut config = Config::default();
             r.top(&mut config.switch);
+            config.edge = Edge::read(r);
             for mut item in r.tables("port") {
                 let mut port = PortParams::default();
                 r.params(&mut item, &mut port);
@@ -271,7 +250,7 @@ impl Config {
 
     /// As a file that is read back as the same.
     pub fn to_text(&self) -> String {
-        let mut out = written(&self.switch, &SwitchParams::default());
+        let mut out = written(&self.switch, &SwitchParams::default()) + &self.edge.to_text();
         for port in &self.ports {
             out += "\n[[port]]\n";
             out += &written(port, &PortParams::default());
@@ -298,8 +277,8 @@ mod tests {
     use super::*;
 
     const GOOD: &str = r#"
-receive-offload = "stock-gro"
-delay-min = "500us"
+load-balancing = { kind = "flowlet", gap = "100us" }
+receive-offload = { kind = "presto-gro", min = "500us", flow-held-max = "2MiB" }
 [[port]]
 name = "web"
 kind = "tap"

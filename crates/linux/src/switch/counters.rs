@@ -2,6 +2,8 @@
 //!
 //! Invariant: every frame that was received is counted once as sent, per place that it was sent to, or once as dropped, by its reason.
 
+use crate::port::Refusal;
+use millpond_core::counters::DropReason;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,6 +56,22 @@ drops! {
     PathFull = "path-full",
     /// Nobody answers at the path's other end.
     Unreachable = "unreachable",
+    /// A MAC control frame that says nothing known.
+    BadControl = "bad-control",
+}
+
+impl Refusal {
+    /// As a reason to drop.
+    pub(crate) fn reason(self) -> Drop {
+        match self {
+            Refusal::Full => Drop::PortFull,
+            Refusal::Down => Drop::PortDown,
+            Refusal::TooLong => Drop::Oversized,
+            Refusal::Invalid => Drop::PortRefused,
+            Refusal::Gone => Drop::PortGone,
+            Refusal::Unreachable => Drop::Unreachable,
+        }
+    }
 }
 
 /// One port's, or one peer's.
@@ -70,6 +88,7 @@ pub struct Counters {
     /// Super-segments among them.
     pub sent_large: u64,
     dropped: [u64; Drop::ALL.len()],
+    discarded: [u64; DropReason::ALL.len()],
 }
 
 impl Counters {
@@ -82,9 +101,20 @@ impl Counters {
     pub fn dropped(&self, reason: Drop) -> u64 {
         self.dropped[reason as usize]
     }
+    /// One more for a reason that a queue had.
+    #[inline]
+    pub fn discard(&mut self, reason: DropReason) {
+        self.discarded[reason as usize] += 1;
+    }
+    /// How many for a reason that a queue had.
+    pub fn discarded(&self, reason: DropReason) -> u64 {
+        self.discarded[reason as usize]
+    }
     /// For results: reasons that have not occurred are left out.
     pub fn reading(&self) -> Reading {
-        let dropped = Drop::ALL.iter().filter(|r| self.dropped(**r) > 0).map(|r| (r.name(), self.dropped(*r)));
+        let dropped = Drop::ALL.iter().map(|reason| (reason.name(), self.dropped(*reason)));
+        let discarded = DropReason::ALL.iter().map(|reason| (reason.name(), self.discarded(*reason)));
+        let dropped = dropped.chain(discarded).filter(|(_, count)| *count > 0);
         Reading {
             received: self.received,
             received_bytes: self.received_bytes,
@@ -116,14 +146,17 @@ pub struct Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn reasons_are_distinct_and_only_what_occurred_is_shown() {
-        let mut names: Vec<_> = Drop::ALL.iter().map(|d| d.name()).collect();
-        names.dedup();
-        assert_eq!(names.len(), Drop::ALL.len());
+        let names = Drop::ALL.iter().map(|reason| reason.name()).chain(DropReason::ALL.iter().map(|it| it.name()));
+        let names: BTreeSet<_> = names.collect();
+        assert_eq!(names.len(), Drop::ALL.len() + DropReason::ALL.len());
         let mut counters = Counters::default();
         counters.drop(Drop::Runt);
-        assert_eq!(counters.reading().dropped, BTreeMap::from([("runt".to_string(), 1)]));
+        counters.discard(DropReason::QueueFull);
+        let dropped = BTreeMap::from([("runt".to_string(), 1), ("queue-full".to_string(), 1)]);
+        assert_eq!(counters.reading().dropped, dropped);
     }
 }

@@ -3,8 +3,10 @@
 //! | file | what it does |
 //! |---|---|
 //! | `config` | the file that a user writes, and its errors |
+//! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
 //! | `table` | which address is behind which port |
+//! | `egress` | what waits for a device that takes no more, or is paused |
 //! | `buffers` | where frames are kept meanwhile |
 //! | `counters` | what a port has done, and why frames were dropped |
 //! | `uplink` | frames for other switches and from them |
@@ -26,11 +28,13 @@ pub mod config;
 pub mod control;
 pub mod counters;
 pub mod doctor;
+pub mod egress;
 mod error;
 pub mod node;
 mod ports;
 pub mod run;
 pub mod serve;
+pub mod settings;
 pub mod show;
 pub mod state;
 pub mod table;

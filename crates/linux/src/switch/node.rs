@@ -4,15 +4,19 @@
 //! read into a buffer and written from it; where the port that it is for takes super-segments, nothing of it is looked at but its
 //! headers.
 //!
-//! Invariant: a frame leaves as it came, or is dropped for a reason that is counted at the port that it came from; it never goes
-//! back to where it came from.
+//! A port takes charge of a frame that is for it: its device takes the frame, or it waits in the port's queue (`egress`).
+//!
+//! Invariant: a frame leaves as it came, or is dropped for a reason that is counted at the port that it came from, and once it
+//! was in another's charge, at that one; it never goes back to where it came from.
 
 use super::buffers::{BufferId, Buffers};
 use super::counters::{Counters, Drop};
+use super::egress::Egress;
 use super::table::{Place, Table};
-use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse};
+use crate::fabric::metadata;
+use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse, pause};
 use crate::port::{Port, Received, Refusal};
-use millpond_core::Time;
+use millpond_core::{Packet, Time};
 use std::io::IoSlice;
 
 /// Frames of one port that are handled before others have their turn. Of super-segments that is half a megabyte, after which their
@@ -29,6 +33,15 @@ pub struct Slot {
     pub mtu: usize,
     /// What it has done.
     pub counters: Counters,
+    /// What waits for its device.
+    queue: Egress<Waiting>,
+}
+
+/// A frame that waits.
+struct Waiting {
+    view: View,
+    offload: Offload,
+    bytes: Vec<u8>,
 }
 
 /// A frame on its way out.
@@ -54,18 +67,82 @@ pub struct Node {
     flat: Vec<u8>,
 }
 
+impl Waiting {
+    fn of(frame: &Outgoing<'_>) -> Waiting {
+        let bytes = frame.pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        Waiting { view: frame.view, offload: frame.offload, bytes }
+    }
+}
+
 impl Slot {
-    /// Writes a frame to the port.
-    pub fn deliver(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
-        let port = self.port.as_mut().ok_or(Drop::PortGone)?;
-        let layers = frame.view.layers();
-        let packet = match layers.filter(|_| frame.offload.gso_size > 0) {
+    /// A port, or the place of one, that has done nothing yet.
+    pub fn new(name: impl Into<String>, port: Option<Port>, mtu: usize) -> Slot {
+        Slot { name: name.into(), port, mtu, counters: Counters::default(), queue: Egress::default() }
+    }
+
+    /// Takes charge of a frame, or says why not.
+    #[inline]
+    pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+        if !self.queue.is_idle(now) {
+            self.enqueue(now, frame)?;
+            self.drain(now, flat);
+            return Ok(());
+        }
+        match self.write(frame, flat) {
+            Err(Drop::PortFull) => self.queue.refuse(now, Waiting::of(frame)),
+            written => written?,
+        }
+        Ok(())
+    }
+
+    /// Queues a frame behind others. What the queue refuses is this port's.
+    #[cold]
+    fn enqueue(&mut self, now: Time, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        if self.port.is_none() {
+            return Err(Drop::PortGone);
+        }
+        self.fits(frame)?;
+        let size = u16::try_from(frame.length).unwrap_or(u16::MAX);
+        let class = frame.pieces.first().map_or(Default::default(), |header| metadata::class(header, &frame.view));
+        let packet = Packet { size, class, ..Packet::default() };
+        if let Err(reason) = self.queue.offer(now, packet, || Waiting::of(frame)) {
+            self.counters.discard(reason);
+        }
+        Ok(())
+    }
+
+    /// Writes what waits, as far as the device takes it.
+    fn drain(&mut self, now: Time, flat: &mut Vec<u8>) {
+        while let Some(waiting) = self.queue.next(now) {
+            let pieces = [IoSlice::new(&waiting.bytes)];
+            let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
+            match self.write(&Outgoing { view, offload, pieces: &pieces, length }, flat) {
+                Ok(()) => {}
+                Err(Drop::PortFull) => return self.queue.refuse(now, waiting),
+                Err(reason) => self.counters.drop(reason),
+            }
+        }
+    }
+
+    /// Its interface is gone, and what waited for it.
+    fn lose(&mut self) {
+        self.port = None;
+        (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::PortGone));
+    }
+
+    /// Whether its packets are no longer than the port takes.
+    fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        let packet = match frame.view.layers().filter(|_| frame.offload.gso_size > 0) {
             Some(l) => l.payload + (l.end - l.payload).min(frame.offload.gso_size.into()),
             None => frame.length,
         };
-        if packet > frame.view.ethernet + self.mtu {
-            return Err(Drop::Oversized);
-        }
+        if packet > frame.view.ethernet + self.mtu { Err(Drop::Oversized) } else { Ok(()) }
+    }
+
+    /// Writes a frame to the device.
+    pub fn write(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+        self.fits(frame)?;
+        let port = self.port.as_mut().ok_or(Drop::PortGone)?;
         if port.takes_offload() || frame.offload == Offload::default() {
             port.send(&frame.offload, frame.pieces).map_err(Refusal::reason)?;
             self.counters.sent_large += u64::from(frame.offload.gso_size > 0);
@@ -147,8 +224,20 @@ impl Node {
 
     /// A port's interface is gone: nobody is behind it.
     pub fn lose(&mut self, port: usize) {
-        self.slots[port].port = None;
+        self.slots[port].lose();
         self.table.forget(Place::Port(port));
+    }
+
+    /// Writes what waits and is due.
+    #[inline]
+    pub fn drain(&mut self, now: Time) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.queue.due().is_some_and(|due| due <= now)) {
+            slot.drain(now, &mut self.flat);
+        }
+    }
+    /// When [`Node::drain`] is due; `None`: nothing waits.
+    pub fn deadline(&self) -> Option<Time> {
+        self.slots.iter().filter_map(|slot| slot.queue.due()).min()
     }
 
     fn forward(
@@ -161,6 +250,9 @@ impl Node {
     ) -> Result<(), Drop> {
         let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let view = parse(bytes).ok_or(Drop::Runt)?;
+        if view.destination == pause::GROUP {
+            return self.obey(now, from, bytes);
+        }
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
@@ -173,7 +265,7 @@ impl Node {
                 let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
                 let pieces = [IoSlice::new(bytes)];
                 let outgoing = Outgoing { view, offload: frame.offload, pieces: &pieces, length: frame.length };
-                let sent = self.slots[port].deliver(&outgoing, &mut self.flat);
+                let sent = self.slots[port].deliver(now, &outgoing, &mut self.flat);
                 if sent == Err(Drop::PortGone) {
                     self.lose(port);
                 }
@@ -182,6 +274,16 @@ impl Node {
             Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)),
             None => self.flood(now, from, frame, &view, buffers, remote),
         }
+    }
+
+    /// The neighbour at a port stops what is for it, or lets it go on.
+    #[cold]
+    fn obey(&mut self, now: Time, from: Place, bytes: &[u8]) -> Result<(), Drop> {
+        let Place::Port(port) = from else { return Err(Drop::BadControl) };
+        let slot = &mut self.slots[port];
+        slot.queue.pause(now, &pause::read(bytes).ok_or(Drop::BadControl)?);
+        slot.drain(now, &mut self.flat);
+        Ok(())
     }
 
     /// To everybody but the sender; from a peer to no other peer, since the sender has reached them itself.
@@ -202,7 +304,7 @@ impl Node {
             if from == Place::Port(port) || slot.port.is_none() {
                 continue;
             }
-            match slot.deliver(&outgoing, &mut self.flat) {
+            match slot.deliver(now, &outgoing, &mut self.flat) {
                 Ok(()) => reached = true,
                 Err(reason) => failed = Some(reason),
             }
@@ -226,16 +328,20 @@ impl Node {
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
         }
+        // A link's own, which no switch carries on.
+        if view.destination == pause::GROUP {
+            return Err(Drop::BadControl);
+        }
         self.table.learn(now, view.source, Place::Peer(peer));
         let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
         match known {
-            Some(Place::Port(port)) => self.slots[port].deliver(frame, &mut self.flat),
+            Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat),
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
                 for slot in &mut self.slots {
-                    match slot.deliver(frame, &mut self.flat) {
+                    match slot.deliver(now, frame, &mut self.flat) {
                         Ok(()) => reached = true,
                         Err(reason) => failed = reason,
                     }
@@ -286,9 +392,12 @@ mod tests {
     use super::*;
     use crate::frame::segment::tests::{Build, frame_of};
     use crate::frame::{GsoType, Mac};
-    use crate::port::Pcap;
+    use crate::port::{Pcap, Tap};
+    use millpond_core::counters::DropReason;
     use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
+    use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
     use std::fs::File;
+    use std::os::fd::OwnedFd;
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
@@ -314,7 +423,7 @@ mod tests {
             capture(&read, input);
             let port = Pcap::open(Some(&read), Some(&write)).unwrap();
             let port = Some(Port::Pcap(Box::new(port)));
-            node.slots.push(Slot { name: i.to_string(), port, mtu: 1500, counters: Counters::default() });
+            node.slots.push(Slot::new(i.to_string(), port, 1500));
             outputs.push(write);
         }
         (node, outputs)
@@ -387,5 +496,103 @@ mod tests {
         assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
         assert_eq!(node.table.find(Mac([2, 0, 0, 0, 0, 1])), Some(Place::Peer(0)));
         std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+    }
+
+    /// A switch with one port whose device takes a few frames, and that device.
+    fn narrow() -> (Node, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        sockopt::set_socket_send_buffer_size(&theirs, 4096).unwrap();
+        let mut node = Node::default();
+        node.slots.push(Slot::new("narrow", Some(Port::Tap(Tap::over(theirs).unwrap())), 1500));
+        (node, ours)
+    }
+    fn read(device: &OwnedFd) -> Vec<Vec<u8>> {
+        let mut room = vec![0; 2000];
+        let one = || recv(device, &mut room[..], RecvFlags::DONTWAIT).ok().map(|(_, length)| room[10..length].to_vec());
+        std::iter::from_fn(one).collect()
+    }
+    fn deliver(node: &mut Node, now: Time, frame: &[u8]) -> Result<(), Drop> {
+        let view = parse(frame).unwrap();
+        let pieces = [IoSlice::new(&frame[..60]), IoSlice::new(&frame[60..])];
+        node.from_peer(now, 0, &Outgoing { view, offload: Offload::default(), pieces: &pieces, length: frame.len() })
+    }
+    /// With a number, and a priority.
+    fn numbered(number: u32, priority: u8) -> Vec<u8> {
+        let mut frame = frame_of(&Build { seq: number, payload: 1000, ..Build::default() });
+        frame[15] = priority << 5;
+        frame
+    }
+    fn number(frame: &[u8]) -> u32 {
+        u32::from_be_bytes(std::array::from_fn(|i| frame[38 + i]))
+    }
+
+    #[test]
+    fn a_device_that_is_full_makes_frames_wait_and_loses_none() {
+        let (mut node, device) = narrow();
+        for i in 0..100 {
+            deliver(&mut node, Time::ZERO, &numbered(i, u8::from(i == 99))).unwrap();
+        }
+        let waiting = node.slots[0].queue.view().packets;
+        assert!(waiting > 50 && node.deadline() == Some(super::super::egress::PATIENCE), "{waiting}");
+        let (mut got, mut now) = (Vec::new(), Time::ZERO);
+        while let Some(due) = node.deadline() {
+            assert!(due > now);
+            now = due;
+            got.extend(read(&device).iter().map(|frame| number(frame)));
+            node.drain(now);
+        }
+        got.extend(read(&device).iter().map(|frame| number(frame)));
+        // The last was urgent: it is behind what the device had, and the frame that it had refused.
+        let urgent = got.iter().position(|number| *number == 99).unwrap();
+        assert_eq!((got.remove(urgent), urgent as u32), (99, 99 - waiting + 1));
+        assert_eq!(got, (0..99).collect::<Vec<_>>());
+        let counters = &node.slots[0].counters;
+        assert!(counters.sent == 100 && counters.reading().dropped.is_empty());
+    }
+
+    #[test]
+    fn a_device_that_is_stuck_costs_what_is_sent_to_it() {
+        let (mut node, _device) = narrow();
+        let frames = 2 * super::super::egress::BYTES_MAX / 1000;
+        for i in 0..frames as u32 {
+            deliver(&mut node, Time::ZERO, &numbered(i, 0)).unwrap();
+        }
+        let full = node.slots[0].counters.discarded(DropReason::QueueFull);
+        let view = node.slots[0].queue.view();
+        let counters = &node.slots[0].counters;
+        assert!(full > 500 && view.bytes <= super::super::egress::BYTES_MAX, "{full}");
+        assert_eq!(counters.sent + u64::from(view.packets) + 1 + full, frames);
+        node.lose(0);
+        assert_eq!(node.slots[0].counters.dropped(Drop::PortGone), u64::from(view.packets) + 1);
+        assert_eq!(deliver(&mut node, Time::ZERO, &numbered(1, 0)), Err(Drop::PortGone));
+        assert!(node.deadline().is_none());
+    }
+
+    #[test]
+    fn a_neighbour_that_pauses_is_obeyed_and_its_frame_goes_no_further() {
+        let (mut node, device) = narrow();
+        node.slots.push(Slot::new("other", Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))), 1500));
+        let mut buffers = Buffers::new(4);
+        let mut control = |node: &mut Node, quanta: &pause::Quanta| {
+            let frame = pause::write(Mac([2, 0, 0, 0, 0, 9]), quanta);
+            send(&device, &[&[0; 10][..], &frame].concat(), SendFlags::empty()).unwrap();
+            assert_eq!(node.receive(Time::from_us(1), 0, 1, &mut buffers, &mut Alone), 1);
+        };
+        let mut stop = [None; 8];
+        stop[0] = Some(1000);
+        control(&mut node, &stop);
+        node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]), Place::Port(0));
+        deliver(&mut node, Time::from_us(2), &numbered(1, 0)).unwrap();
+        deliver(&mut node, Time::from_us(2), &numbered(2, 6)).unwrap();
+        node.drain(Time::from_us(2));
+        assert_eq!(read(&device).iter().map(|frame| number(frame)).collect::<Vec<_>>(), [2]);
+        let due = node.deadline().unwrap();
+        assert!(due > Time::from_us(52) && due < Time::from_us(53), "1000 quanta of 10 Gb/s: {due}");
+        stop[0] = Some(0);
+        control(&mut node, &stop);
+        assert_eq!(read(&device).iter().map(|frame| number(frame)).collect::<Vec<_>>(), [1]);
+        assert_eq!((node.slots[1].counters.sent, node.slots[0].counters.reading().dropped.len()), (0, 0));
+        assert_eq!(deliver(&mut node, Time::ZERO, &pause::write(Mac::default(), &stop)), Err(Drop::BadControl));
     }
 }

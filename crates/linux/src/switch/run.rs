@@ -10,7 +10,6 @@
 use super::buffers::Buffers;
 use super::config::{Config, PortParams};
 use super::control::Request;
-use super::counters::Counters;
 use super::error::Error;
 use super::node::{BURST, Node, Slot};
 use super::show::{EdgeReading, PortReading, PortState, Reading};
@@ -126,7 +125,7 @@ impl Switch {
         for (new, kept) in config.ports.iter().zip(kept) {
             let (before, mut slot) = match kept {
                 Some((before, slot)) => (Some(before), slot),
-                None => (None, Slot { name: String::new(), port: None, mtu: 0, counters: Counters::default() }),
+                None => (None, Slot::new("", None, 0)),
             };
             slot.name = new.name.clone();
             if before.is_some_and(|before| before != *new) {
@@ -140,7 +139,8 @@ impl Switch {
             self.open(self.config.ports.len() - 1);
         }
         self.node.table = table::Table::default();
-        if (&self.config.switch, &self.config.paths) != (&config.switch, &config.paths) {
+        let (own, new) = (&self.config, &config);
+        if (&own.switch, &own.edge, &own.paths) != (&new.switch, &new.edge, &new.paths) {
             let now = self.now();
             self.uplink.drain(now, &mut self.buffers, &mut self.node);
             self.buffers.set_limit(config.switch.buffers as usize);
@@ -148,7 +148,7 @@ impl Switch {
             self.uplink = Uplink::new(&Config::default());
             self.uplink = Uplink::new(&config);
         }
-        (self.config.switch, self.config.paths) = (config.switch, config.paths);
+        (self.config.switch, self.config.edge, self.config.paths) = (config.switch, config.edge, config.paths);
         self.done()
     }
 
@@ -209,6 +209,8 @@ impl Switch {
     fn round(&mut self, now: Time, ready: &Ready) -> bool {
         self.bursts += 1;
         let mut is_drained = true;
+        self.node.drain(now);
+        self.uplink.drain_paths(now);
         for &path in &ready.paths {
             is_drained &= !self.uplink.receive(now, path, &mut self.buffers, &mut self.node);
         }
@@ -227,8 +229,10 @@ impl Switch {
 
     /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.
     fn patience(&mut self, now: Time) -> Duration {
-        let due = self.uplink.deadline().map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
-        Duration::from_nanos(due.as_ps() / 1000)
+        let dues = [self.uplink.deadline(), self.node.deadline(), self.uplink.paths_due()];
+        let due = dues.into_iter().flatten().min();
+        let wait = due.map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
+        Duration::from_nanos(wait.as_ps() / 1000)
     }
 
     /// Waits for frames or requests; which ports have some, and whether there are requests.

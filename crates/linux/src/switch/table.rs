@@ -52,29 +52,24 @@ pub struct Table {
     entries: HashMap<u64, Entry, BuildHasherDefault<Spread>>,
 }
 
-fn key(mac: Mac) -> u64 {
-    let [a, b, c, d, e, f] = mac.0;
-    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
-}
-
 impl Table {
     /// Notes where `mac` was seen; whether there was room.
     #[inline]
     pub fn learn(&mut self, now: Time, mac: Mac, place: Place) -> bool {
-        if let Some(entry) = self.entries.get_mut(&key(mac)) {
+        if let Some(entry) = self.entries.get_mut(&mac.number()) {
             (entry.place, entry.seen) = (place, now);
             return true;
         }
         if self.entries.len() >= ADDRESSES_MAX {
             return false;
         }
-        self.entries.insert(key(mac), Entry { place, seen: now });
+        self.entries.insert(mac.number(), Entry { place, seen: now });
         true
     }
     /// Where to send what is for `mac`; `None`: to everybody.
     #[inline]
     pub fn find(&self, mac: Mac) -> Option<Place> {
-        self.entries.get(&key(mac)).map(|entry| entry.place)
+        self.entries.get(&mac.number()).map(|entry| entry.place)
     }
     /// Forgets who has been silent for long.
     pub fn age(&mut self, now: Time) {

@@ -3,20 +3,22 @@
 //! Invariant: a peer that does not answer costs what is sent to it and nothing else.
 
 use super::buffers::Buffers;
-use super::config::{Config, PathParams, ReceiveOffload};
+use super::config::{Config, PathParams};
 use super::counters::{Counters, Drop};
+use super::egress::Egress;
 use super::node::{Frame, Node, Remote};
 use super::ports;
 use super::show::PathReading;
 use crate::edge::{Carrier, Packet, Receiver, Sender};
-use crate::encapsulation::{self, Encapsulation};
-use crate::frame::View;
+use crate::encapsulation::Encapsulation;
+use crate::fabric::metadata::class;
+use crate::frame::{View, parse_head};
 use crate::namespace;
 use crate::port::{Refusal, udp::Udp};
-use millpond_core::edge::flowcell::{Opening, Rule};
-use millpond_core::edge::gro::{self, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams};
+use millpond_core::Time;
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::edge::schedule::weighted;
-use millpond_core::{Bytes, Time};
 
 /// Reads of one path in a round.
 const BURST: usize = 16;
@@ -31,6 +33,58 @@ struct Path {
     home: Option<(u64, u64)>,
     waiting: Option<String>,
     counters: Counters,
+    /// What waits for the socket: datagrams.
+    queue: Egress<Vec<u8>>,
+}
+
+impl Path {
+    /// Sends packets, or queues what the socket takes no more of.
+    fn send(&mut self, now: Time, buffers: &Buffers, header: &[u8], packets: &[Packet]) -> Result<(), Drop> {
+        let Some(socket) = &self.socket else { return Err(Drop::PortGone) };
+        let (mut sent, mut refused) = (0, None);
+        if self.queue.is_idle(now) {
+            (sent, refused) = socket.send(header, packets, buffers);
+            self.counters.sent += sent as u64;
+            self.counters.sent_bytes += packets[..sent].iter().map(|p| (p.length() + header.len()) as u64).sum::<u64>();
+            self.counters.sent_large += u64::from(sent > 1);
+        }
+        let mut rest = packets[sent..].iter().map(|packet| (packet, packet.header.bytes(), packet.payload(buffers)));
+        match refused {
+            None => {}
+            Some(Refusal::Full) => {
+                let first = rest.next().map(|(_, front, payload)| [header, front, payload].concat());
+                first.into_iter().for_each(|datagram| self.queue.refuse(now, datagram));
+            }
+            Some(refusal) => return Err(refusal.reason()),
+        }
+        for (packet, front, payload) in rest {
+            let size = u16::try_from(packet.length() + header.len()).unwrap_or(u16::MAX);
+            let class = parse_head(front, packet.length()).map_or(Default::default(), |view| class(front, &view));
+            let described = millpond_core::Packet { size, class, ..Default::default() };
+            if let Err(reason) = self.queue.offer(now, described, || [header, front, payload].concat()) {
+                self.counters.discard(reason);
+            }
+        }
+        if !self.queue.is_empty() {
+            self.drain(now);
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, as far as the socket takes it.
+    fn drain(&mut self, now: Time) {
+        while let Some(datagram) = self.queue.next(now) {
+            let sent = self.socket.as_ref().map_or(Err(Refusal::Gone), |socket| socket.send_one(&datagram));
+            match sent {
+                Ok(()) => {
+                    self.counters.sent += 1;
+                    self.counters.sent_bytes += datagram.len() as u64;
+                }
+                Err(Refusal::Full) => return self.queue.refuse(now, datagram),
+                Err(refusal) => self.counters.drop(refusal.reason()),
+            }
+        }
+    }
 }
 
 /// The paths, as what carries packets.
@@ -49,30 +103,10 @@ pub struct Uplink {
     burst: usize,
 }
 
-fn rule(config: &Config) -> Rule {
-    Rule { opening: Opening::Bytes(config.switch.flowcell.get()), order: config.switch.order, is_first: false }
-}
-
-fn offload(config: &Config) -> OffloadParams {
-    let budget = BURST as u32;
-    match config.switch.receive_offload {
-        ReceiveOffload::None => OffloadParams::None(NoOffloadParams {}),
-        ReceiveOffload::StockGro => OffloadParams::Stock(StockGroParams { budget, ..Default::default() }),
-        ReceiveOffload::PrestoGro => OffloadParams::Presto(PrestoGroParams {
-            budget,
-            rules: Rules::Safe,
-            min: config.switch.delay_min,
-            initial: config.switch.delay_min,
-            flow_held_max: Bytes(config.switch.held_max.get()),
-            ..Default::default()
-        }),
-    }
-}
-
 impl Uplink {
     /// With the paths of `config`, those that can be opened.
     pub fn new(config: &Config) -> Uplink {
-        Uplink::with(config, rule(config), &offload(config), BURST)
+        Uplink::with(config, config.edge.rule(), &config.edge.receive_offload.0, BURST)
     }
 
     /// The same with the edge's parameters as the core has them.
@@ -85,7 +119,8 @@ impl Uplink {
             let label = labels[peer].len() as u16;
             labels[peer].push((label, u64::from(params.weight)));
             let (params, counters) = (params.clone(), Counters::default());
-            paths.push(Path { params, peer, label, socket: None, home: None, waiting: None, counters });
+            let queue = Egress::default();
+            paths.push(Path { params, peer, label, socket: None, home: None, waiting: None, counters, queue });
         }
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
         let (sender, receiver) = (Sender::new(rule, labels), Receiver::new(offload));
@@ -181,6 +216,16 @@ impl Uplink {
     pub fn deadline(&mut self) -> Option<Time> {
         self.receiver.deadline()
     }
+    /// Sends what waits for paths and is due.
+    pub fn drain_paths(&mut self, now: Time) {
+        for path in self.paths.0.iter_mut().filter(|path| path.queue.due().is_some_and(|due| due <= now)) {
+            path.drain(now);
+        }
+    }
+    /// When [`Uplink::drain_paths`] is due; `None`: nothing waits.
+    pub fn paths_due(&self) -> Option<Time> {
+        self.paths.0.iter().filter_map(|path| path.queue.due()).min()
+    }
     /// What need not be done at once.
     pub fn housekeeping(&mut self, now: Time) {
         self.open();
@@ -209,45 +254,17 @@ impl Uplink {
     }
 }
 
-impl Refusal {
-    /// As a reason to drop.
-    pub(super) fn reason(self) -> Drop {
-        match self {
-            Refusal::Full => Drop::PortFull,
-            Refusal::Down => Drop::PortDown,
-            Refusal::TooLong => Drop::Oversized,
-            Refusal::Invalid => Drop::PortRefused,
-            Refusal::Gone => Drop::PortGone,
-            Refusal::Unreachable => Drop::Unreachable,
-        }
-    }
-}
-
 impl Carrier for Paths {
     fn carry(
         &mut self,
-        _: Time,
+        now: Time,
         buffers: &mut Buffers,
         peer: usize,
         stamp: Encapsulation,
         packets: &mut Vec<Packet>,
     ) -> Result<(), Drop> {
         let path = self.0.iter_mut().find(|path| path.peer == peer && path.label == stamp.label);
-        let result = match path {
-            None => Err(Drop::UnknownLabel),
-            Some(path) => match &path.socket {
-                None => Err(Drop::PortGone),
-                Some(socket) => {
-                    let header = stamp.write();
-                    let (sent, refused) = socket.send(&header, packets, buffers);
-                    let bytes: usize = packets[..sent].iter().map(|p| p.length() + encapsulation::LENGTH).sum();
-                    path.counters.sent += sent as u64;
-                    path.counters.sent_bytes += bytes as u64;
-                    path.counters.sent_large += u64::from(sent > 1);
-                    refused.map_or(Ok(()), |refusal| Err(refusal.reason()))
-                }
-            },
-        };
+        let result = path.map_or(Err(Drop::UnknownLabel), |path| path.send(now, buffers, &stamp.write(), packets));
         packets.drain(..).for_each(|packet| packet.end(buffers));
         result
     }

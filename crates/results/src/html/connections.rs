@@ -222,8 +222,9 @@ fn chart(
 mod tests {
     use super::*;
     use crate::connections::Connections;
-    use crate::record::{ConnectionRecord, Quantity};
+    use crate::record::ConnectionRecord;
     use millpond_core::Time;
+    use millpond_core::congestion::Quantity;
 
     /// Two flows of 5,000 samples each: a tooth of one sample, and a law's column.
     #[test]

@@ -8,6 +8,7 @@ use crate::error::{Errors, Problem, Report, suggestion};
 use crate::source::{Sources, Span};
 use crate::tree::{Datum, Table, parse, parse_value};
 use millpond_core::params::{Params, Value};
+use millpond_core::registry::Choice;
 use std::collections::BTreeMap;
 
 /// A parsed text, and what is wrong with it so far.
@@ -72,6 +73,36 @@ impl<'a> DocumentReader<'a> {
     /// Reads the keys that stand outside of any table.
     pub fn top(&mut self, params: &mut dyn Params) {
         self.reader.params(&mut self.top.section, params, &[]);
+    }
+
+    /// Reads the choice `key`, which stands outside of any table; `None` where it is not written. A word alone is a kind
+    /// as it is by default.
+    pub fn choice<C: Choice>(&mut self, key: &str) -> Option<C> {
+        let entry = self.top.section.table.and_then(|t| t.get(key))?;
+        match &entry.node.datum {
+            Datum::Text(kind) => {
+                self.top.section.take(key);
+                self.reader.places.insert(key.to_string(), entry.node.span);
+                self.reader.of_kind(kind, key, entry.node.span)
+            }
+            _ => Some(self.reader.choice(&mut self.top.section, key, key)),
+        }
+    }
+
+    /// Whether a key was read: `key`, or `table.key`.
+    pub fn has(&self, path: &str) -> bool {
+        self.reader.places.contains_key(path)
+    }
+
+    /// Whether a key outside of any table is a table.
+    pub fn is_table(&self, key: &str) -> bool {
+        self.top.section.table.and_then(|t| t.get(key)).is_some_and(|entry| entry.node.as_table().is_some())
+    }
+
+    /// Says what is wrong with a key that was read, at its value.
+    pub fn wrong_at(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
+        let span = self.reader.places.get(path).copied().unwrap_or_default();
+        self.reader.report.push(span, Problem::Value { key: path.to_string(), message: message.into() }, help);
     }
 
     /// The tables `[[key]]`, in order.

@@ -1,5 +1,348 @@
-//! A connection's two ends, a folder a family. TCP is one.
+//! A connection's two ends, a folder a family: what may be sent now, what a packet means, when to
+//! look again, and what was counted.
+//!
+//! | folder | what it follows |
+//! |---|---|
+//! | `tcp` | a byte stream with windows, acknowledgements and timers; its control laws are those of `core::congestion` |
+//!
+//! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
+//! knows neither clock nor network. The host tells it what has arrived and when, and asks
+//! [`Sender::poll_send`] for segments until there is none: then the window is full, or the time of
+//! the next departure has not come. It calls `on_timer` once `deadline` has passed, which is the
+//! family's one time for everything: a retransmission, a departure, an acknowledgement held back.
+//! Deadlines move by plain stores, so the host keeps at most one timer event an end and looks at the
+//! deadline when it fires.
+//!
+//! A new family is a folder with a `Config`, a `Sender` and a `Receiver` that have the functions
+//! below, and its name in the lists at the head of this file. What only its packets mean (a NACK, a
+//! CNP) is a function more here, which the others answer by doing nothing.
+//!
+//! Invariant: while something that was sent is unanswered the sender's deadline is set, so a
+//! connection always goes on by itself, whatever the network loses, reorders or repeats.
 
 pub mod tcp;
 
-pub use tcp::*;
+use millpond_core::congestion::Quantity;
+use millpond_core::{Ecn, Sack, Time};
+use millpond_scenario::plan::Plan;
+
+/// A connection's sending end.
+#[derive(Clone, Debug)]
+pub enum Sender {
+    /// TCP's.
+    Tcp(tcp::Sender),
+}
+
+/// A connection's receiving end.
+#[derive(Clone, Debug)]
+pub enum Receiver {
+    /// TCP's.
+    Tcp(tcp::Receiver),
+}
+
+/// What the connections of a run share, by family.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// TCP's transports.
+    pub tcp: tcp::Config,
+}
+
+/// Asks the family of an end, with the family's own configuration where one is given.
+macro_rules! each {
+    ($end:expr, $name:ident => $answer:expr) => {
+        match $end {
+            Self::Tcp($name) => $answer,
+        }
+    };
+    ($end:expr, $cfg:ident, $name:ident => $answer:expr) => {
+        match $end {
+            Self::Tcp($name) => {
+                let $cfg = &$cfg.tcp;
+                $answer
+            }
+        }
+    };
+}
+
+impl Config {
+    /// Of a plan's transports: the scenario's, and those that some traffics have for themselves.
+    pub fn new(plan: &Plan) -> Config {
+        let own = tcp::Config::new(&plan.transport, &plan.transport_kind, plan.host.mtu);
+        let others = &plan.traffic.other_transports;
+        Config { tcp: own.with_others(&plan.transport, others, plan.host.mtu) }
+    }
+}
+
+/// What the control laws of a plan's connections steer by, each quantity once.
+pub fn quantities(plan: &Plan) -> Vec<Quantity> {
+    let kinds = std::iter::once(&plan.transport_kind).chain(&plan.traffic.other_transports);
+    let mut all: Vec<Quantity> = Vec::new();
+    for quantity in kinds.flat_map(|kind| kind.quantities()) {
+        if !all.contains(&quantity) {
+            all.push(quantity);
+        }
+    }
+    all
+}
+
+/// A segment that a sender hands down; the host stamps it with the time. Up to 64 KB, for the NIC to
+/// cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Offset of its first byte.
+    pub seq: u64,
+    /// Payload bytes; 0 for a SYN.
+    pub len: u32,
+    /// Opens the connection.
+    pub syn: bool,
+    /// Was sent before (a SYN, too).
+    pub retransmission: bool,
+    /// The window has been reduced; of a segment that is cut, the first packet says so (RFC 3168
+    /// §6.1.2).
+    pub cwr: bool,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+/// An acknowledgement as it reaches the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct AckIn<'a> {
+    /// The next byte that the receiver expects.
+    pub ack: u64,
+    /// ECN echo.
+    pub ece: bool,
+    /// What it holds beyond; `None` where it holds nothing.
+    pub sack: Option<&'a Sack>,
+    /// When the data that caused it was handed down.
+    pub stamp: Time,
+    /// Switches that the data has crossed.
+    pub hops: u8,
+}
+
+/// An acknowledgement as it leaves the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckOut {
+    /// The next byte expected.
+    pub ack: u64,
+    /// ECN echo.
+    pub ece: bool,
+    /// What is held beyond; a count of 0 means nothing.
+    pub sack: Sack,
+    /// Hand-down time of the data that it answers (RFC 7323 §4.3: the earliest that it newly
+    /// acknowledges).
+    pub stamp: Time,
+}
+
+/// What the arrival of a data packet has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Bytes delivered in order to the application by now.
+    pub in_order_upto: u64,
+    /// Whether the packet came before bytes that precede it.
+    pub out_of_order: bool,
+    /// ACKs to send now, in this order: first one for what came before a change of CE, if there is
+    /// any (RFC 8257 §3.2).
+    pub acks: [Option<AckOut>; 2],
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments sent again, SYNs included.
+    pub retransmitted: u32,
+    /// Expiries of the retransmission timer, those of SYNs included.
+    pub timeouts: u32,
+}
+
+/// What a sender looks like from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// Where its loss recovery stands, in Linux's words.
+    pub state: &'static str,
+    /// The congestion window in bytes.
+    pub cwnd: u64,
+    /// The slow-start threshold in bytes; `u64::MAX` at first.
+    pub ssthresh: u64,
+    /// Bytes believed to be in the network.
+    pub in_flight: u64,
+    /// What its control law steers by beside the window: names and values.
+    pub law: Vec<(&'static str, f64)>,
+}
+
+impl Sender {
+    /// The sending end of a connection that follows transport `which` of the run, with nothing
+    /// written. One that opens by a handshake begins with a SYN once there is something to send;
+    /// otherwise the other side has opened it, or nobody had to.
+    pub fn new(which: u8, handshake: bool, cfg: &Config) -> Sender {
+        Sender::Tcp(match handshake {
+            true => tcp::Sender::following(which, &cfg.tcp),
+            false => tcp::Sender::established(which, &cfg.tcp),
+        })
+    }
+
+    /// The application appends `bytes` to the stream.
+    #[inline]
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        each!(self, end => end.write(now, bytes))
+    }
+    /// The next segment that may leave now, of at most `max_len` bytes (at least one packet, or
+    /// nothing but the end of the stream will fit). To be called until `None`, after everything that
+    /// happens to the sender.
+    #[inline(always)] // called from two places, of which one is the per-packet path
+    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        each!(self, cfg, end => end.poll_send(now, max_len, cfg))
+    }
+    /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
+    pub fn would_send(&self, cfg: &Config) -> bool {
+        each!(self, cfg, end => end.would_send(cfg))
+    }
+    /// An acknowledgement.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        each!(self, cfg, end => end.on_ack(now, ack, cfg))
+    }
+    /// The answer to a SYN that was handed down at `stamp`.
+    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, cfg: &Config) {
+        each!(self, cfg, end => end.on_syn_ack(now, stamp, cfg))
+    }
+    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
+    /// ACK of it.
+    pub fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
+        each!(self, cfg, end => end.on_rtt(rtt, cfg))
+    }
+    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        each!(self, end => end.deadline())
+    }
+    /// Time has come to `now`; does nothing before the deadline.
+    #[inline]
+    pub fn on_timer(&mut self, now: Time, cfg: &Config) {
+        each!(self, cfg, end => end.on_timer(now, cfg))
+    }
+
+    /// Bytes acknowledged.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        each!(self, end => end.acked())
+    }
+    /// Bytes written.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        each!(self, end => end.written())
+    }
+    /// Whether something was written and all of it is acknowledged.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        each!(self, end => end.is_done())
+    }
+    /// The smoothed round-trip time, zero before the first sample.
+    pub fn srtt(&self) -> Time {
+        each!(self, end => end.srtt())
+    }
+    /// The retransmission timeout now.
+    pub fn rto(&self) -> Time {
+        each!(self, end => end.rto())
+    }
+    /// What it has counted.
+    #[inline]
+    pub fn counters(&self) -> Counters {
+        each!(self, end => end.counters())
+    }
+    /// What it looks like from outside.
+    pub fn standing(&self, cfg: &Config) -> Standing {
+        each!(self, cfg, end => end.standing(cfg))
+    }
+}
+
+/// What limits at the sending host ask: a segment is looked at before it is sent, and may be refused.
+impl Sender {
+    /// What [`Sender::poll_send`] would give now, without giving it.
+    pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        each!(self, cfg, end => end.peek(now, max_len, cfg))
+    }
+    /// Packets that were sent and are not acknowledged, as Linux's packets_out counts them.
+    pub fn packets_out(&self, cfg: &Config) -> u32 {
+        each!(self, cfg, end => end.packets_out(cfg))
+    }
+    /// Whether only one segment may be tried, because the probe timer tries.
+    pub fn is_probing(&self) -> bool {
+        each!(self, end => end.is_probing())
+    }
+    /// The segment that was looked at may leave.
+    pub fn accepted(&mut self) {
+        each!(self, end => end.accepted())
+    }
+    /// The segment that was looked at was refused; `told`: with the order to reduce the window.
+    pub fn refused(&mut self, now: Time, told: bool, cfg: &Config) {
+        each!(self, cfg, end => end.refused(now, told, cfg))
+    }
+    /// The local host is congested: the window is reduced, at most once a window of data.
+    pub fn reduce(&mut self, now: Time, cfg: &Config) {
+        each!(self, cfg, end => end.reduce(now, cfg))
+    }
+}
+
+/// What TLT asks: where the sender stands, and segments that are sent without its knowing.
+impl Sender {
+    /// Whether it repairs a loss.
+    #[inline]
+    pub fn is_recovering(&self) -> bool {
+        each!(self, end => end.is_recovering())
+    }
+    /// Bytes sent, the first byte never sent.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        each!(self, end => end.sent())
+    }
+    /// `len` bytes from `seq` on once more, whatever the windows.
+    pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Outgoing {
+        each!(self, cfg, end => end.forced(seq, len, cfg))
+    }
+    /// The next segment's place was taken by one of `len` bytes.
+    pub fn displaced(&mut self, len: u32) {
+        each!(self, end => end.displaced(len))
+    }
+}
+
+impl Receiver {
+    /// The receiving end of a connection that follows transport `which` of the run.
+    pub fn new(which: u8) -> Receiver {
+        Receiver::Tcp(tcp::Receiver::following(which))
+    }
+
+    /// Payload `[seq, seq + len)` arrives, handed down at `stamp`, marked or not, with the sender's
+    /// CWR or not.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // one a header field
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        seq: u64,
+        len: u32,
+        ce: bool,
+        cwr: bool,
+        stamp: Time,
+        cfg: &Config,
+    ) -> Arrived {
+        each!(self, cfg, end => end.on_data(now, seq, len, ce, cwr, stamp, cfg))
+    }
+    /// Bytes delivered in order.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        each!(self, end => end.received())
+    }
+    /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        each!(self, end => end.deadline())
+    }
+    /// The ACK that was held back, if its time has come.
+    pub fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<AckOut> {
+        each!(self, cfg, end => end.on_timer(now, cfg))
+    }
+    /// An ACK of all that has arrived, now.
+    pub fn acknowledge(&mut self, cfg: &Config) -> AckOut {
+        each!(self, cfg, end => end.acknowledge(cfg))
+    }
+}

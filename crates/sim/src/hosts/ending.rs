@@ -74,7 +74,7 @@ impl Hosts {
         let Some(ended) = self.senders.remove(slot) else { return };
         fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
         let opening = ended.opening;
-        self.forget(ended.host, opening.flow);
+        self.hosts[ended.host as usize].node.forget(opening.flow);
         self.count_sent(&ended);
         // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
         // capture shows, must not depend on where it is.
@@ -94,9 +94,10 @@ impl Hosts {
     }
 
     pub(super) fn count_sent(&mut self, it: &Sending) {
-        self.counters.retransmitted += it.sender.retransmitted as u64;
-        self.counters.timeouts += it.sender.timeouts as u64;
-        if let Some(marker) = &it.marker {
+        let sent = it.sender.counters();
+        self.counters.retransmitted += sent.retransmitted as u64;
+        self.counters.timeouts += sent.timeouts as u64;
+        if let Some(marker) = it.egress.as_ref().and_then(|egress| egress.marked()) {
             self.counters.marking.add(marker);
         }
     }
@@ -123,8 +124,18 @@ impl Hosts {
         }
     }
 
+    /// A receiving side is over: what its host has of it is freed.
+    pub(super) fn close(&mut self, ended: &mut Receiving, fabric: &mut Fabric) {
+        let flow = ended.opening.flow;
+        let (node, mut link) = at_host!(self, ended.host, fabric);
+        if let Some(ingress) = &mut ended.ingress {
+            ingress.close(flow, &mut link);
+        }
+        node.forget(flow);
+    }
+
     /// The run is over: makes the records of what is not, and counts what the open connections hold.
-    pub fn finish(&mut self, end: Time) {
+    pub fn finish(&mut self, end: Time, fabric: &mut Fabric) {
         let warm_up = self.shared.plan.warm_up;
         let mut rest: Vec<FlowRecord> = Vec::new();
         let senders = std::mem::take(&mut self.senders);
@@ -159,7 +170,8 @@ impl Hosts {
         self.senders = senders;
         self.unanswered(&mut rest);
         let mut received = std::mem::take(&mut self.receivers);
-        for it in received.drain() {
+        for mut it in received.drain() {
+            self.close(&mut it, fabric);
             if it.opening.role == Role::RpcResponses && it.asked != Time::MAX && it.asked < end {
                 rest.push(call_record(&self.shared, &it, None));
             }
@@ -189,7 +201,7 @@ fn ideal(shared: &Shared, o: &Opening) -> Time {
 
 /// A flow as it stands; `ended`: when its last byte was acknowledged.
 fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord {
-    let o = &it.opening;
+    let (o, sent) = (&it.opening, it.sender.counters());
     FlowRecord {
         flow: o.flow,
         class: o.class,
@@ -201,8 +213,8 @@ fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord
         sender_first: it.first_sent,
         sender_last: ended,
         ideal: if it.delivered.is_some() { ideal(shared, o) } else { Time::ZERO },
-        retransmitted: it.sender.retransmitted,
-        timeouts: it.sender.timeouts,
+        retransmitted: sent.retransmitted,
+        timeouts: sent.timeouts,
         out_of_order: it.delivered.map_or(0, |d| d.out_of_order),
         path_changes: it.delivered.map_or(0, |d| d.path_changes),
         query: o.query,

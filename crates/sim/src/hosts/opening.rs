@@ -1,6 +1,7 @@
 //! Flows begin: arrivals, closed loops, probes, and the two sides of a connection.
 
 use super::*;
+use millpond_core::host::{EgressStages, Label};
 
 impl Hosts {
     /// A query is asked; its flows follow.
@@ -176,32 +177,25 @@ impl Hosts {
         let shared = &self.shared;
         let host = shared.local_host(opening.src);
         let which = shared.plan.traffic.transports[opening.class as usize];
-        let share = match self.hosts[host as usize].nic {
-            Nic::Limited(_) => Some(Share::behind_limit(shared.nic_limit.unwrap_or(u64::MAX))),
-            _ => shared.nic_limit.map(Share::new),
+        let hash = five_tuple_hash(opening.src, opening.dst, opening.flow);
+        let stages = EgressStages {
+            is_limited: self.hosts[host as usize].node.is_limited(),
+            marker: shared.marker.clone().map(Box::new),
+            ranker: shared.ranker.clone().map(Box::new),
+            label: label(shared, opening.flow, hash, true),
         };
-        let mut sending = Sending {
-            sender: if handshake {
-                Sender::following(which, &shared.transport)
-            } else {
-                Sender::established(which, &shared.transport)
-            },
+        let sending = Sending {
+            sender: Sender::new(which, handshake, &shared.transport),
             host,
             opening,
             peer: NONE,
-            hash: five_tuple_hash(opening.src, opening.dst, opening.flow),
+            hash,
             priority: shared.plan.traffic.priorities[opening.class as usize],
             timer_at: Time::MAX,
             first_sent: None,
             delivered: None,
-            share: share.map(Box::new),
-            ranker: shared.ranker.clone().map(Box::new),
-            marker: shared.marker.clone().map(Box::new),
-            edge: None,
+            egress: Egress::new(shared.nic_limit, stages),
         };
-        if let Some(plan) = &shared.labels {
-            sending.edge = Some(Edge::new(plan, opening.flow, sending.hash, true));
-        }
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
         self.senders.at(slot).opening = opening;
@@ -230,13 +224,10 @@ impl Hosts {
             }
             Note::Release(flow) => {
                 if let Some(slot) = self.receivers.slot_of(flow)
-                    && let Some(ended) = self.receivers.remove(slot)
+                    && let Some(mut ended) = self.receivers.remove(slot)
                 {
                     fabric.events.cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
-                    if let Some(order) = &ended.ordering {
-                        order.cancel(ended.host, flow, fabric);
-                    }
-                    self.forget(ended.host, flow);
+                    self.close(&mut ended, fabric);
                     self.count_received(&ended);
                 }
             }
@@ -246,7 +237,7 @@ impl Hosts {
     /// Makes the receiving side of a connection.
     pub(super) fn accept(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
         let mut receiving = Receiving {
-            receiver: Receiver::following(self.shared.plan.traffic.transports[opening.class as usize]),
+            receiver: Receiver::new(self.shared.plan.traffic.transports[opening.class as usize]),
             host: self.shared.local_host(opening.dst),
             opening,
             hash: five_tuple_hash(opening.dst, opening.src, opening.flow),
@@ -262,12 +253,9 @@ impl Hosts {
             hops: 0,
             any: false,
             handshake: Handshake::new(),
-            ordering: None,
-            edge: None,
+            ingress: None,
         };
-        if let Some(plan) = &self.shared.labels {
-            receiving.edge = Some(Edge::new(plan, opening.flow, receiving.hash, false));
-        }
+        receiving.ingress = label(&self.shared, opening.flow, receiving.hash, false).map(Ingress::labelled);
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {
             let answers =
@@ -297,4 +285,12 @@ impl Hosts {
             self.open(now, responses, false, fabric);
         }
     }
+}
+
+/// The labels of one direction of a connection, if hosts spread what they send; `is_data`: the
+/// direction of its data.
+fn label(shared: &Shared, flow: FlowId, hash: u32, is_data: bool) -> Option<Box<Label>> {
+    let plan = shared.labels.as_ref()?;
+    let key = mix64(mix64(plan.seed) ^ (u64::from(flow) << 1 | u64::from(is_data)));
+    Some(Box::new(Label::new(&plan.rule, key, hash)))
 }

@@ -1,22 +1,21 @@
 //! Receiving: data, acknowledgements, handshakes, and what comes too late.
 
-use super::sending::transmit_begun;
 use super::*;
-use millpond_core::edge::flowcell::counted;
 
 impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
-        if !self.queues.is_empty() {
-            return self.enqueue(now, host, id, fabric);
+        if !self.hosts[host as usize].node.is_open() {
+            return self.receive(now, host, id, fabric);
         }
-        let packet = fabric.deliver(id);
+        fabric.arrived(id);
+        let packet = fabric.packets.take(id);
         self.take_up(now, host, &packet, fabric);
     }
 
-    /// What has arrived, or what receive offload has let through, for the transport.
-    #[inline(always)] // in the per-packet path, and after a poll
+    /// What has arrived, or what the host's stages have let through, for the transport.
+    #[inline(always)] // in the per-packet path, and behind the stages
     pub(super) fn take_up(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         match packet.kind() {
             Kind::Data => self.on_data(now, host, packet, fabric),
@@ -34,7 +33,11 @@ impl Hosts {
         it.peer = slot;
         let sack = fabric.packets.side(packet);
         let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops };
-        if it.marker.is_none() || marking::sees(it, packet, &ack) {
+        let is_seen = match &mut it.egress {
+            Some(egress) if egress.is_staged() => sees(egress, packet, &ack, it.sender.acked()),
+            _ => true,
+        };
+        if is_seen {
             it.sender.on_ack(now, &ack, &self.shared.transport);
         }
         if it.sender.is_done() && !it.opening.role.is_persistent() {
@@ -80,25 +83,11 @@ impl Hosts {
 
     #[inline]
     pub(super) fn on_data(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        self.data::<false>(now, host, packet, fabric);
-    }
-
-    /// Data that an ordering buffer has let through.
-    #[inline(never)]
-    pub(super) fn on_data_in_order(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        self.data::<true>(now, host, packet, fabric);
-    }
-
-    #[inline]
-    fn data<const ORDERED: bool>(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        let slot = if packet.peer != NONE { packet.peer } else { self.receivers.slot_of(packet.flow).unwrap_or(NONE) };
+        let slot = wire::slot_of(&self.receivers, packet);
         let (shared, seq) = (&*self.shared, packet.seq());
         let Some(it) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        if !ORDERED && shared.ordering.is_some() && (seq > it.delivered || it.ordering.is_some()) {
-            return self.on_unordered(now, slot, packet, fabric);
-        }
         if !it.any {
             it.any = true;
             it.path = packet.path;
@@ -187,7 +176,7 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         let it = self.receivers.at(slot);
-        let mut packet = Packet {
+        let packet = Packet {
             body: Body::Ack { ack: ack.ack, slot, hops: it.hops },
             stamp: ack.stamp,
             flow: it.opening.flow,
@@ -205,29 +194,47 @@ impl Hosts {
             ttl: TTL,
             path: 0,
         };
-        if ack.sack.count > 0 {
-            fabric.packets.attach(&mut packet, ack.sack);
-        }
-        if let Some(edge) = &mut it.edge {
-            edge.stamp(now, counted(0, u32::from(packet.size)), &mut packet);
-        }
-        let host = it.host;
-        self.put(now, host, packet, fabric);
+        let class = it.opening.class;
+        let (node, mut link) = at_host!(self, it.host, fabric);
+        link.sack = (ack.sack.count > 0).then_some(&ack.sack);
+        node.answer(now, packet, it.ingress.as_deref_mut(), || Some(class), &mut link);
+        self.note_departures(fabric);
     }
 
-    /// Gives one packet to a host's NIC.
-    #[inline]
-    pub(super) fn put(&mut self, now: Time, host: u32, packet: Packet, fabric: &mut Fabric) {
-        let it = &mut self.hosts[host as usize];
-        fabric.audit.injected.add(packet.size);
-        let id = fabric.packets.insert(packet);
-        match it.nic.offer(now, it.out, id, fabric) {
-            Offered::Departs(_) | Offered::Waits(None) => {}
-            Offered::Waits(Some((id, departs))) => {
-                self.begun.push(Departure { out: it.out, id, departs });
-                transmit_begun(&mut self.begun, &mut self.senders, &self.shared, fabric);
-            }
-            Offered::Asks => self.put_at_limit(now, host, id, fabric),
-        }
+    /// Gives one packet to a host that no connection here stands behind.
+    fn put(&mut self, now: Time, host: u32, packet: Packet, fabric: &mut Fabric) {
+        let class = || wire::class_of(&self.senders, &self.receivers, packet.flow);
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.put(now, packet, class, &mut link);
+        self.note_departures(fabric);
     }
+
+    /// Data that TLT has marked has arrived, and these are the acknowledgements to send: the one that answers it is its
+    /// echo, if it is important, and leaves at once.
+    #[inline(never)]
+    fn echo(&mut self, now: Time, slot: u32, importance: Importance, acks: [Option<AckOut>; 2], fabric: &mut Fabric) {
+        let echo = importance.echo();
+        if echo == Importance::Control {
+            for ack in acks.into_iter().flatten() {
+                self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+            }
+            return;
+        }
+        self.counters.marking.echoes[usize::from(echo == Importance::ForcedEcho)] += 1;
+        let [first, second] = acks;
+        if let (Some(before), Some(_)) = (&first, &second) {
+            self.acknowledge(now, slot, before, Importance::Control, fabric);
+        }
+        let it = self.receivers.at(slot);
+        let ack = second.or(first).unwrap_or_else(|| it.receiver.acknowledge(&self.shared.transport));
+        self.acknowledge(now, slot, &ack, echo, fabric);
+    }
+}
+
+/// Shows an acknowledgement to a connection's marker, if it has one; whether the transport may see it.
+#[inline(never)]
+fn sees(egress: &mut Egress, packet: &Packet, ack: &AckIn<'_>, acked: u64) -> bool {
+    let Some(marker) = egress.marker() else { return true };
+    let blocks = ack.sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
+    marker.on_ack(packet.class.importance(), ack.ack, blocks, acked)
 }

@@ -29,22 +29,23 @@ impl Hosts {
     pub fn connection(&self, at: Time, flow: FlowId) -> Option<ConnectionRecord> {
         let it = self.senders.look(self.senders.slot_of(flow)?);
         let (sender, opening) = (&it.sender, &it.opening);
+        let (standing, sent) = (sender.standing(&self.shared.transport), sender.counters());
         Some(ConnectionRecord {
             at,
             flow,
             class: opening.class,
             src: opening.src,
             dst: opening.dst,
-            state: sender.state(),
-            cwnd: sender.cwnd(),
-            ssthresh: Some(sender.ssthresh()).filter(|bytes| *bytes < u64::MAX),
-            in_flight: sender.in_flight(),
+            state: standing.state,
+            cwnd: standing.cwnd,
+            ssthresh: Some(standing.ssthresh).filter(|bytes| *bytes < u64::MAX),
+            in_flight: standing.in_flight,
             acked: sender.acked(),
             srtt: Some(sender.srtt()).filter(|srtt| *srtt > Time::ZERO),
             rto: sender.rto(),
-            retransmitted: sender.retransmitted,
-            timeouts: sender.timeouts,
-            law: sender.law(&self.shared.transport),
+            retransmitted: sent.retransmitted,
+            timeouts: sent.timeouts,
+            law: standing.law,
         })
     }
 }

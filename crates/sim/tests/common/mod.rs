@@ -92,20 +92,19 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
         hosts,
         marked,
         deflected,
-        pauses,
-        paused,
+        pause_frames,
         pairs,
         delivered,
         sampled,
         queue_bytes_max,
         limits,
-        offload,
+        counters,
         cores,
         ..
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
-        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pauses:?} {paused:?} {pairs:?} {delivered:?} {sampled:?} {queue_bytes_max} {limits:?} {offload:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pause_frames} {pairs:?} {delivered:?} {sampled:?} {queue_bytes_max} {limits:?} {counters:?} {cores:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,

@@ -44,6 +44,7 @@ mod tests;
 pub use presto::Presto;
 pub use stock::Stock;
 
+use crate::counters::{Count, Named};
 use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Time};
 
@@ -215,19 +216,6 @@ impl Default for Sizes {
     }
 }
 
-impl Sizes {
-    /// The size, rounded down to KiB, that half of the segments do not exceed; `None` if there are none.
-    pub fn median_kib(&self) -> Option<u64> {
-        let total: u64 = self.0.iter().sum();
-        let mut seen = 0;
-        let reaches = |count: &u64| {
-            seen += count;
-            2 * seen >= total
-        };
-        if total == 0 { None } else { self.0.iter().position(reaches).map(|kib| kib as u64) }
-    }
-}
-
 impl Counters {
     #[inline]
     fn count(&mut self, cause: Cause, packets: usize, bytes: u32) {
@@ -254,6 +242,25 @@ impl Counters {
     fn filled(&mut self, waited: Time) {
         self.filled += 1;
         self.filled_wait = (self.filled_wait.0.saturating_add(waited), self.filled_wait.1.max(waited));
+    }
+    /// By name: segments by why they were released, and what held them.
+    pub fn tell(&self, named: &mut Named) {
+        for cause in Cause::ALL.into_iter().filter(|cause| self.of(*cause) > 0) {
+            named.add(format!("segments-{}", cause.name()), self.of(cause));
+        }
+        let (waited, longest) = self.filled_wait;
+        named.add("packets", self.packets);
+        named.add("bytes", self.bytes);
+        named.add("held", self.held);
+        named.add("filled", self.filled);
+        named.add(
+            "filled-wait-mean-us",
+            Count::Mean(u128::from(waited.as_ps()), self.filled * Time::from_us(1).as_ps()),
+        );
+        named.add("filled-wait-max-us", Count::Max(longest.as_ps() / Time::from_us(1).as_ps()));
+        named.add("doubled", self.doubled);
+        named.add("held-bytes-max", Count::Max(self.held_bytes_max));
+        named.add("segment-median-kib", Count::Median(self.by_kib.0.to_vec()));
     }
     /// Segments released for one cause.
     pub fn of(&self, cause: Cause) -> u64 {

@@ -4,7 +4,6 @@
 //!
 //! Invariant: two tests without a commit between them agree.
 
-use super::red::{Curve, Estimate};
 use super::{Admits, PortFacts};
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -12,6 +11,7 @@ use crate::packet::Packet;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
+use crate::switch::early::{Curve, Estimate};
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -87,7 +87,7 @@ impl Admits for Wred {
     }
 
     fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
-        self.estimate.test(context, &self.curve(context.packet))
+        self.estimate.hits(context, &self.curve(context.packet)).then_some(DropReason::Early)
     }
 
     fn commit(&mut self, context: &Context<'_, QueueView>, _: bool) {

@@ -54,7 +54,7 @@ crate::params! {
 }
 
 /// The step marker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Ecn {
     /// In packets; `u32::MAX` where bytes count.
     packets: u32,
@@ -70,10 +70,12 @@ pub enum Threshold {
     Packets(u32),
     /// From this many bytes on.
     Bytes(Bytes),
+    /// From this many bytes on, on average.
+    Average(Bytes),
 }
 
 impl EcnParams {
-    /// What they mean at a port that can hold `capacity`.
+    /// What they mean at a port that can hold `capacity`: packets or bytes.
     pub fn threshold(&self, site: &PortSite, capacity: Capacity) -> Threshold {
         match (self.threshold_bytes.at(site.tier), self.threshold_packets.at(site.tier)) {
             (Some(bytes), _) => Threshold::Bytes(Bytes(scaled(bytes.get(), self.per, site.rate))),
@@ -89,7 +91,7 @@ impl EcnParams {
     pub(super) fn at_port(&self, site: &PortSite, capacity: Capacity) -> EcnParams {
         let (packets, bytes) = match self.threshold(site, capacity) {
             Threshold::Packets(packets) => (Auto::Given(packets), None),
-            Threshold::Bytes(bytes) => (Auto::Auto, Some(bytes)),
+            Threshold::Bytes(bytes) | Threshold::Average(bytes) => (Auto::Auto, Some(bytes)),
         };
         EcnParams { threshold_packets: packets.into(), threshold_bytes: bytes.into(), per: None, at: self.at }
     }
@@ -109,7 +111,9 @@ impl Ecn {
     /// Of parameters of one port ([`EcnParams::at_port`]); others are taken as at a leaf's port of 10 Gb/s.
     pub(super) fn new(params: &EcnParams) -> Ecn {
         match params.threshold(&PortSite::default(), Capacity::UNLIMITED) {
-            Threshold::Bytes(bytes) => Ecn { packets: u32::MAX, bytes: bytes.get(), at: params.at },
+            Threshold::Bytes(bytes) | Threshold::Average(bytes) => {
+                Ecn { packets: u32::MAX, bytes: bytes.get(), at: params.at }
+            }
             Threshold::Packets(packets) => Ecn { packets, bytes: u64::MAX, at: params.at },
         }
     }
@@ -120,8 +124,11 @@ impl Ecn {
 }
 
 impl Marks for Ecn {
+    fn asked_from(&self) -> QueueView {
+        QueueView { packets: self.packets, bytes: self.bytes }
+    }
     #[inline]
-    fn at_enqueue(&self, context: &Context<'_, QueueView>) -> bool {
+    fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool {
         self.at == MarkAt::Enqueue && self.above(&context.view)
     }
     #[inline]
@@ -146,7 +153,7 @@ mod tests {
 
     #[test]
     fn marks_when_at_least_the_threshold_waits() {
-        let ecn = Ecn::new(&EcnParams::default());
+        let mut ecn = Ecn::new(&EcnParams::default());
         assert!(!with(64, 96_000, |it| ecn.at_enqueue(it)));
         assert!(with(65, 97_500, |it| ecn.at_enqueue(it)));
         assert!(!with(65, 97_500, |it| ecn.at_dequeue(it)));
@@ -158,7 +165,7 @@ mod tests {
             let site = PortSite { rate, ..PortSite::default() };
             match EcnParams::default().threshold(&site, Capacity { bytes, packets: u32::MAX }) {
                 Threshold::Packets(packets) => packets,
-                Threshold::Bytes(bytes) => unreachable!("{bytes}"),
+                other => unreachable!("{other:?}"),
             }
         };
         let wide = |gbps| packets(Rate::from_gbps(gbps), 30_000_000);
@@ -196,7 +203,7 @@ mod tests {
 
     #[test]
     fn bytes_take_the_place_of_packets() {
-        let ecn = Ecn::new(&EcnParams {
+        let mut ecn = Ecn::new(&EcnParams {
             threshold_bytes: Some(Bytes(30_000)).into(),
             at: MarkAt::Dequeue,
             ..Default::default()

@@ -5,9 +5,11 @@
 
 mod ecn;
 mod none;
+mod red;
 
 pub use ecn::{Ecn, EcnParams, MarkAt, Threshold};
 pub use none::{Unmarked, UnmarkedParams};
+pub use red::{Red, RedParams};
 
 use crate::context::Context;
 use crate::switch::QueueView;
@@ -17,11 +19,21 @@ use crate::switch::site::PortSite;
 /// What a marking answers.
 pub(super) trait Marks {
     /// Whether a packet that finds the queue as in the view at its enqueue is marked.
-    fn at_enqueue(&self, _: &Context<'_, QueueView>) -> bool {
+    fn at_enqueue(&mut self, _: &Context<'_, QueueView>) -> bool {
         false
     }
     /// Whether a packet is marked that leaves the queue; the view still counts it.
     fn at_dequeue(&self, _: &Context<'_, QueueView>) -> bool {
+        false
+    }
+    /// The least queue, in packets or in bytes, that it has to be told of at an enqueue.
+    fn asked_from(&self) -> QueueView {
+        QueueView::default()
+    }
+    /// A packet leaves the queue, of which the view still counts it.
+    fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
+    /// Whether it must be told of departures (then a port must hold packets until they leave).
+    fn watches_departures(&self) -> bool {
         false
     }
     /// Whether it may mark at dequeue (then a port must hold packets until they leave).
@@ -35,25 +47,21 @@ crate::registry! {
     place: "switch.marking", question: "does it get CE?", default: Ecn,
     params: MarkingParams, policy: Marking {
         /// Whether a packet that finds the queue as in the view at its enqueue is marked.
-        fn at_enqueue(&self, context: &Context<'_, QueueView>) -> bool;
+        fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool;
         /// Whether a packet is marked that leaves the queue; the view still counts it.
         fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool;
+        /// The least queue, in packets or in bytes, that it has to be told of at an enqueue.
+        fn asked_from(&self) -> QueueView;
+        /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
+        fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
+        /// Whether it must be told of departures (then a port must hold packets until they leave).
+        fn watches_departures(&self) -> bool;
         /// Whether it may mark at dequeue (then a port must hold packets until they leave).
         fn marks_at_dequeue(&self) -> bool;
     };
     "none" => None { UnmarkedParams, Unmarked; none::ABOUT },
     "ecn" => Ecn { EcnParams, Ecn; ecn::ABOUT },
-}
-
-/// Markings that are equal can be shared by ports.
-impl PartialEq for Marking {
-    fn eq(&self, other: &Marking) -> bool {
-        match (self, other) {
-            (Marking::None(_), Marking::None(_)) => true,
-            (Marking::Ecn(one), Marking::Ecn(other)) => one == other,
-            _ => false,
-        }
-    }
+    "red" => Red { RedParams, Red; red::ABOUT },
 }
 
 impl MarkingParams {
@@ -61,7 +69,17 @@ impl MarkingParams {
     pub fn at_port(&self, site: &PortSite, capacity: Capacity) -> MarkingParams {
         match self {
             MarkingParams::Ecn(params) => MarkingParams::Ecn(params.at_port(site, capacity)),
+            MarkingParams::Red(params) => MarkingParams::Red(params.at_port(site)),
             MarkingParams::None(_) => self.clone(),
+        }
+    }
+
+    /// From where on such a port marks; `None`: never.
+    pub fn threshold(&self, site: &PortSite, capacity: Capacity) -> Option<Threshold> {
+        match self {
+            MarkingParams::Ecn(params) => Some(params.threshold(site, capacity)),
+            MarkingParams::Red(params) => Some(Threshold::Average(params.min_threshold)),
+            MarkingParams::None(_) => None,
         }
     }
 }

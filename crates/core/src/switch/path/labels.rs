@@ -7,7 +7,7 @@
 //!
 //! Invariant: with all links up, packets of one label and destination leave by one port.
 
-use super::{Choice, Chooses};
+use super::{Choice, Chooses, Facts};
 use crate::context::Context;
 use crate::edge::controller::Entries;
 use crate::packet::{HostId, Packet};
@@ -40,8 +40,8 @@ impl Labels {
         Labels::default()
     }
     /// The controller's entries for this switch.
-    pub fn install(&mut self, attachment: Arc<Attachment>, entries: Entries) {
-        *self = Labels { attachment, entries };
+    pub fn follow(&mut self, entries: Entries) {
+        self.entries = entries;
     }
     /// The place among `candidates` that the label names; without an entry for it, one that it always names.
     #[inline]
@@ -59,6 +59,10 @@ impl Labels {
 }
 
 impl Chooses for Labels {
+    fn install(&mut self, facts: &Facts<'_>) {
+        self.attachment = facts.attachment.clone();
+    }
+
     #[inline]
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
         let (packet, Choice { candidates, .. }) = (context.packet, &context.view);
@@ -86,7 +90,8 @@ mod tests {
             rate: Rate::from_gbps(10),
         };
         let network = Network { leaves: 3, switches: 6, links: ways.map(link).collect() };
-        labels.install(attachment, network.entries(&network.trees()).swap_remove(0));
+        labels.install(&Facts { attachment: &attachment, rates: &[] });
+        labels.follow(network.entries(&network.trees()).swap_remove(0));
         labels
     }
     fn choose(labels: &mut Labels, label: u32, dst: HostId, ingress: u16) -> u16 {

@@ -4,6 +4,8 @@
 //! several.
 
 mod balanced;
+mod conga;
+mod drill;
 mod ecmp;
 mod labels;
 mod letflow;
@@ -11,6 +13,8 @@ mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
+pub use conga::{Conga, CongaHeader, CongaParams};
+pub use drill::{Drill, DrillParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
 pub use labels::{Labels, LabelsParams};
 pub use letflow::{LetFlow, LetFlowParams};
@@ -19,7 +23,11 @@ pub use power_of_n::{PowerOfN, PowerOfNParams};
 pub use spray::{Spray, SprayOrder, SprayParams};
 
 use crate::context::Context;
+use crate::packet::{PacketId, Packets};
 use crate::switch::PortView;
+use crate::switch::route::Attachment;
+use crate::units::{Rate, Time};
+use std::sync::Arc;
 
 /// Where a choice is made: what a policy may know of its switch.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +48,43 @@ pub struct Choice<'a> {
     pub ports: &'a mut dyn PortView,
 }
 
+/// What a path choice learns of its switch and network, once.
+pub struct Facts<'a> {
+    /// Where each host hangs.
+    pub attachment: &'a Arc<Attachment>,
+    /// By port: its link's rate.
+    pub rates: &'a [Rate],
+}
+
+/// A packet that leaves by `port`, shown before it joins that port's queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing {
+    /// Now.
+    pub now: Time,
+    /// The packet.
+    pub id: PacketId,
+    /// By which port it leaves.
+    pub port: u16,
+    /// It came from a host of this switch.
+    pub is_from_host: bool,
+    /// It goes to a host of this switch.
+    pub is_to_host: bool,
+}
+
 /// What a path choice answers.
 pub(super) trait Chooses {
     /// One of the candidates.
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
+    /// What the switch is like, before the first packet.
+    fn install(&mut self, _: &Facts<'_>) {}
+    /// Whether it is shown every packet, also where there is one port only.
+    fn watches(&self) -> bool {
+        false
+    }
+    /// A packet leaves by some port; it may be written to.
+    fn passes(&mut self, _: Passing, _: &mut Packets) {}
+    /// A packet of this size has joined a port's queue.
+    fn joined(&mut self, _now: Time, _port: u16, _size: u16) {}
 }
 
 crate::registry! {
@@ -52,7 +93,17 @@ crate::registry! {
     params: PathParams, policy: Path {
         /// One of the candidates.
         fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
+        /// What the switch is like, before the first packet.
+        fn install(&mut self, facts: &Facts<'_>) -> ();
+        /// Whether it is shown every packet, also where there is one port only.
+        fn watches(&self) -> bool;
+        /// A packet leaves by some port; it may be written to.
+        fn passes(&mut self, passing: Passing, packets: &mut Packets) -> ();
+        /// A packet of this size has joined a port's queue.
+        fn joined(&mut self, now: Time, port: u16, size: u16) -> ();
     };
+    "conga" => Conga { CongaParams, Conga; conga::ABOUT },
+    "drill" => Drill { DrillParams, Drill; drill::ABOUT },
     "ecmp" => Ecmp { EcmpParams, Ecmp; ecmp::ABOUT },
     "labels" => Labels { LabelsParams, Labels; labels::ABOUT },
     "letflow" => LetFlow { LetFlowParams, LetFlow; letflow::ABOUT },

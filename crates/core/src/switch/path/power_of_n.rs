@@ -1,8 +1,5 @@
 //! Power of n choices: of a few ports drawn at random, the one whose queue is shortest (Mitzenmacher 2001; per packet, as
-//! DRILL, SIGCOMM 2017, Vertigo and Canary use it).
-//!
-//! With a memory, the best port of the last choice among the same candidates is compared as well: DRILL(d, m) is
-//! `choices = d, memory = 1` for m = 1.
+//! Vertigo and Canary use it). With a memory it is DRILL, a mechanism of its own.
 //!
 //! Invariant: the port chosen waits no longer, by what the switch knows, than any other that was drawn; ties fall to a
 //! fair coin.
@@ -16,7 +13,7 @@ use crate::switch::deflection::Draw;
 
 pub(super) const ABOUT: About = About {
     summary: "of a few ports drawn at random, the shortest queue, packet by packet",
-    source: "Ghorbani et al.: DRILL, SIGCOMM 2017; Vertigo, CoNEXT 2021 §4",
+    source: "Mitzenmacher: The power of two choices in randomized load balancing, 2001; Vertigo, CoNEXT 2021 §4",
     needs: &[],
     breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
     restores: &[],
@@ -28,10 +25,6 @@ crate::params! {
         /// Ports that are drawn for each packet, all different. Source: 2, Vertigo and Canary.
         #[within(1..=64)]
         pub choices: u32 = 2,
-        /// Whether the best port of the last choice is remembered and compared: 0 or 1. Source: 1 is DRILL's m; 0 is
-        /// Vertigo's and Canary's.
-        #[within(0..=1)]
-        pub memory: u32 = 0,
     }
 }
 
@@ -39,30 +32,11 @@ crate::params! {
 #[derive(Clone, Debug)]
 pub struct PowerOfN {
     choices: u32,
-    remembers: bool,
-    /// By candidates, told apart by their first and their number: the best of the last choice.
-    best: Vec<((u16, usize), u16)>,
 }
 
 impl PowerOfN {
     pub(super) fn new(params: &PowerOfNParams) -> PowerOfN {
-        PowerOfN { choices: params.choices.max(1), remembers: params.memory > 0, best: Vec::new() }
-    }
-
-    fn remember(&mut self, candidates: &[u16], best: &mut Shortest, ports: &mut dyn PortView, random: &Random) {
-        let key = (candidates[0], candidates.len());
-        let at = self.best.iter().position(|(known, _)| *known == key);
-        if let Some(at) = at
-            && candidates.contains(&self.best[at].1)
-            && best.port.is_none_or(|(port, _)| port != self.best[at].1)
-        {
-            best.offer(self.best[at].1, ports, random);
-        }
-        match (at, best.port) {
-            (Some(at), Some((port, _))) => self.best[at].1 = port,
-            (None, Some((port, _))) => self.best.push((key, port)),
-            _ => {}
-        }
+        PowerOfN { choices: params.choices.max(1) }
     }
 }
 
@@ -76,9 +50,6 @@ impl Chooses for PowerOfN {
         for _ in 0..self.choices {
             let Some(index) = draw.next(random) else { break };
             best.offer(candidates[index], *ports, random);
-        }
-        if self.remembers {
-            self.remember(candidates, &mut best, *ports, random);
         }
         best.port.map_or(candidates[0], |(port, _)| port)
     }
@@ -142,15 +113,5 @@ mod tests {
         (0..6000).for_each(|_| count[choose(&mut policy, &mut at, &[0, 1, 2, 3]) as usize] += 1);
         // Of six pairs the first is in three, the second the better in two, the third in one, the last in none.
         assert!((2850..3150).contains(&count[0]) && (1850..2150).contains(&count[1]) && count[3] == 0, "{count:?}");
-    }
-
-    #[test]
-    fn memory_keeps_the_best() {
-        let mut at = Crossing::of(Bench::with_bytes(&[30, 20, 10, 0]));
-        let mut policy = PowerOfN::new(&PowerOfNParams { choices: 1, memory: 1 });
-        for _ in 0..50 {
-            choose(&mut policy, &mut at, &[0, 1, 2, 3]);
-        }
-        assert!((0..50).all(|_| choose(&mut policy, &mut at, &[0, 1, 2, 3]) == 3));
     }
 }

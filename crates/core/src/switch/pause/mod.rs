@@ -12,10 +12,14 @@ pub use pfc::{Pfc, PfcFrames, PfcParams};
 
 use super::buffer::IngressFacts;
 use crate::context::Context;
+use crate::counters::Named;
 use crate::units::{Rate, Time};
 
 /// Bytes of a pause frame on the wire: the least that Ethernet has.
 pub const FRAME_BYTES: u64 = 64;
+
+/// The counter of how long ports were paused, which switches and hosts tell.
+pub const PAUSED: &str = "paused_us";
 
 /// A frame for the upstream neighbour of one ingress port (IEEE 802.1Qbb): stop this priority until then, or go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +66,11 @@ pub struct PauseCounts {
 }
 
 impl PauseCounts {
-    /// Adds another switch's.
-    pub fn merge(&mut self, other: &PauseCounts) {
-        self.frames += other.frames;
-        self.resumes += other.resumes;
-        self.episodes += other.episodes;
-        self.arrivals += other.arrivals;
+    /// By name; `frames` every run tells.
+    pub(super) fn tell(&self, named: &mut Named) {
+        named.add("episodes", self.episodes);
+        named.add("arrivals_while_congested", self.arrivals);
+        named.add("resume_frames", self.resumes);
     }
 }
 

@@ -3,6 +3,9 @@
 
 use super::*;
 use crate::packet::{Color, Importance, flags};
+use crate::switch::deflection::DeflectionParams;
+use crate::switch::occupancy::OccupancyParams;
+use crate::switch::path::PathParams;
 
 /// Hosts 0 to 3 hang at ports 0 to 3; hosts 4 to 7 are reached by any of ports 4 to 7.
 const FABRIC: [u16; 4] = [4, 5, 6, 7];
@@ -24,25 +27,20 @@ impl Setup {
     fn leaf(&self, fast: bool) -> Switch {
         let hosts = (0..8).map(|host| if host < 4 { (0, host) } else { (1, 0) }).collect();
         let port = PortConfig {
-            rate: Rate::from_gbps(10),
-            capacity: Capacity::new(&self.buffer, &PortSite::default()),
-            marking: marking::Marking::new(&MarkingParams::default()),
             admission: Admission::new(&self.admission),
             queue: Queue::new(&QueueParams::of_kind(self.queue()).unwrap()),
+            ..PortConfig::plain(Rate::from_gbps(10), Capacity::new(&self.buffer, &PortSite::default()))
         };
         assert!(!fast || port.fits_fast());
+        let routes = Routes::new(Arc::new(Attachment { hosts }), Some(0), &[vec![], FABRIC.to_vec()]);
+        let memory = Memory::new(&self.buffer, &SwitchFacts::default());
         Switch::new(SwitchConfig {
-            site: Site { tier: 0, salt: 1 },
-            routes: Routes::new(Arc::new(Attachment { hosts }), Some(0), &[vec![], FABRIC.to_vec()]),
-            ports: vec![port; 8],
             fabric_ports: FABRIC.to_vec(),
             fast,
-            memory: Memory::new(&self.buffer, &SwitchFacts::default()),
             path: Path::new(&PathParams::of_kind("power-of-n").unwrap()),
             deflection: Deflection::new(&DeflectionParams::of_kind(self.deflection).unwrap()),
             occupancy: Occupancy::new(&self.occupancy),
-            pause: Pause::new(&PauseParams::default()),
-            random: Stream::new(1, "switch/leaf"),
+            ..SwitchConfig::plain(routes, vec![port; 8], memory, Stream::new(1, "switch/leaf"))
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::packet::flags;
+use crate::switch::deflection::DeflectionParams;
 
 /// Hosts 0 to 5 by pairs at ports 0 and 1 of three leaves, which ports 2 and 3 lead to the two spines (switches 3 and 4), of
 /// which port `l` leads to leaf `l`.
@@ -83,11 +84,8 @@ fn node(number: u16, deflection: &str) -> Switch {
     let buffer = per_port(5);
     let queue = if deflection == "vertigo" { "srpt" } else { "fifo" };
     let port = PortConfig {
-        rate: Rate::from_gbps(10),
-        capacity: Capacity::new(&buffer, &PortSite::default()),
-        marking: marking::Marking::new(&MarkingParams::default()),
-        admission: Admission::new(&AdmissionParams::default()),
         queue: Queue::new(&QueueParams::of_kind(queue).unwrap()),
+        ..PortConfig::plain(Rate::from_gbps(10), Capacity::new(&buffer, &PortSite::default()))
     };
     let attachment = Attachment { hosts: (0..HOSTS as u16).map(|host| (host / 2, host % 2)).collect() };
     let towards = |leaf| match (is_leaf, leaf == number) {
@@ -96,18 +94,14 @@ fn node(number: u16, deflection: &str) -> Switch {
         (false, _) => vec![leaf],
     };
     let towards: Vec<Vec<u16>> = (0..LEAVES).map(towards).collect();
+    let routes = Routes::new(Arc::new(attachment), is_leaf.then_some(number), &towards);
+    let ports = vec![port; if is_leaf { 4 } else { 3 }];
+    let (memory, random) = (Memory::new(&buffer, &SwitchFacts::default()), Stream::new(1, &format!("switch/{number}")));
     Switch::new(SwitchConfig {
         site: Site { tier: u8::from(!is_leaf), salt: u32::from(number) },
-        routes: Routes::new(Arc::new(attachment), is_leaf.then_some(number), &towards),
-        ports: vec![port; if is_leaf { 4 } else { 3 }],
         fabric_ports: if is_leaf { vec![2, 3] } else { vec![0, 1, 2] },
-        fast: false,
-        memory: Memory::new(&buffer, &SwitchFacts::default()),
-        path: Path::new(&PathParams::default()),
         deflection: Deflection::new(&DeflectionParams::of_kind(deflection).unwrap()),
-        occupancy: Occupancy::new(&OccupancyParams::default()),
-        pause: Pause::new(&PauseParams::default()),
-        random: Stream::new(1, &format!("switch/{number}")),
+        ..SwitchConfig::plain(routes, ports, memory, random)
     })
 }
 

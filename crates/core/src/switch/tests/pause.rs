@@ -4,7 +4,7 @@ use super::*;
 use crate::packet::TrafficClass;
 use crate::switch::admission::ColorParams;
 use crate::switch::buffer::PoolsParams;
-use crate::switch::pause::{FRAME_BYTES, PfcFrames, PfcParams};
+use crate::switch::pause::{FRAME_BYTES, PauseParams, PfcFrames, PfcParams};
 use std::collections::{BTreeSet, VecDeque};
 
 const PORTS: u16 = 12;
@@ -84,28 +84,15 @@ impl Run {
         let buffer = BufferParams::Pools(self.buffer.clone());
         let links = vec![(RATE, self.delay); PORTS as usize];
         let port = PortConfig {
-            rate: RATE,
-            capacity: Capacity::new(&buffer, &PortSite::default()),
-            marking: marking::Marking::new(&MarkingParams::default()),
-            admission: Admission::new(&AdmissionParams::default()),
             queue: Queue::new(&QueueParams::of_kind(self.queue).expect("it is registered")),
+            ..PortConfig::plain(RATE, Capacity::new(&buffer, &PortSite::default()))
         };
+        let attachment = Attachment { hosts: (0..PORTS).map(|port| (0, port)).collect() };
+        let routes = Routes::new(Arc::new(attachment), Some(0), &[vec![]]);
+        let memory = Memory::new(&buffer, &SwitchFacts { packet_max: 1_500, links, pauses: true, tier: 0 });
         Switch::new(SwitchConfig {
-            site: Site { tier: 0, salt: 1 },
-            routes: Routes::new(
-                Arc::new(Attachment { hosts: (0..PORTS).map(|port| (0, port)).collect() }),
-                Some(0),
-                &[vec![]],
-            ),
-            ports: vec![port; PORTS as usize],
-            fabric_ports: vec![],
-            fast: false,
-            memory: Memory::new(&buffer, &SwitchFacts { packet_max: 1_500, links, pauses: true, tier: 0 }),
-            path: Path::new(&PathParams::default()),
-            deflection: Deflection::new(&DeflectionParams::default()),
-            occupancy: Occupancy::new(&OccupancyParams::default()),
             pause: Pause::new(&PauseParams::Pfc(self.pfc.clone())),
-            random: Stream::new(1, "switch/test"),
+            ..SwitchConfig::plain(routes, vec![port; PORTS as usize], memory, Stream::new(1, "switch/test"))
         })
     }
 

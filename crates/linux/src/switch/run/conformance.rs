@@ -99,7 +99,7 @@ fn from_the_first(mut stamps: Vec<Stamped>, is_first: bool) -> Vec<Stamped> {
 }
 
 fn senders_agree(trace: &Trace, replayed: &Trace) -> Result<(), String> {
-    let is_first = trace.plan.host.load_balancing.rule().is_some_and(|rule| rule.is_first);
+    let is_first = trace.plan.edge.load_balancing.rule().is_some_and(|rule| rule.is_first);
     for host in 0..HOSTS {
         let of = |sent: &simulated::Sent| Stamped {
             flow: sent.flow,

@@ -8,7 +8,6 @@ use crate::port::udp::Udp;
 use crate::port::{FRAME_MAX, Pcap, Port};
 use crate::switch::config::{Config, PathParams, SwitchParams};
 use crate::switch::control::Asking;
-use crate::switch::counters::Counters;
 use crate::switch::node::{Frame, Remote, Slot};
 use crate::switch::state::State;
 use crate::switch::uplink::Uplink;
@@ -36,7 +35,7 @@ fn switch(buffers: u32, peers: &[&str]) -> (Switch, Vec<OwnedFd>) {
         ends.push(ours);
     }
     let port = Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap())));
-    switch.node.slots.push(Slot { name: "sink".into(), port, mtu: 1500, counters: Counters::default() });
+    switch.node.slots.push(Slot::new("sink", port, 1500));
     (switch, ends)
 }
 
@@ -121,4 +120,38 @@ fn a_change_of_buffers_takes_effect() {
         assert_eq!(taken.len(), buffers as usize);
         taken.into_iter().for_each(|id| switch.buffers.release(id));
     }
+}
+
+#[test]
+fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
+    let (mut switch, ends) = switch(16, &["a"]);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    rustix::net::sockopt::set_socket_send_buffer_size(&theirs, 4096).unwrap();
+    switch.uplink.put(0, Udp::over(theirs));
+    drop(ends);
+    for seq in 0..100 {
+        let frame = frame_of(&Build { seq, payload: 1000, ..Build::default() });
+        let view = parse(&frame).unwrap();
+        let buffer = switch.buffers.take().unwrap();
+        switch.buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(&frame);
+        let frame = Frame { buffer, start: 0, length: frame.len(), offload: Offload::default() };
+        let Switch { uplink, buffers, .. } = &mut switch;
+        uplink.transmit(Time::ZERO, buffers, &frame, &view, Some(0)).unwrap();
+        buffers.release(buffer);
+    }
+    assert_eq!(switch.buffers.in_use(), 0);
+    let (mut got, mut rounds, mut room) = (Vec::new(), 0, vec![0; FRAME_MAX]);
+    loop {
+        while let Ok((_, length)) = recv(&ours, &mut room[..], RecvFlags::DONTWAIT) {
+            let (_, frame) = Encapsulation::read(&room[..length]).unwrap();
+            got.push(u32::from_be_bytes(std::array::from_fn(|i| frame[38 + i])));
+        }
+        let Some(due) = switch.uplink.paths_due() else { break };
+        switch.round(due, &Ready::default());
+        rounds += 1;
+    }
+    assert_eq!(got, (0..100).collect::<Vec<_>>());
+    let path = &switch.uplink.reading()[0].counters;
+    assert!(rounds > 5 && path.sent == 100 && path.dropped.is_empty(), "{rounds} {path:?}");
 }

@@ -6,7 +6,9 @@
 //!
 //! Invariant: each byte is delivered once and in order; while an ACK is held back the deadline is set.
 
-use super::{AckOut, Arrived, Config, Echo};
+use super::Config;
+use crate::endpoint::{AckOut, Arrived};
+use millpond_core::congestion::Echo;
 use millpond_core::ranges::Ranges;
 use millpond_core::{Sack, Time};
 
@@ -247,7 +249,8 @@ impl Held {
 mod tests {
     use super::super::tests::{config, config_of};
     use super::*;
-    use millpond_scenario::transport::{DctcpEcho, DctcpParams, TransportKind};
+    use millpond_core::congestion::{DctcpEcho, DctcpParams};
+    use millpond_scenario::transport::TransportKind;
 
     const MSS: u64 = 1000;
 

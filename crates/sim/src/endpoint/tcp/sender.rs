@@ -17,10 +17,11 @@ mod recovery;
 mod refusal;
 mod tail;
 
-use super::congestion::{Cause, Congestion, Growth, Window};
+use super::Config;
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
-use super::{AckIn, Config, Outgoing};
+use crate::endpoint::{AckIn, Counters, Outgoing, Standing};
+use millpond_core::congestion::{Acked, Cause, Control, Cut, Growth, Window};
 use millpond_core::{Ecn, Time};
 use tail::Tail;
 
@@ -30,7 +31,8 @@ use tail::Tail;
 enum Phase {
     /// Nothing is known to be missing: the common case.
     Open,
-    /// The same of a connection that may have to wait before it sends: Swift's.
+    /// The same of a connection that may have to wait before it sends, or takes the uncommon path for
+    /// another reason.
     Paced,
     /// Duplicate ACKs, too few to mean loss; or SACKs left from a recovery.
     Disorder,
@@ -83,7 +85,7 @@ pub struct Sender {
     rto: Rto,
     /// When data was last sent; `Time::MAX` before that.
     last_send: Time,
-    congestion: Congestion,
+    control: Control,
     /// An ACK that reaches it ends recovery (RecoveryPoint; RFC 6582's recover).
     recover: u64,
     /// What was sent when the window was last cut. Only marks and losses of what was sent after it cut again.
@@ -93,10 +95,12 @@ pub struct Sender {
     /// What the receiver holds; allocated with the first SACK.
     board: Option<Box<Scoreboard>>,
     dupacks: u32,
-    /// Segments sent again, SYNs included.
-    pub retransmitted: u32,
-    /// Expiries of the retransmission timer, those of SYNs included.
-    pub timeouts: u32,
+    /// When the retransmission timer expires, while the deadline is the pace's or the probe's.
+    rto_at: Time,
+    /// What was sent when the last tail loss probe left.
+    probed: u64,
+    pub(super) retransmitted: u32,
+    pub(super) timeouts: u32,
     phase: Phase,
     /// The segment at `una` is to be sent again whatever the window.
     first_due: bool,
@@ -156,12 +160,14 @@ impl Sender {
             deadline: Time::MAX,
             rto: if cfg.handshake { Rto::new(cfg) } else { Rto::for_data(cfg) },
             last_send: Time::MAX,
-            congestion: Congestion::new(cfg),
+            control: Control::new(cfg.initial_window, &cfg.terms),
             recover: 0,
             cut_until: 0,
             resend: 0,
             board: None,
             dupacks: 0,
+            rto_at: Time::MAX,
+            probed: 0,
             retransmitted: 0,
             timeouts: 0,
             phase,
@@ -232,25 +238,27 @@ impl Sender {
     pub fn rto(&self) -> Time {
         self.rto.current()
     }
-    /// Where its loss recovery stands, in Linux's words.
-    pub fn state(&self) -> &'static str {
-        match self.phase {
-            Phase::Open | Phase::Paced => "open",
-            Phase::Disorder => "disorder",
-            Phase::Recovery => "recovery",
-            Phase::Loss => "loss",
-            Phase::Closed | Phase::SynSent => "syn-sent",
+    /// What it has counted.
+    #[inline]
+    pub fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+    /// What it looks like from outside.
+    pub fn standing(&self, cfg: &Config) -> Standing {
+        let told = self.control.told(&cfg.of(self.which).terms);
+        Standing {
+            state: match self.phase {
+                Phase::Open | Phase::Paced => "open",
+                Phase::Disorder => "disorder",
+                Phase::Recovery => "recovery",
+                Phase::Loss => "loss",
+                Phase::Closed | Phase::SynSent => "syn-sent",
+            },
+            cwnd: self.cwnd(),
+            ssthresh: self.ssthresh(),
+            in_flight: self.in_flight(),
+            law: told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect(),
         }
-    }
-    /// What its control law steers by: names and values.
-    pub fn law(&self, cfg: &Config) -> Vec<(&'static str, f64)> {
-        let told = self.congestion.told(cfg.of(self.which));
-        told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect()
-    }
-    /// DCTCP's alpha, for those that have one.
-    #[cfg(test)]
-    pub fn alpha(&self) -> Option<f64> {
-        self.congestion.alpha()
     }
 
     /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout, what was sent since.
@@ -305,9 +313,9 @@ impl Sender {
             return;
         }
         let idle = now.saturating_sub(self.last_send);
-        self.congestion.idle(idle);
+        self.control.idle(idle);
         if cfg.restart_after_idle && idle > self.rto.current() {
-            self.congestion.narrow(&mut self.window, cfg.initial_window, cfg);
+            self.control.narrow(&mut self.window, cfg.initial_window, &cfg.terms);
         }
         self.last_send = now; // once, should the host be unable to send at once
     }
@@ -393,7 +401,7 @@ impl Sender {
         self.expiries = 0;
         self.rto.sample(now.saturating_sub(stamp), cfg);
         if self.syns > 2 {
-            self.congestion.narrow(&mut self.window, u64::from(cfg.mss), cfg);
+            self.control.narrow(&mut self.window, u64::from(cfg.mss), &cfg.terms);
         }
     }
 
@@ -405,7 +413,7 @@ impl Sender {
         }
         let flight = self.nxt - self.una;
         let bytes = self.advance(now, ack, cfg);
-        self.steer(now, bytes, flight, ack.ece, cfg);
+        self.steer(now, bytes, flight, ack, cfg);
     }
 
     /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how much.
@@ -419,10 +427,17 @@ impl Sender {
         bytes
     }
 
+    /// Shows an ACK of `bytes` more to the control law. Returns whether it asks for a cut.
+    #[inline]
+    fn show(&mut self, now: Time, bytes: u64, ack: &AckIn, cfg: &Config) -> bool {
+        let (una, nxt, delay) = (self.una, self.nxt, now.saturating_sub(ack.stamp));
+        self.control.on_ack(Acked { now, bytes, ece: ack.ece, una, nxt, delay, hops: ack.hops }, &cfg.terms)
+    }
+
     /// Congestion control for an ACK outside of recovery; `flight` is what was in flight before it.
     #[inline]
-    fn steer(&mut self, now: Time, bytes: u64, flight: u64, ece: bool, cfg: &Config) {
-        if self.congestion.marks(bytes, ece, self.una, self.nxt, cfg) {
+    fn steer(&mut self, now: Time, bytes: u64, flight: u64, ack: &AckIn, cfg: &Config) {
+        if self.show(now, bytes, ack, cfg) {
             if self.una > self.cut_until {
                 self.cut(Cause::Mark, flight, now, cfg);
             }
@@ -431,16 +446,16 @@ impl Sender {
         let cwnd = self.window.cwnd;
         let limiting =
             if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
-        if (limiting || !cfg.window_validation) && (!ece || cfg.growth_on_echo) && bytes > 0 {
+        if (limiting || !cfg.window_validation) && (!ack.ece || cfg.growth_on_echo) && bytes > 0 {
             let limit = if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
             let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
-            self.congestion.grow(&mut self.window, &growth, cfg);
+            self.control.grow(&mut self.window, &growth, &cfg.terms);
         }
     }
 
     #[cold]
     fn cut(&mut self, cause: Cause, flight: u64, now: Time, cfg: &Config) {
-        self.congestion.cut(&mut self.window, cause, flight, now, cfg);
+        self.control.cut(&mut self.window, &Cut { now, cause, flight }, &cfg.terms);
         self.cut_until = self.nxt;
         self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
     }

@@ -11,7 +11,11 @@ mod timeouts;
 mod windows;
 
 use super::*;
-use millpond_scenario::transport::{CubicParams, DctcpParams, NewRenoParams, SwiftParams};
+use crate::endpoint::{AckIn, AckOut, Outgoing};
+use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, SwiftParams};
+use millpond_core::congestion::{DctcpEcho, DctcpReduce};
+use millpond_core::{Ecn, Sack, Time};
+use millpond_scenario::transport::{FastRecovery, RtoEstimator, TransportKind, TransportParams};
 use std::collections::BTreeMap;
 
 const MSS: u64 = 1000;
@@ -269,6 +273,11 @@ fn ack(sender: &mut Sender, cfg: &Config, ack: u64, ece: bool, blocks: &[(u64, u
     }
     let sack = (!blocks.is_empty()).then_some(&sack);
     sender.on_ack(Time::from_us(80), &AckIn { ack: ack * MSS, ece, sack, stamp: Time::ZERO, hops: 1 }, cfg);
+}
+
+/// DCTCP's alpha, for those that have one.
+fn alpha(sender: &Sender, cfg: &Config) -> Option<f64> {
+    sender.standing(cfg).law.iter().find(|(name, _)| *name == "alpha").map(|(_, value)| *value)
 }
 
 /// All that the sender sends now, as (first segment, segments, again).

@@ -13,7 +13,6 @@ use crate::port::udp::Udp;
 use crate::port::{FRAME_MAX, Port};
 use crate::switch::config::{Config, PathParams};
 use crate::switch::control::Asking;
-use crate::switch::counters::Counters;
 use crate::switch::node::Slot;
 use crate::switch::run::{Ready, Switch};
 use crate::switch::state::State;
@@ -134,7 +133,7 @@ fn switch(rule: Rule, offload: &OffloadParams, peers: &[(HostId, u16)], burst: u
 
 fn plug(switch: &mut Switch, file: OwnedFd) {
     let port = Some(Port::Tap(Tap::over(file).expect("a port")));
-    switch.node.slots.push(Slot { name: "host".into(), port, mtu: 1500, counters: Counters::default() });
+    switch.node.slots.push(Slot::new("host", port, 1500));
 }
 
 /// What a receiving half did.
@@ -147,8 +146,8 @@ pub struct Received {
 
 /// Lets a host's switch receive what the simulator's host did, at the same times; what is held goes up when the switch says.
 pub fn receive(trace: &Trace, host: HostId) -> Received {
-    let rule = trace.plan.host.load_balancing.rule().expect("hosts spread what they send");
-    let params = &trace.plan.host.receive_offload;
+    let rule = trace.plan.edge.load_balancing.rule().expect("hosts spread what they send");
+    let params = &trace.plan.host.choices.receive_offload;
     let budget = match params {
         OffloadParams::None(_) => usize::MAX,
         OffloadParams::Stock(p) => p.budget as usize,
@@ -231,7 +230,7 @@ pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
     let mut peers: Vec<(HostId, u16)> = sent.iter().map(|sent| (sent.to, sent.paths)).collect();
     peers.sort_unstable();
     peers.dedup();
-    let rule = trace.plan.host.load_balancing.rule().expect("hosts spread what they send");
+    let rule = trace.plan.edge.load_balancing.rule().expect("hosts spread what they send");
     let (mut switch, ends) = switch(rule, &OffloadParams::None(Default::default()), &peers, 16);
     let (stack, tap) = pair();
     plug(&mut switch, tap);

@@ -4,7 +4,8 @@
 //! again is counted. One that takes the place of a segment of a recovery uses that segment's share of the pipe.
 
 use super::{Phase, Sender};
-use crate::endpoint::tcp::{Config, Outgoing};
+use crate::endpoint::Outgoing;
+use crate::endpoint::tcp::Config;
 
 impl Sender {
     /// Whether it is in fast recovery.

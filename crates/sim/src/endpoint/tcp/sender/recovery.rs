@@ -5,8 +5,9 @@
 
 use super::tail::Tail;
 use super::{Phase, Sender};
-use crate::endpoint::tcp::congestion::Cause;
-use crate::endpoint::tcp::{AckIn, Config};
+use crate::endpoint::AckIn;
+use crate::endpoint::tcp::Config;
+use millpond_core::congestion::Cause;
 use millpond_core::{Sack, Time};
 
 impl Sender {
@@ -38,12 +39,11 @@ impl Sender {
             self.resend = self.resend.max(self.una);
             self.dupacks = 0;
         }
-        let paced = self.take_delay(now, bytes, ack, cfg);
-        if !paced && self.phase != Phase::Recovery {
-            self.steer(now, bytes, flight, ack.ece, cfg);
+        if self.phase != Phase::Recovery {
+            self.steer(now, bytes, flight, ack, cfg);
         }
         match self.phase {
-            Phase::Recovery => self.in_recovery(now, bytes, duplicate, ack.ece, cfg),
+            Phase::Recovery => self.in_recovery(now, bytes, duplicate, ack, cfg),
             Phase::Loss if self.una < self.recover => {}
             Phase::Loss => self.suspect(now, false, cfg),
             _ => self.suspect(now, duplicate, cfg),
@@ -99,8 +99,8 @@ impl Sender {
     }
 
     /// An ACK during fast recovery.
-    fn in_recovery(&mut self, now: Time, bytes: u64, duplicate: bool, ece: bool, cfg: &Config) {
-        self.congestion.marks(bytes, ece, self.una, self.nxt, cfg);
+    fn in_recovery(&mut self, now: Time, bytes: u64, duplicate: bool, ack: &AckIn, cfg: &Config) {
+        self.show(now, bytes, ack, cfg); // a window is cut once
         let mss = u64::from(cfg.mss);
         if cfg.reno && bytes > 0 {
             self.first_due = false;

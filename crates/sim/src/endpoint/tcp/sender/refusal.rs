@@ -10,8 +10,9 @@
 //! Invariant: while something is unsent and nothing is in flight, a refused sender's deadline is set.
 
 use super::{Next, Phase, Sender};
-use crate::endpoint::tcp::congestion::Cause;
-use crate::endpoint::tcp::{Config, Outgoing};
+use crate::endpoint::Outgoing;
+use crate::endpoint::tcp::Config;
+use millpond_core::congestion::Cause;
 use millpond_core::{Ecn, Time};
 
 /// Longest wait after a refusal that told the sender (Linux's TCP_RESOURCE_PROBE_INTERVAL).
@@ -96,7 +97,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::tcp::AckIn;
+    use crate::endpoint::AckIn;
     use crate::endpoint::tcp::tests::config;
 
     const MSS: u64 = 1000;

@@ -21,28 +21,28 @@ const UNKNOWN_PTO: Time = Time::from_s(1);
 pub(super) enum Tail {
     /// None is scheduled.
     Idle,
-    /// The deadline is the probe's; the retransmission timer's is this.
-    Scheduled(Time),
+    /// The deadline is the probe's.
+    Scheduled,
     /// It is to be sent.
     Due,
-    /// It was sent; the next may come once this is acknowledged.
-    Sent(u64),
+    /// It was sent; the next may come once what was sent by then is acknowledged.
+    Sent,
 }
 
 impl Sender {
     /// Takes back a probe that is scheduled: the deadline is the retransmission timer's again. Returns whether one was.
     pub(super) fn unschedule_probe(&mut self) -> bool {
-        let Tail::Scheduled(rto_at) = self.tail else { return false };
+        if self.tail != Tail::Scheduled {
+            return false;
+        }
         self.tail = Tail::Idle;
-        self.deadline = rto_at;
+        self.deadline = self.rto_at;
         true
     }
 
     /// Schedules a probe, if the flight may have one (RFC 8985 §7.2).
     pub(super) fn schedule_probe(&mut self, now: Time, cfg: &Config) {
-        if let Tail::Sent(upto) = self.tail
-            && self.una >= upto
-        {
+        if self.tail == Tail::Sent && self.una >= self.probed {
             self.tail = Tail::Idle;
         }
         let nothing_missing = self.board.as_ref().is_none_or(|board| board.is_empty());
@@ -56,7 +56,8 @@ impl Sender {
             Time::ZERO => UNKNOWN_PTO,
             srtt => srtt.saturating_mul(2).max(SHORTEST_PTO).saturating_add(delayed),
         };
-        self.tail = Tail::Scheduled(self.deadline);
+        self.tail = Tail::Scheduled;
+        self.rto_at = self.deadline;
         self.deadline = self.deadline.min(now.saturating_add(wait));
     }
 
@@ -74,7 +75,8 @@ impl Sender {
 
     /// The probe has left: the retransmission timer starts again (RFC 8985 §7.3).
     pub(super) fn probe_sent(&mut self, now: Time) {
-        self.tail = Tail::Sent(self.nxt);
+        self.tail = Tail::Sent;
+        self.probed = self.nxt;
         self.deadline = now.saturating_add(self.rto.current());
     }
 }

@@ -1,10 +1,13 @@
 //! Whatever a network does, everything arrives once and in order.
 
 use super::*;
+use millpond_core::registry::Choice;
 use proptest::prelude::*;
 
 fn any_kind() -> impl Strategy<Value = TransportKind> {
+    let kinds = TransportKind::place().mechanisms.iter().filter_map(|m| TransportKind::of_kind(m.kind));
     prop_oneof![
+        prop::sample::select(kinds.collect::<Vec<_>>()),
         any::<bool>().prop_map(|newreno_ecn| TransportKind::NewReno(NewRenoParams { newreno_ecn })),
         (0.01f64..3.0, 0.0f64..30.0, 0u64..100).prop_map(|(min, more, target)| {
             TransportKind::Swift(SwiftParams {

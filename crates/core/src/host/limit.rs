@@ -1,26 +1,86 @@
-//! A host's limits: the virtual queues of `core::limit`, the classes of HTB, and the qdisc in which segments wait for their
-//! departure times.
+//! A host's limits: virtual queues, the classes of HTB, and what waits for its departure.
 //!
-//! One [`Limiter`] a host that has any limit, behind [`Nic::Limited`](crate::nic::Nic): hosts without a limit never come
-//! here. It decides on super-segments where the kernel's cgroup hook sees them: after the transport has built them and
-//! before the NIC cuts them. On arriving packets it decides packet by packet (no receive offload is modelled).
+//! A [`Limiter`] is one host's, both ways. On what leaves it decides by super-segments, where the
+//! kernel's cgroup hook sees them: the endpoint has them ready and nothing has cut them. What it gives
+//! a departure time waits in a qdisc, cut and stamped, until then. On what arrives it decides by the
+//! segments that receive offload and the ordering buffer let through.
 //!
-//! Invariant: a segment that is refused was charged to nothing, and what waits leaves at its time, each flow in order.
+//! Invariant: a segment that is refused was charged to nothing, and what waits leaves at its time,
+//! each flow in order.
 
-use millpond_core::limit::{Ask, Form, Length, Outcome, Scopes, Settings, State, Verdict, charge, wire_bytes};
-use millpond_core::random::Stream;
-use millpond_core::{HostId, PacketId, Time};
-use millpond_scenario::limit::{LimitKind, LimitPlan};
-use millpond_scenario::plan::Plan;
+use super::passes;
+use crate::limit::{Ask, Form, Length, Outcome, Scopes, Settings, State, Verdict, charge, wire_bytes};
+use crate::packet::PacketId;
+use crate::random::Stream;
+use crate::units::Time;
 use std::collections::BTreeMap;
 
 /// The virtual queues' clocks at time zero, in nanoseconds: to them, zero means never.
 const EPOCH: u64 = 1_000_000_000;
 
+/// What limits a host.
+pub struct LimiterConfig {
+    /// Virtual queues for what leaves.
+    pub egress: SideConfig,
+    /// Virtual queues for what arrives.
+    pub ingress: SideConfig,
+    /// Classes of HTB, for what leaves.
+    pub classes: Vec<ClassConfig>,
+    /// This host's random numbers.
+    pub random: Stream,
+    /// What passes from then on counts as measured.
+    pub measured_from: Time,
+    /// IP's and the transport's headers, in bytes.
+    pub headers: u32,
+}
+
+/// The virtual queues of one direction.
+#[derive(Default)]
+pub struct SideConfig {
+    /// By number.
+    pub queues: Vec<QueueConfig>,
+    /// The limits, each with what it charges.
+    pub limits: Vec<LimitConfig>,
+}
+
+/// A virtual queue.
+pub struct QueueConfig {
+    /// The limit's number, in reports.
+    pub limit: u16,
+    /// How it decides.
+    pub settings: Settings,
+    /// What it charges.
+    pub length: Length,
+    /// Bytes of framing a packet, where it charges for them.
+    pub framing: u32,
+}
+
+/// A limit of one direction.
+pub struct LimitConfig {
+    /// The classes of traffic that belong to it; `None`: all.
+    pub classes: Option<Vec<u16>>,
+    /// Its virtual queue and those of its scopes, by number.
+    pub queues: Vec<u16>,
+}
+
+/// A class of HTB.
+pub struct ClassConfig {
+    /// The limit's number, in reports.
+    pub limit: u16,
+    /// The classes of traffic that belong to it; `None`: all.
+    pub classes: Option<Vec<u16>>,
+    /// Its rate and burst.
+    pub settings: Settings,
+    /// Bytes of framing a packet.
+    pub framing: u32,
+    /// Segments that may wait in it.
+    pub queue: usize,
+}
+
 /// What one limit has seen in one direction, on all hosts of a partition or of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitCounts {
-    /// Segments (or, arriving, packets) that it was charged for, and what they were charged.
+    /// Segments that it was charged for, and what they were charged.
     pub packets: u64,
     /// Bytes charged.
     pub bytes: u64,
@@ -73,40 +133,25 @@ impl LimitCounts {
     }
 }
 
-/// A limit on this host in one direction.
-struct Here {
-    /// The classes of traffic that belong to it; `None`: all.
-    classes: Option<Vec<u16>>,
-    /// Its virtual queue and those of its scopes, as numbers in `scopes`.
-    ids: Vec<u16>,
-}
-
 /// The virtual queues of one direction.
-#[derive(Default)]
 struct Side {
-    limits: Vec<Here>,
+    limits: Vec<LimitConfig>,
     scopes: Scopes,
-    /// By scope: its limit in the plan, how it charges, and what it has seen.
+    /// By scope: its limit, how it charges, and what it has seen.
     meters: Vec<Meter>,
-    /// Scopes of the packet at hand.
+    /// Scopes of the segment at hand.
     ids: Vec<u16>,
 }
 
 struct Meter {
-    plan: u16,
-    length: Length,
-    framing: u32,
+    config: QueueConfig,
     counts: LimitCounts,
 }
 
-/// A class of HTB.
+/// A class of HTB, and the segments that wait in it.
 struct Class {
-    plan: u16,
-    classes: Option<Vec<u16>>,
-    settings: Settings,
+    config: ClassConfig,
     state: State,
-    framing: u32,
-    queue: usize,
     waiting: usize,
     counts: LimitCounts,
 }
@@ -128,7 +173,7 @@ pub struct Seen {
     pub ecn: u32,
 }
 
-/// What a segment may do.
+/// What a segment that wants to leave may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// It is refused.
@@ -143,6 +188,13 @@ pub struct Leave {
     class: Option<u16>,
 }
 
+impl Leave {
+    /// As nothing limits it.
+    pub(super) fn at_once(now: Time) -> Leave {
+        Leave { refused: false, mark: false, reduce: false, at: now, class: None }
+    }
+}
+
 /// Segments that wait for their departure, as packets: those of one segment, and the class of HTB that they wait in.
 type Held = (Vec<PacketId>, Option<u16>);
 
@@ -155,67 +207,51 @@ pub struct Limiter {
     held: BTreeMap<(Time, u32), Held>,
     next: u32,
     random: Stream,
-    warm_up: Time,
+    measured_from: Time,
     headers: u32,
     /// Packets marked here.
     pub marked: u64,
 }
 
 impl Limiter {
-    /// Of a host; `None` if nothing limits it. `headers` are IP's and the transport's.
-    pub fn new(plan: &Plan, host: HostId, headers: u32) -> Option<Limiter> {
-        let here = |limit: &&(u16, &LimitPlan)| limit.1.hosts.binary_search(&host).is_ok();
-        let all: Vec<(u16, &LimitPlan)> = plan.limits.iter().enumerate().map(|(i, l)| (i as u16, l)).collect();
-        let own: Vec<(u16, &LimitPlan)> = all.iter().filter(here).copied().collect();
-        if own.is_empty() {
-            return None;
-        }
-        let htb = own.iter().filter_map(|(i, limit)| match &limit.kind {
-            LimitKind::Nrm(_) => None,
-            LimitKind::Htb(p) => Some(Class {
-                plan: *i,
-                classes: limit.classes.clone(),
-                settings: limit.integers(false),
-                state: State::default(),
-                framing: p.framing.get() as u32,
-                queue: p.queue as usize,
-                waiting: 0,
-                counts: LimitCounts::default(),
-            }),
-        });
-        Some(Limiter {
-            htb: htb.collect(),
-            egress: Side::new(plan, &own, false),
-            ingress: Side::new(plan, &own, true),
+    /// Idle.
+    pub fn new(config: LimiterConfig) -> Limiter {
+        let LimiterConfig { egress, ingress, classes, random, measured_from, headers } = config;
+        let class = |config| Class { config, state: State::default(), waiting: 0, counts: LimitCounts::default() };
+        Limiter {
+            egress: Side::new(egress),
+            ingress: Side::new(ingress),
+            htb: classes.into_iter().map(class).collect(),
             held: BTreeMap::new(),
             next: 0,
-            random: Stream::new(plan.seed, &format!("limit/host{host}")),
-            warm_up: plan.warm_up,
+            random,
+            measured_from,
             headers,
             marked: 0,
-        })
+        }
     }
 
     /// Whether anything limits what arrives.
-    pub fn sees_arrivals(plan: &Plan, host: HostId) -> bool {
-        plan.limits.iter().any(|limit| limit.ingress && limit.hosts.binary_search(&host).is_ok())
+    pub fn sees_arrivals(&self) -> bool {
+        !self.ingress.limits.is_empty()
     }
 
     /// Decides on a segment that wants to leave, and charges it unless it is refused.
-    pub fn leave(&mut self, now: Time, seen: &Seen) -> Leave {
-        let outcome = self.egress.decide(now, seen, self.headers, self.warm_up, &mut self.random);
+    pub(super) fn leave(&mut self, now: Time, seen: &Seen) -> Leave {
+        passes!(Limit);
+        let outcome = self.egress.decide(now, seen, self.headers, self.measured_from, &mut self.random);
         let verdict = outcome.verdict;
         let mark = verdict.has(Verdict::CE);
         let at = if outcome.send == 0 { now } else { Time::from_ns(outcome.send.saturating_sub(EPOCH)).max(now) };
         let mut leave =
             Leave { refused: verdict.has(Verdict::DROP), mark, reduce: verdict.has(Verdict::CWR), at, class: None };
-        let class = self.htb.iter_mut().enumerate().find(|(_, class)| covers(&class.classes, seen.class));
+        let class = self.htb.iter_mut().enumerate().find(|(_, class)| covers(&class.config.classes, seen.class));
         if let Some((number, class)) = class
             && !leave.refused
         {
             // A class that is full refuses as any qdisc does: the sender reduces its window. Nothing precedes it here that
             // would have to be taken back: who has both kinds of limit has been charged by the first.
-            match class.enter(at, seen, self.headers, self.warm_up) {
+            match class.enter(at, seen, self.headers, self.measured_from) {
                 Some(departs) => (leave.at, leave.class) = (departs, Some(number as u16)),
                 None => (leave.refused, leave.reduce) = (true, true),
             }
@@ -226,17 +262,18 @@ impl Limiter {
         leave
     }
 
-    /// Decides on a packet that has arrived.
-    pub fn arrive(&mut self, now: Time, seen: &Seen) -> Verdict {
-        let verdict = self.ingress.decide(now, seen, self.headers, self.warm_up, &mut self.random).verdict;
+    /// Decides on a segment that has arrived.
+    pub(super) fn arrive(&mut self, now: Time, seen: &Seen) -> Verdict {
+        passes!(LimitUp);
+        let verdict = self.ingress.decide(now, seen, self.headers, self.measured_from, &mut self.random).verdict;
         if verdict.has(Verdict::CE) && seen.ecn == 2 {
-            self.marked += 1;
+            self.marked += u64::from(seen.packets);
         }
         verdict
     }
 
     /// Keeps a segment until its departure; returns the event's sequence.
-    pub fn hold(&mut self, leave: &Leave, packets: Vec<PacketId>) -> u32 {
+    pub(super) fn hold(&mut self, leave: &Leave, packets: Vec<PacketId>) -> u32 {
         let order = self.next;
         self.next = self.next.wrapping_add(1);
         if let Some(class) = leave.class {
@@ -247,7 +284,7 @@ impl Limiter {
     }
 
     /// The segment that is due.
-    pub fn release(&mut self, now: Time, order: u32) -> Vec<PacketId> {
+    pub(super) fn release(&mut self, now: Time, order: u32) -> Vec<PacketId> {
         let Some((packets, class)) = self.held.remove(&(now, order)) else { return Vec::new() };
         if let Some(class) = class {
             self.htb[class as usize].waiting -= 1;
@@ -256,7 +293,7 @@ impl Limiter {
     }
 
     /// All packets that wait here.
-    pub fn queued(&self) -> impl Iterator<Item = PacketId> + '_ {
+    pub(super) fn queued(&self) -> impl Iterator<Item = PacketId> + '_ {
         self.held.values().flat_map(|(packets, _)| packets.iter().copied())
     }
 
@@ -264,7 +301,7 @@ impl Limiter {
     pub fn counts(&self) -> Vec<(u16, bool, LimitCounts)> {
         let mut all = self.egress.counts(false);
         all.extend(self.ingress.counts(true));
-        all.extend(self.htb.iter().map(|class| (class.plan, false, class.counts)));
+        all.extend(self.htb.iter().map(|class| (class.config.limit, false, class.counts)));
         all
     }
 }
@@ -274,28 +311,10 @@ fn covers(classes: &Option<Vec<u16>>, class: Option<u16>) -> bool {
 }
 
 impl Side {
-    fn new(plan: &Plan, own: &[(u16, &LimitPlan)], ingress: bool) -> Side {
-        let mut side = Side::default();
-        let mut integers = Vec::new();
-        let seen = |limit: &LimitPlan| if ingress { limit.ingress } else { limit.egress };
-        for (_, limit) in own.iter().filter(|(_, limit)| seen(limit) && matches!(limit.kind, LimitKind::Nrm(_))) {
-            let mut ids = Vec::new();
-            for &scope in &limit.scopes {
-                let known = side.meters.iter().position(|m| m.plan == scope);
-                let id = known.unwrap_or(side.meters.len());
-                if known.is_none() {
-                    let of = &plan.limits[scope as usize];
-                    let LimitKind::Nrm(p) = &of.kind else { continue };
-                    integers.push(of.integers(ingress));
-                    let framing = p.framing.get().min(u64::from(u16::MAX)) as u32;
-                    side.meters.push(Meter { plan: scope, length: p.length, framing, counts: LimitCounts::default() });
-                }
-                ids.push(id as u16);
-            }
-            side.limits.push(Here { classes: limit.classes.clone(), ids });
-        }
-        side.scopes = Scopes::new(integers);
-        side
+    fn new(config: SideConfig) -> Side {
+        let scopes = Scopes::new(config.queues.iter().map(|queue| queue.settings));
+        let meter = |config| Meter { config, counts: LimitCounts::default() };
+        Side { limits: config.limits, scopes, meters: config.queues.into_iter().map(meter).collect(), ids: Vec::new() }
     }
 
     /// What core has counted of verdicts (of those that are only observed, too), and what the meters have.
@@ -314,15 +333,15 @@ impl Side {
                 bypassed: c.bypassed,
                 ..meter.counts
             };
-            (meter.plan, ingress, counts)
+            (meter.config.limit, ingress, counts)
         });
         both.collect()
     }
 
-    fn decide(&mut self, now: Time, seen: &Seen, headers: u32, warm_up: Time, random: &mut Stream) -> Outcome {
+    fn decide(&mut self, now: Time, seen: &Seen, headers: u32, measured_from: Time, random: &mut Stream) -> Outcome {
         self.ids.clear();
         for limit in self.limits.iter().filter(|limit| covers(&limit.classes, seen.class)) {
-            for id in &limit.ids {
+            for id in &limit.queues {
                 if !self.ids.contains(id) {
                     self.ids.push(*id);
                 }
@@ -332,9 +351,9 @@ impl Side {
         let bytes = seen.payload + headers;
         // All of a host's limits are charged alike, by the first one's rule.
         let meter = &self.meters[first as usize];
-        let charged = match meter.length {
+        let charged = match meter.config.length {
             Length::Ip => bytes,
-            Length::Wire => wire_bytes(bytes, seen.packets, headers, meter.framing),
+            Length::Wire => wire_bytes(bytes, seen.packets, headers, meter.config.framing),
         };
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
         let ask = Ask { bytes, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn };
@@ -343,7 +362,7 @@ impl Side {
         for &id in &self.ids {
             let scope = &self.scopes.scopes[id as usize];
             let counts = &mut self.meters[id as usize].counts;
-            counts.pass(&ask, !outcome.verdict.has(Verdict::DROP) && now >= warm_up);
+            counts.pass(&ask, !outcome.verdict.has(Verdict::DROP) && now >= measured_from);
             counts.credit_sum += credit(&scope.settings, &scope.state, at);
             counts.waited += Time::from_ns(outcome.send.saturating_sub(at));
             counts.timed += u64::from(outcome.send > 0);
@@ -358,7 +377,7 @@ fn credit(settings: &Settings, state: &State, now: u64) -> i128 {
         return i128::from(state.credit);
     }
     let ns = i128::from(now) - i128::from(state.last);
-    (ns * i128::from(settings.rate)) >> millpond_core::limit::POINT
+    (ns * i128::from(settings.rate)) >> crate::limit::POINT
 }
 
 impl LimitCounts {
@@ -376,23 +395,24 @@ impl LimitCounts {
 
 impl Class {
     /// A segment joins the queue, if there is room: when it leaves.
-    fn enter(&mut self, now: Time, seen: &Seen, headers: u32, warm_up: Time) -> Option<Time> {
-        let charged = wire_bytes(seen.payload + headers, seen.packets, headers, self.framing);
+    fn enter(&mut self, now: Time, seen: &Seen, headers: u32, measured_from: Time) -> Option<Time> {
+        let charged = wire_bytes(seen.payload + headers, seen.packets, headers, self.config.framing);
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
         let ask = Ask { bytes: charged, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn };
         self.counts.packets += 1;
         self.counts.bytes += u64::from(charged);
         self.counts.decided += 1;
-        if self.waiting >= self.queue {
+        if self.waiting >= self.config.queue {
             self.counts.dropped += 1;
             self.counts.dropped_bytes += u64::from(charged);
             self.counts.reduced += 1;
             return None;
         }
         let at = now.as_ps() / 1000 + EPOCH;
-        let departs = Time::from_ns(charge(&mut self.state, &self.settings, at, charged).send.max(at) - EPOCH).max(now);
-        self.counts.pass(&ask, now >= warm_up);
-        self.counts.credit_sum += credit(&self.settings, &self.state, at);
+        let departs =
+            Time::from_ns(charge(&mut self.state, &self.config.settings, at, charged).send.max(at) - EPOCH).max(now);
+        self.counts.pass(&ask, now >= measured_from);
+        self.counts.credit_sum += credit(&self.config.settings, &self.state, at);
         self.counts.waited += departs.saturating_sub(now);
         self.counts.timed += 1;
         Some(departs)

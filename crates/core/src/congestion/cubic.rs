@@ -5,16 +5,41 @@
 //!
 //! Invariant: between congestion events the window never shrinks, and never grows by more than half a window a window.
 
-use super::{Cause, Growth, Law, Told, Window};
-use crate::endpoint::tcp::{Config, Control};
-use millpond_core::Time;
-use millpond_results::Quantity;
+use super::{Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window};
+use crate::Time;
+use crate::registry::About;
+
+pub(super) const ABOUT: About = About {
+    summary: "grows its window along a cubic of the time since the last loss",
+    source: "RFC 9438",
+    needs: LOSS_BASED,
+    breaks: &[],
+    restores: &[],
+};
+
+crate::params! {
+    /// CUBIC.
+    pub struct CubicParams {
+        /// C, the aggressiveness, in segments per second cubed. Source: RFC 9438 §5.1.
+        #[within(0..)]
+        pub cubic_c: f64 = 0.4,
+        /// What remains of the window after loss or a mark. Source: RFC 9438 §4.6.
+        #[within(0..=1)]
+        pub cubic_beta: f64 = 0.7,
+        /// Whether a flow that lost below its last maximum gives up more, for new flows' sake. Source: RFC 9438 §4.7.
+        pub cubic_fast_convergence: bool = true,
+        /// Whether it is never slower than Reno would be. Source: RFC 9438 §4.3.
+        pub cubic_reno_friendly: bool = true,
+        /// Whether it declares ECN and reacts to marks as to loss. Source: RFC 9438 §4.6, RFC 3168 §6.1.2.
+        pub cubic_ecn: bool = false,
+    }
+}
 
 const SECONDS: f64 = 1e-12; // a picosecond
 
 /// One connection's state.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cubic {
+pub struct Cubic {
     /// When this stage of congestion avoidance began; `Time::MAX` before its first ACK.
     epoch: Time,
     /// W_max: the plateau, in segments.
@@ -43,32 +68,44 @@ const W_MAX: Quantity = Quantity {
 };
 
 impl Law for Cubic {
-    fn told(&self, cfg: &Config) -> Vec<Told> {
-        vec![(W_MAX, (self.w_max > 0.0).then(|| libm::round(self.w_max * f64::from(cfg.mss))))]
-    }
-}
+    type Params = CubicParams;
+    type Constants = CubicParams;
 
-impl Cubic {
+    fn demands(params: &CubicParams) -> Demands {
+        let echo = if params.cubic_ecn { Echo::Latch } else { Echo::Off };
+        Demands { echo, ..Demands::default() }
+    }
+
+    fn constants(params: &CubicParams) -> CubicParams {
+        let (cubic_c, cubic_beta) = (params.cubic_c.max(0.0), params.cubic_beta.clamp(0.0, 1.0));
+        CubicParams { cubic_c, cubic_beta, ..params.clone() }
+    }
+
+    fn new(_: u64, _: &Shared<CubicParams>) -> Cubic {
+        Cubic::default()
+    }
+
     /// §4.2–4.5: an ACK in congestion avoidance.
-    pub(super) fn grow(&mut self, window: &mut Window, growth: &Growth, cfg: &Config) {
-        let Control::Cubic { c, beta, reno_friendly, .. } = cfg.control else { return };
-        let mss = f64::from(cfg.mss);
+    fn grow(&mut self, window: &mut Window, growth: &Growth, shared: &Shared<CubicParams>) {
+        let (c, beta) = (shared.law.cubic_c, shared.law.cubic_beta);
+        let mss = f64::from(shared.mss);
         let cwnd = window.cwnd as f64 / mss;
         if self.epoch == Time::MAX {
             self.begin(growth.now, cwnd, c);
         }
         let acked = growth.bytes as f64 / mss;
-        // §4.3 (4): Reno's window with CUBIC's β; as fast as Reno itself once it is back where the last cut was.
+        // §4.3 (4): Reno's window with CUBIC's β; as fast as Reno itself once it is back where the
+        // last cut was.
         let alpha = if self.w_est >= self.prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
         self.w_est += alpha * acked / cwnd;
         let t = growth.now.saturating_sub(self.epoch).as_ps() as f64 * SECONDS;
-        if reno_friendly && self.curve(c, t) < self.w_est {
+        if shared.law.cubic_reno_friendly && self.curve(c, t) < self.w_est {
             let target = (self.w_est * mss) as u64;
             window.cwnd = window.cwnd.max(target);
             return;
         }
-        // §4.2: where the curve will be a round trip from now, at least the window and at most half above it; §4.4 and
-        // §4.5: a step of (target − cwnd) / cwnd for each segment acknowledged.
+        // §4.2: where the curve will be a round trip from now, at least the window and at most half
+        // above it; §4.4 and §4.5: a step of (target − cwnd) / cwnd for each segment acknowledged.
         let ahead = self.curve(c, t + growth.srtt.as_ps() as f64 * SECONDS);
         let target = ahead.min(1.5 * cwnd).max(cwnd);
         self.credit += (target - cwnd) / cwnd * acked * mss;
@@ -77,6 +114,34 @@ impl Cubic {
         window.cwnd += whole;
     }
 
+    /// §4.6 and §4.7; §4.8 for timeouts. A mark cuts as a loss does, from the window itself.
+    fn cut(&mut self, window: &mut Window, cut: &Cut, shared: &Shared<CubicParams>) {
+        let beta = shared.law.cubic_beta;
+        let mss = u64::from(shared.mss);
+        let cwnd = window.cwnd as f64 / mss as f64;
+        self.prior = cwnd;
+        let gives_up = shared.law.cubic_fast_convergence && cwnd < self.w_max;
+        self.w_max = if gives_up { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
+        self.epoch = Time::MAX;
+        self.timed_out = cut.cause == Cause::Timeout;
+        let base = if cut.cause == Cause::Mark { window.cwnd } else { cut.flight };
+        window.ssthresh = (base as f64 * beta) as u64;
+        window.cwnd = if cut.cause == Cause::Mark { window.ssthresh } else { window.ssthresh.max(2 * mss) };
+    }
+
+    /// Time in which the application sent nothing does not count (§5.8).
+    fn idle(&mut self, span: Time) {
+        if self.epoch != Time::MAX {
+            self.epoch = self.epoch.saturating_add(span);
+        }
+    }
+
+    fn told(&self, shared: &Shared<CubicParams>) -> Vec<Told> {
+        vec![(W_MAX, (self.w_max > 0.0).then(|| libm::round(self.w_max * f64::from(shared.mss))))]
+    }
+}
+
+impl Cubic {
     /// W_cubic(t), §4.2 (1).
     fn curve(&self, c: f64, t: f64) -> f64 {
         let x = t - self.k;
@@ -96,45 +161,25 @@ impl Cubic {
         }
         self.timed_out = false;
     }
-
-    /// §4.6 and §4.7; §4.8 for timeouts. A mark cuts as a loss does, from the window itself.
-    pub(super) fn cut(&mut self, window: &mut Window, cause: Cause, flight: u64, cfg: &Config) {
-        let Control::Cubic { beta, fast_convergence, .. } = cfg.control else { return };
-        let mss = u64::from(cfg.mss);
-        let cwnd = window.cwnd as f64 / mss as f64;
-        self.prior = cwnd;
-        self.w_max = if fast_convergence && cwnd < self.w_max { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
-        self.epoch = Time::MAX;
-        self.timed_out = cause == Cause::Timeout;
-        let base = if cause == Cause::Mark { window.cwnd } else { flight };
-        window.ssthresh = (base as f64 * beta) as u64;
-        window.cwnd = if cause == Cause::Mark { window.ssthresh } else { window.ssthresh.max(2 * mss) };
-    }
-
-    /// Time in which the application sent nothing does not count (§5.8).
-    pub(super) fn idle(&mut self, span: Time) {
-        if self.epoch != Time::MAX {
-            self.epoch = self.epoch.saturating_add(span);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::tcp::tests::config_of;
-    use millpond_scenario::transport::{CubicParams, TransportKind};
-
     const MSS: u64 = 1000;
     const RTT: Time = Time::from_ms(1);
 
-    fn cfg(reno_friendly: bool) -> Config {
+    fn cfg(reno_friendly: bool) -> Shared<CubicParams> {
         let p = CubicParams { cubic_reno_friendly: reno_friendly, ..CubicParams::default() };
-        config_of(TransportKind::Cubic(p), |p| p.mss = Some(MSS as u32))
+        Shared { mss: MSS as u32, ecn: false, law: Cubic::constants(&p) }
+    }
+
+    fn cut(cause: Cause, flight: u64) -> Cut {
+        Cut { now: Time::ZERO, cause, flight }
     }
 
     /// A window of ACKs, segment by segment, spread over one round trip.
-    fn round(cubic: &mut Cubic, window: &mut Window, now: &mut Time, cfg: &Config) {
+    fn round(cubic: &mut Cubic, window: &mut Window, now: &mut Time, cfg: &Shared<CubicParams>) {
         let segments = window.cwnd / MSS;
         for _ in 0..segments {
             *now += RTT / segments;
@@ -146,7 +191,7 @@ mod tests {
     fn the_window_follows_the_closed_form_and_reaches_w_max_at_k() {
         let cfg = cfg(false);
         let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 1000 * MSS, ssthresh: u64::MAX });
-        cubic.cut(&mut window, Cause::Loss, 1000 * MSS, &cfg);
+        cubic.cut(&mut window, &cut(Cause::Loss, 1000 * MSS), &cfg);
         assert_eq!(window, Window { cwnd: 700 * MSS, ssthresh: 700 * MSS });
         let k = libm::cbrt(1000.0 * (1.0 - 0.7) / 0.4); // 9.086 s
         let (mut now, mut previous) = (Time::ZERO, 0);
@@ -168,10 +213,10 @@ mod tests {
     fn fast_convergence_gives_up_more_when_the_last_maximum_was_not_reached() {
         let cfg = cfg(true);
         let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
-        cubic.cut(&mut window, Cause::Loss, 100 * MSS, &cfg);
+        cubic.cut(&mut window, &cut(Cause::Loss, 100 * MSS), &cfg);
         assert_eq!(cubic.w_max, 100.0);
         window.cwnd = 80 * MSS;
-        cubic.cut(&mut window, Cause::Loss, 80 * MSS, &cfg);
+        cubic.cut(&mut window, &cut(Cause::Loss, 80 * MSS), &cfg);
         assert!((cubic.w_max - 80.0 * 1.7 / 2.0).abs() < 1e-9);
         assert_eq!(window.cwnd, 56 * MSS);
     }
@@ -181,7 +226,7 @@ mod tests {
         // W_max 20, RTT 1 ms: the curve needs 2.5 s to the plateau, Reno with β 0.7 some 11 round trips.
         let cfg = cfg(true);
         let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 20 * MSS, ssthresh: u64::MAX });
-        cubic.cut(&mut window, Cause::Loss, 20 * MSS, &cfg);
+        cubic.cut(&mut window, &cut(Cause::Loss, 20 * MSS), &cfg);
         let mut now = Time::ZERO;
         for _ in 0..6 {
             round(&mut cubic, &mut window, &mut now, &cfg);
@@ -201,7 +246,7 @@ mod tests {
     fn after_a_timeout_the_curve_starts_at_its_plateau() {
         let cfg = cfg(false);
         let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
-        cubic.cut(&mut window, Cause::Timeout, 100 * MSS, &cfg);
+        cubic.cut(&mut window, &cut(Cause::Timeout, 100 * MSS), &cfg);
         window.cwnd = 70 * MSS; // slow start has come back to ssthresh
         cubic.grow(&mut window, &Growth { now: RTT, bytes: MSS, srtt: RTT, limit: 0 }, &cfg);
         assert_eq!((cubic.k, cubic.w_max), (0.0, 70.0));

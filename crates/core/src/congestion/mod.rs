@@ -1,0 +1,370 @@
+//! Control laws: *how much may be in flight, how fast may it leave, and when may the next?*
+//!
+//! A law is one file: its parameters, what it says of itself, and one connection's state behind
+//! [`Law`]. It is registered by one line below. A family of endpoints asks [`Control`], the closed
+//! enum of all laws; no other file names one.
+//!
+//! What is lost and what is sent again is the family's affair. It calls [`Control::on_ack`] once an
+//! acknowledgement and [`Control::cut`] at most once a window of data (RFC 3168 §5, RFC 8257 §3.4).
+//! Slow start is the same for all laws that have one: RFC 5681 §3.1 with the byte counting of RFC
+//! 3465 §2.2.
+//!
+//! Invariant: `cwnd` is at least one segment, and `ssthresh` at least two where it means anything.
+
+mod cubic;
+mod dctcp;
+mod newreno;
+mod swift;
+#[cfg(test)]
+mod tests;
+
+pub use cubic::CubicParams;
+pub use dctcp::{DctcpAlphaUpdate, DctcpEcho, DctcpParams, DctcpReduce};
+pub use newreno::NewRenoParams;
+pub use swift::SwiftParams;
+
+use crate::registry::PathProperty;
+use crate::{Rate, Time};
+use cubic::Cubic;
+use dctcp::Dctcp;
+use newreno::NewReno;
+use std::fmt::Debug;
+use swift::Swift;
+
+/// What a law that goes by losses needs of the path.
+const LOSS_BASED: &[PathProperty] =
+    &[PathProperty::FifoPerFlow, PathProperty::TimersRun, PathProperty::LossIsSignal, PathProperty::PhasesMix];
+
+/// The two numbers that a law with a window steers, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The congestion window.
+    pub cwnd: u64,
+    /// The slow-start threshold; `u64::MAX` at first.
+    pub ssthresh: u64,
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// Now.
+    pub now: Time,
+    /// Newly acknowledged bytes.
+    pub bytes: u64,
+    /// Whether it echoes a mark.
+    pub ece: bool,
+    /// The first byte that is not acknowledged.
+    pub una: u64,
+    /// The first byte never sent.
+    pub nxt: u64,
+    /// Since the data that it answers was handed down.
+    pub delay: Time,
+    /// Switches that this data has crossed.
+    pub hops: u8,
+}
+
+/// New data was acknowledged while nothing is being repaired and the window is what limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    /// Now.
+    pub now: Time,
+    /// Newly acknowledged bytes.
+    pub bytes: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Time,
+    /// What slow start may add for this acknowledgement (RFC 3465's L), in bytes.
+    pub limit: u64,
+}
+
+/// Why the window is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Duplicate acknowledgements, or SACKs.
+    Loss,
+    /// The retransmission timer.
+    Timeout,
+    /// An ECN echo.
+    Mark,
+}
+
+/// A congestion event.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// Now.
+    pub now: Time,
+    /// What has told of it.
+    pub cause: Cause,
+    /// FlightSize, without what limited transmit has added (RFC 5681 §3.2).
+    pub flight: u64,
+}
+
+/// How a receiver echoes congestion marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// Not at all: the connection declares no ECN.
+    #[default]
+    Off,
+    /// RFC 8257 §3.2: the acknowledgement of marked bytes, and no other.
+    Precise,
+    /// RFC 3168 §6.1.3: every acknowledgement until the sender's CWR.
+    Latch,
+}
+
+/// What a law asks of the connection's two ends. By default: no ECN, no pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demands {
+    /// How marks are echoed; `Off`: the connection declares no ECN.
+    pub echo: Echo,
+    /// Whether retransmissions are marked, too, which RFC 3168 §6.1.5 forbids.
+    pub marks_retransmissions: bool,
+    /// Whether an acknowledgement with an echo may grow the window.
+    pub grows_on_echo: bool,
+    /// Whether [`Control::window`] or [`Control::next_departure`] says anything.
+    pub paces: bool,
+}
+
+/// A quantity that a control law steers by, beside its window: a column of `connections.parquet`.
+/// The end of its name is its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// The column.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// What a law steers by beside the window, and its value; `None` before there is one.
+pub type Told = (Quantity, Option<f64>);
+
+/// What all connections share that follow a law: their packets, and the law's constants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shared<C> {
+    /// Largest payload of a packet, in bytes.
+    pub mss: u32,
+    /// Whether the connections declare ECN.
+    pub ecn: bool,
+    /// What follows from the law's parameters.
+    pub law: C,
+}
+
+/// What a control law answers. The value is one connection's state. A law says what differs from
+/// the defaults: one that steers a window has `grow` and `cut`; one that steers a rate has `rate`;
+/// one with a schedule of its own, `next_departure`.
+pub trait Law: Copy + Debug {
+    /// What a scenario sets.
+    type Params: Default;
+    /// What follows from it, worked out once.
+    type Constants: Clone + Debug + PartialEq;
+
+    /// Whether RFC 5681's slow start, its floors and its window after a timeout are the law's.
+    const SLOW_STARTS: bool = true;
+
+    /// What it asks of the connection's two ends.
+    fn demands(_: &Self::Params) -> Demands {
+        Demands::default()
+    }
+    /// A key whose value contradicts another's, and why.
+    fn check(_: &Self::Params) -> Option<(&'static str, String)> {
+        None
+    }
+    /// The parameters, resolved: fractions lie in [0, 1].
+    fn constants(params: &Self::Params) -> Self::Constants;
+
+    /// The window of a new connection, of which the family would like this one, in bytes.
+    fn initial_window(wanted: u64, _: &Shared<Self::Constants>) -> u64 {
+        wanted
+    }
+    /// A new connection, with this window in bytes.
+    fn new(window: u64, shared: &Shared<Self::Constants>) -> Self;
+
+    /// Takes note of an acknowledgement. Returns whether the window should be cut for it.
+    #[inline]
+    fn on_ack(&mut self, ack: Acked, shared: &Shared<Self::Constants>) -> bool {
+        ack.ece && shared.ecn
+    }
+    /// Opens the window, beyond slow start.
+    #[inline]
+    fn grow(&mut self, _: &mut Window, _: &Growth, _: &Shared<Self::Constants>) {}
+    /// Closes the window.
+    fn cut(&mut self, _: &mut Window, _: &Cut, _: &Shared<Self::Constants>) {}
+    /// The family has brought the window down to at most `bytes`, after idle time or lost SYNs.
+    fn narrow(&mut self, _bytes: u64, _: &Shared<Self::Constants>) {}
+    /// Nothing was in flight for this long.
+    fn idle(&mut self, _span: Time) {}
+
+    /// The window in bytes, of a law that keeps it itself.
+    fn window(&self, _: &Shared<Self::Constants>) -> Option<u64> {
+        None
+    }
+    /// The rate at which packets may leave; `None`: any.
+    fn rate(&self, _: &Shared<Self::Constants>) -> Option<Rate> {
+        None
+    }
+    /// When the next packet may leave, where the last one, a full one, left at `last`.
+    fn next_departure(&self, last: Time, shared: &Shared<Self::Constants>) -> Time {
+        match self.rate(shared) {
+            Some(rate) => last.saturating_add(rate.transmission_time(u64::from(shared.mss))),
+            None => last,
+        }
+    }
+
+    /// What it steers by, for those who sample connections. The same quantities in the same order,
+    /// whatever its state.
+    fn told(&self, _: &Shared<Self::Constants>) -> Vec<Told> {
+        Vec::new()
+    }
+}
+
+/// Makes of one line a law: the parameters that a scenario chooses, the state of a connection
+/// ([`Control`]), and the constants of a run ([`Terms`]). A module names its law's constants.
+macro_rules! laws {
+    ($($kind:literal => $module:ident :: $Law:ident { $Params:ident }),+ $(,)?) => {
+        crate::registry! {
+            /// Which transport, with its parameters.
+            place: "transport", question: "how much may be in flight?", default: Dctcp,
+            params: TransportKind;
+            $($kind => $Law { $Params; $module::ABOUT }),+
+        }
+
+        impl TransportKind {
+            /// What it asks of a connection's two ends.
+            pub fn demands(&self) -> Demands {
+                match self { $(TransportKind::$Law(params) => $Law::demands(params)),+ }
+            }
+            /// A key whose value contradicts another's, and why.
+            pub fn check(&self) -> Option<(&'static str, String)> {
+                match self { $(TransportKind::$Law(params) => $Law::check(params)),+ }
+            }
+        }
+
+        /// What the connections of one transport share. A law looks up its own constants without
+        /// asking which one is followed; those of the others are there and never read.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Terms {
+            kind: TransportKind,
+            $($module: Shared<<$Law as Law>::Constants>),+
+        }
+
+        impl Terms {
+            /// Of a transport whose packets carry at most `mss` bytes.
+            pub fn new(kind: &TransportKind, mss: u32) -> Terms {
+                let ecn = kind.declares_ecn();
+                $(let $module = match kind {
+                    TransportKind::$Law(params) => $Law::constants(params),
+                    _ => $Law::constants(&Default::default()),
+                };)+
+                Terms { kind: kind.clone(), $($module: Shared { mss, ecn, law: $module }),+ }
+            }
+            /// The window of a new connection, of which the family would like this one.
+            pub fn initial_window(&self, wanted: u64) -> u64 {
+                match &self.kind { $(TransportKind::$Law(_) => $Law::initial_window(wanted, &self.$module)),+ }
+            }
+        }
+
+        /// One connection's control law: a closed enum, so that dispatch is a jump and not a pointer.
+        #[derive(Clone, Copy, Debug)]
+        #[allow(missing_docs)]
+        pub enum Control { $($Law($Law)),+ }
+
+        impl Control {
+            /// A new connection, with this window in bytes.
+            pub fn new(window: u64, terms: &Terms) -> Control {
+                match &terms.kind { $(TransportKind::$Law(_) => Control::$Law($Law::new(window, &terms.$module))),+ }
+            }
+
+            /// Takes note of an acknowledgement. Returns whether the window should be cut for it.
+            #[inline]
+            pub fn on_ack(&mut self, ack: Acked, terms: &Terms) -> bool {
+                match self { $(Control::$Law(law) => law.on_ack(ack, &terms.$module)),+ }
+            }
+
+            /// Opens the window for newly acknowledged bytes.
+            #[inline]
+            pub fn grow(&mut self, window: &mut Window, growth: &Growth, terms: &Terms) {
+                match self { $(Control::$Law(law) => grow(law, window, growth, &terms.$module)),+ }
+            }
+
+            /// Closes the window.
+            #[cold]
+            pub fn cut(&mut self, window: &mut Window, cut: &Cut, terms: &Terms) {
+                match self { $(Control::$Law(law) => close(law, window, cut, &terms.$module)),+ }
+            }
+
+            /// Brings the window down to at most `bytes`: the restart window, or that of a connection
+            /// whose SYNs were lost.
+            #[cold]
+            pub fn narrow(&mut self, window: &mut Window, bytes: u64, terms: &Terms) {
+                window.cwnd = window.cwnd.min(bytes);
+                match self { $(Control::$Law(law) => law.narrow(bytes, &terms.$module)),+ }
+            }
+
+            /// Nothing was in flight for this long.
+            #[cold]
+            pub fn idle(&mut self, span: Time) {
+                match self { $(Control::$Law(law) => law.idle(span)),+ }
+            }
+
+            /// The window in bytes, of a law that keeps it itself.
+            pub fn window(&self, terms: &Terms) -> Option<u64> {
+                match self { $(Control::$Law(law) => law.window(&terms.$module)),+ }
+            }
+
+            /// The rate at which packets may leave; `None`: any.
+            pub fn rate(&self, terms: &Terms) -> Option<Rate> {
+                match self { $(Control::$Law(law) => law.rate(&terms.$module)),+ }
+            }
+
+            /// When the next packet may leave, where the last one left at `last`.
+            pub fn next_departure(&self, last: Time, terms: &Terms) -> Time {
+                match self { $(Control::$Law(law) => law.next_departure(last, &terms.$module)),+ }
+            }
+
+            /// What it steers by: quantities and values.
+            pub fn told(&self, terms: &Terms) -> Vec<Told> {
+                match self { $(Control::$Law(law) => law.told(&terms.$module)),+ }
+            }
+        }
+    };
+}
+
+laws! {
+    "newreno" => newreno::NewReno { NewRenoParams },
+    "cubic" => cubic::Cubic { CubicParams },
+    "dctcp" => dctcp::Dctcp { DctcpParams },
+    "swift" => swift::Swift { SwiftParams },
+}
+
+impl TransportKind {
+    /// Whether its connections declare ECN, and so learn of congestion from marks where there are any.
+    pub fn declares_ecn(&self) -> bool {
+        self.demands().echo != Echo::Off
+    }
+
+    /// What it steers by, beside the window.
+    pub fn quantities(&self) -> Vec<Quantity> {
+        let terms = Terms::new(self, 1);
+        Control::new(1, &terms).told(&terms).into_iter().map(|(quantity, _)| quantity).collect()
+    }
+}
+
+#[inline]
+fn grow<L: Law>(law: &mut L, window: &mut Window, growth: &Growth, shared: &Shared<L::Constants>) {
+    if L::SLOW_STARTS && window.cwnd < window.ssthresh {
+        // RFC 3465 §2.2: what was acknowledged, at most L.
+        window.cwnd += growth.bytes.min(growth.limit);
+    } else {
+        law.grow(window, growth, shared);
+    }
+}
+
+fn close<L: Law>(law: &mut L, window: &mut Window, cut: &Cut, shared: &Shared<L::Constants>) {
+    law.cut(window, cut, shared);
+    if L::SLOW_STARTS {
+        let mss = u64::from(shared.mss);
+        window.ssthresh = window.ssthresh.max(2 * mss); // RFC 5681 (4)
+        if cut.cause == Cause::Timeout {
+            window.cwnd = mss; // the loss window, RFC 5681 §3.1
+        }
+        window.cwnd = window.cwnd.max(mss);
+    }
+}

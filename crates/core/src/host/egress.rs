@@ -1,0 +1,356 @@
+//! Egress: the stages between an endpoint and the link, in their order.
+//!
+//! A limit decides on a super-segment where the kernel's cgroup hook sees it: the endpoint has it
+//! ready, nothing has cut it. What may pass is cut, and each packet is stamped: its importance, its
+//! rank, its label. Then the segment joins its flow's queue, and its packets the NIC, at once or at
+//! the time of departure that the limit has given it.
+//!
+//! Three entrances are for what is one packet: [`Host::answer`] an acknowledgement, [`Host::force`]
+//! what TLT forces out, [`Host::put`] what no connection stands behind. None of them asks for room
+//! in the flow's queue.
+//!
+//! Invariant: a packet that a limit refuses has been stamped by nothing and counted by nothing but
+//! the limit.
+
+use super::ingress::Ingress;
+use super::nic::Offered;
+use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
+use crate::edge::Ranker;
+use crate::edge::flowcell::counted;
+use crate::importance::Marker;
+use crate::packet::tcp::HEADERS;
+use crate::packet::{Body, Importance, Packet, PacketId, flags};
+use crate::switch::pause::PauseFrame;
+use crate::units::Time;
+
+/// A segment that an endpoint hands down.
+pub struct Segment {
+    /// Its first packet, without sizes.
+    pub first: Packet,
+    /// Payload, in bytes.
+    pub len: u32,
+}
+
+/// How segments are cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// The largest payload of a packet, in bytes.
+    pub mss: u32,
+    /// Headers and framing on the wire.
+    pub header: u32,
+}
+
+impl Cut {
+    /// Sizes a segment's next packet, of which `rest` bytes were left; returns how many are left now.
+    #[inline(always)]
+    fn next(self, packet: &mut Packet, rest: u32) -> u32 {
+        let payload = rest.min(self.mss);
+        packet.payload = payload as u16;
+        packet.size = (payload + self.header) as u16;
+        if rest == payload {
+            packet.flags |= flags::LAST;
+        }
+        rest - payload
+    }
+}
+
+/// What stages ask of the endpoint whose segment they stamp.
+pub trait Stream {
+    /// Where what was written ends.
+    fn written(&self) -> u64;
+    /// Where what is acknowledged ends.
+    fn acked(&self) -> u64;
+    /// Whether only the NIC keeps it from sending more.
+    fn would_send(&self) -> bool;
+}
+
+/// What a connection has at the host that it sends from.
+pub struct Egress {
+    /// What it has waiting in the NIC.
+    pub queue: FlowQueue,
+    stages: Option<Box<EgressStages>>,
+}
+
+/// The stages above the queue that a connection has.
+#[derive(Default)]
+pub struct EgressStages {
+    /// Its host has limits.
+    pub is_limited: bool,
+    /// Which of its packets are important.
+    pub marker: Option<Box<Marker>>,
+    /// Its packets' ranks.
+    pub ranker: Option<Box<Ranker>>,
+    /// Its labels.
+    pub label: Option<Box<Label>>,
+}
+
+impl EgressStages {
+    fn is_empty(&self) -> bool {
+        !self.is_limited && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
+    }
+}
+
+impl Egress {
+    /// Of a connection with these stages, which may have so much waiting in the NIC; `None` where
+    /// there is nothing to keep.
+    pub fn new(bound: Option<u64>, stages: EgressStages) -> Option<Box<Egress>> {
+        let stages = (!stages.is_empty()).then(|| Box::new(stages));
+        let has_any = bound.is_some() || stages.is_some();
+        has_any.then(|| Box::new(Egress { queue: FlowQueue::new(bound), stages }))
+    }
+
+    /// Whether it has any stage above the queue: then it hands down by [`Host::send_staged`].
+    #[inline]
+    pub fn is_staged(&self) -> bool {
+        self.stages.is_some()
+    }
+
+    /// Whether its host has limits.
+    pub fn is_limited(&self) -> bool {
+        self.stages.as_ref().is_some_and(|stages| stages.is_limited)
+    }
+
+    /// What marks its important packets.
+    #[inline]
+    pub fn marker(&mut self) -> Option<&mut Marker> {
+        self.stages.as_mut()?.marker.as_deref_mut()
+    }
+
+    /// Its connection is over: what its marker has counted.
+    pub fn marked(&self) -> Option<&Marker> {
+        self.stages.as_ref()?.marker.as_deref()
+    }
+}
+
+impl Host {
+    /// What the limits make of a segment that an endpoint has ready and has not sent. Where it is
+    /// refused the endpoint keeps it.
+    pub fn ask(&mut self, now: Time, seen: &Seen) -> Leave {
+        match &mut self.limit {
+            Some(limit) => limit.leave(now, seen),
+            None => Leave::at_once(now),
+        }
+    }
+
+    /// A segment of a connection that has no stage above its queue.
+    #[inline]
+    pub fn send<W: HostWire>(
+        &mut self,
+        now: Time,
+        egress: Option<&mut Egress>,
+        segment: Segment,
+        cut: Cut,
+        wire: &mut W,
+    ) {
+        let Segment { first: mut packet, len } = segment;
+        let mut rest = len;
+        let departs = loop {
+            rest = cut.next(&mut packet, rest);
+            let id = wire.inject(packet);
+            let offered = self.nic.offer(now, id, wire);
+            if rest == 0 {
+                // Even if packets before it were dropped, which is as if they had departed.
+                break if let Offered::Departs(at) = offered { at } else { Time::MAX };
+            }
+            goes_on(&mut packet);
+        };
+        if let Some(egress) = egress {
+            egress.queue.join(len, departs);
+        }
+    }
+
+    /// A segment of a connection that has stages; of a host with limits, one that may leave.
+    pub fn send_staged<S: Stream, W: HostWire>(
+        &mut self,
+        now: Time,
+        egress: &mut Egress,
+        stream: &S,
+        segment: Segment,
+        leave: Option<&Leave>,
+        cut: Cut,
+        wire: &mut W,
+    ) {
+        let Egress { queue, stages } = egress;
+        let Some(stages) = stages.as_deref_mut() else { return self.send(now, Some(egress), segment, cut, wire) };
+        let Segment { first: mut packet, len } = segment;
+        let mut held = leave.filter(|leave| leave.at > now).map(|_| Vec::new());
+        let (mut rest, mut departs, mut is_first) = (len, Time::MAX, true);
+        loop {
+            rest = cut.next(&mut packet, rest);
+            if packet.payload > 0 {
+                if let Some(marker) = stages.marker.as_deref_mut() {
+                    importance::stamp(marker, &mut packet, rest == 0 && !stream.would_send());
+                }
+                if let Some(ranker) = stages.ranker.as_deref_mut() {
+                    rank::stamp(ranker, now, &mut packet, stream);
+                }
+            }
+            if is_first {
+                if let Some(label) = stages.label.as_deref_mut() {
+                    label.stamp(now, &mut packet, counted(len, HEADERS), wire);
+                }
+                queue.join(len, Time::MAX);
+                is_first = false;
+            }
+            let id = wire.inject(packet);
+            match &mut held {
+                Some(held) => held.push(id),
+                None if leave.is_some() => self.give(now, id, wire),
+                None => match self.nic.offer(now, id, wire) {
+                    Offered::Departs(at) => departs = at,
+                    Offered::Waits => departs = Time::MAX,
+                },
+            }
+            if rest == 0 {
+                break;
+            }
+            goes_on(&mut packet);
+        }
+        if departs != Time::MAX {
+            queue.settle(departs);
+        }
+        if let (Some(held), Some(leave)) = (held, leave) {
+            self.hold(leave, held, wire);
+        }
+    }
+
+    /// An acknowledgement of a connection; `class`: of its traffic.
+    #[inline]
+    pub fn answer<W: HostWire>(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        ingress: Option<&mut Ingress>,
+        class: impl FnOnce() -> Option<u16>,
+        wire: &mut W,
+    ) {
+        if self.limit.is_some() || ingress.is_some() {
+            return self.answer_staged(now, packet, ingress, class, wire);
+        }
+        let id = wire.inject(packet);
+        self.nic.offer(now, id, wire);
+    }
+
+    #[inline(never)]
+    fn answer_staged<W: HostWire>(
+        &mut self,
+        now: Time,
+        mut packet: Packet,
+        ingress: Option<&mut Ingress>,
+        class: impl FnOnce() -> Option<u16>,
+        wire: &mut W,
+    ) {
+        let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
+        if let Some(label) = ingress.and_then(|ingress| ingress.label.as_deref_mut()) {
+            let bytes = counted(0, u32::from(packet.size));
+            label.stamp(now, &mut packet, bytes, wire);
+        }
+        self.send_one(now, packet, &leave, wire);
+    }
+
+    /// A packet that TLT forces out of what was sent before.
+    #[allow(clippy::too_many_arguments)]
+    pub fn force<S: Stream, W: HostWire>(
+        &mut self,
+        now: Time,
+        egress: &mut Egress,
+        stream: &S,
+        segment: Segment,
+        importance: Importance,
+        class: impl FnOnce() -> Option<u16>,
+        cut: Cut,
+        wire: &mut W,
+    ) {
+        let Segment { first: mut packet, len } = segment;
+        (packet.payload, packet.size) = (len as u16, (len + cut.header) as u16);
+        let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
+        packet.class = packet.class.with_importance(importance);
+        super::passes!(Importance);
+        if let Some(stages) = egress.stages.as_deref_mut() {
+            if let Some(ranker) = stages.ranker.as_deref_mut() {
+                rank::stamp(ranker, now, &mut packet, stream);
+            }
+            if let Some(label) = stages.label.as_deref_mut() {
+                label.stamp(now, &mut packet, counted(len, HEADERS), wire);
+            }
+        }
+        self.send_one(now, packet, &leave, wire);
+    }
+
+    /// A packet that no connection here stands behind: an answer to a handshake or to a late copy.
+    pub fn put<W: HostWire>(&mut self, now: Time, packet: Packet, class: impl FnOnce() -> Option<u16>, wire: &mut W) {
+        let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
+        self.send_one(now, packet, &leave, wire);
+    }
+
+    /// What has waited for its departure is due.
+    pub fn on_release<W: HostWire>(&mut self, now: Time, order: u32, wire: &mut W) {
+        let Some(limit) = &mut self.limit else { return };
+        for id in limit.release(now, order) {
+            self.give(now, id, wire);
+        }
+    }
+
+    /// The NIC's link may be free.
+    #[inline]
+    pub fn on_ready<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+        self.nic.on_ready(now, wire);
+    }
+
+    /// A pause frame has reached the NIC.
+    pub fn on_pause<W: HostWire>(&mut self, now: Time, frame: PauseFrame, wire: &mut W) {
+        self.nic.on_pause(now, frame, wire);
+    }
+
+    /// What the limits make of one packet that nobody would keep; `None`: it is refused, and gone,
+    /// as in the kernel.
+    fn ask_for_one(&mut self, now: Time, packet: &Packet, class: impl FnOnce() -> Option<u16>) -> Option<Leave> {
+        let Some(limit) = &mut self.limit else { return Some(Leave::at_once(now)) };
+        let seen = Seen {
+            class: class(),
+            payload: u32::from(packet.payload),
+            packets: 1,
+            // What it answers is another connection's, and what is forced out was sent before.
+            in_flight: 0,
+            srtt: Time::ZERO,
+            ecn: packet.ecn() as u32,
+        };
+        Some(limit.leave(now, &seen)).filter(|leave| !leave.refused)
+    }
+
+    fn send_one<W: HostWire>(&mut self, now: Time, packet: Packet, leave: &Leave, wire: &mut W) {
+        let id = wire.inject(packet);
+        if leave.at > now {
+            self.hold(leave, vec![id], wire);
+        } else {
+            self.give(now, id, wire);
+        }
+    }
+
+    /// Keeps packets until the departure that the limit has given them.
+    fn hold<W: HostWire>(&mut self, leave: &Leave, packets: Vec<PacketId>, wire: &mut W) {
+        let Some(limit) = &mut self.limit else { return };
+        let order = limit.hold(leave, packets);
+        wire.call(leave.at, Call::Release(order));
+    }
+
+    /// Gives a packet to the NIC, of a segment whose departure its queue does not know.
+    fn give<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+        let packet = wire.packets()[id];
+        if let Offered::Departs(at) = self.nic.offer(now, id, wire)
+            && packet.has(flags::LAST)
+        {
+            wire.departs(&packet, at);
+        }
+    }
+}
+
+/// From a packet of a segment to the next.
+#[inline(always)]
+fn goes_on(packet: &mut Packet) {
+    if let Body::Data { seq, .. } = &mut packet.body {
+        *seq += u64::from(packet.payload);
+    }
+    // RFC 3168 §6.1.2: CWR on the first packet only, as a NIC that cuts segments sends it.
+    packet.flags &= !flags::CWR;
+}

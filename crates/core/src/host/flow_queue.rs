@@ -1,0 +1,145 @@
+//! What one flow has waiting in its host's NIC.
+//!
+//! The bound is Linux's TCP Small Queues: a flow that has as much in the NIC as it may is not asked
+//! for more until one of its segments has left in full. So the queue pushes back before a segment is
+//! made ([`FlowQueue::room`]), and the segment joins it when it has passed all stages above. Segments
+//! are the transport's super-segments; the NIC cuts them.
+//!
+//! Invariant: what a flow has waiting never exceeds the bound, and every segment handed down is
+//! accounted for until its last packet has left.
+
+use super::passes;
+use crate::units::Time;
+use std::collections::VecDeque;
+
+/// One flow's.
+#[derive(Debug)]
+pub struct FlowQueue {
+    limit: u64,
+    waiting: u64,
+    /// By segment: its bytes, and when its last packet leaves (`Time::MAX` while unknown).
+    segments: VecDeque<(u32, Time)>,
+    /// When the flow will be woken; `Time::MAX`: not at all.
+    wake_at: Time,
+    /// The flow waits for room.
+    pub is_wanted: bool,
+}
+
+impl FlowQueue {
+    /// An empty queue; without a bound it only tells what waits.
+    pub fn new(limit: Option<u64>) -> FlowQueue {
+        let limit = limit.unwrap_or(u64::MAX);
+        FlowQueue { limit, waiting: 0, segments: VecDeque::new(), wake_at: Time::MAX, is_wanted: false }
+    }
+
+    /// How much the flow may hand down now, at most `whole`; less than a whole segment only where
+    /// nothing waits.
+    #[inline]
+    pub fn room(&mut self, now: Time, whole: u32) -> Option<u32> {
+        while let Some(&(bytes, departs)) = self.segments.front() {
+            if departs > now {
+                break;
+            }
+            self.waiting -= bytes as u64;
+            self.segments.pop_front();
+        }
+        let room = self.limit.saturating_sub(self.waiting);
+        if room >= whole as u64 {
+            Some(whole)
+        } else if self.waiting == 0 {
+            Some(room as u32)
+        } else {
+            None
+        }
+    }
+
+    /// A segment is handed down, of which it is known (or not: `Time::MAX`) when its last packet
+    /// leaves.
+    #[inline]
+    pub fn join(&mut self, bytes: u32, departs: Time) {
+        passes!(FlowQueue);
+        self.segments.push_back((bytes, departs));
+        self.waiting += bytes as u64;
+    }
+
+    /// The segment that joined last leaves then.
+    #[inline]
+    pub(super) fn settle(&mut self, departs: Time) {
+        if let Some(segment) = self.segments.back_mut() {
+            segment.1 = departs;
+        }
+    }
+
+    /// The first segment whose departure was unknown leaves then.
+    pub fn leaves(&mut self, departs: Time) {
+        if let Some(segment) = self.segments.iter_mut().find(|(_, at)| *at == Time::MAX) {
+            segment.1 = departs;
+        }
+    }
+
+    /// The flow has found no room; `wants`: it has something to send. When to call it, if that is
+    /// not asked for yet.
+    pub fn wake(&mut self, wants: bool) -> Option<Time> {
+        self.is_wanted = wants;
+        let at = self.first_leaves();
+        let asks = wants && at != Time::MAX && self.wake_at == Time::MAX;
+        asks.then(|| {
+            self.wake_at = at;
+            at
+        })
+    }
+
+    /// The flow is called; whether this is the call that it waits for.
+    pub fn woken(&mut self, now: Time) -> bool {
+        let is_due = self.wake_at == now;
+        if is_due {
+            self.wake_at = Time::MAX;
+        }
+        is_due
+    }
+
+    /// When the first segment leaves (`Time::MAX`: nothing waits, or it is not known yet).
+    fn first_leaves(&self) -> Time {
+        self.segments.front().map_or(Time::MAX, |(_, at)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_waits_for_a_whole_segment_to_leave() {
+        let mut queue = FlowQueue::new(Some(128 << 10));
+        let whole = 45 * 1448;
+        for departs in [10, 20] {
+            assert_eq!(queue.room(Time::ZERO, whole), Some(whole));
+            queue.join(whole, Time::from_us(departs));
+        }
+        assert_eq!(queue.room(Time::from_us(9), whole), None);
+        assert_eq!(queue.wake(true), Some(Time::from_us(10)));
+        assert_eq!(queue.wake(true), None, "it is asked for already");
+        assert!(!queue.woken(Time::from_us(9)) && queue.woken(Time::from_us(10)));
+        assert_eq!(queue.room(Time::from_us(10), whole), Some(whole));
+    }
+
+    #[test]
+    fn a_limit_below_a_segment_still_lets_something_through() {
+        let mut queue = FlowQueue::new(Some(3_000));
+        assert_eq!(queue.room(Time::ZERO, 65_160), Some(3_000));
+        queue.join(2_896, Time::MAX);
+        assert_eq!(queue.room(Time::from_us(5), 65_160), None);
+        assert_eq!(queue.wake(true), None, "nobody knows when it leaves");
+        queue.leaves(Time::from_us(6));
+        assert_eq!(queue.room(Time::from_us(6), 65_160), Some(3_000));
+    }
+
+    #[test]
+    fn without_a_bound_there_is_always_room() {
+        let mut queue = FlowQueue::new(None);
+        for _ in 0..9 {
+            assert_eq!(queue.room(Time::ZERO, 65_160), Some(65_160));
+            queue.join(65_160, Time::MAX);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Importance (TLT): which packets must not be dropped.
+//!
+//! The machine is [`Marker`], one a connection. It sees each acknowledgement before the transport
+//! does, and each data packet as it is cut from its segment. What it forces out enters the node by
+//! [`Host::force`](super::Host::force).
+//!
+//! Invariant: the transport's own state knows nothing of what was forced.
+
+use super::passes;
+use crate::counters::Named;
+use crate::importance::{Marker, Sent};
+use crate::packet::Packet;
+
+/// What hosts that run TLT have counted. Bytes are payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MarkingCounters {
+    /// Data packets: unimportant, important, forced.
+    pub sent: [Sent; 3],
+    /// Acknowledgements: of important packets, of forced ones.
+    pub echoes: [u64; 2],
+    /// Segments forced out to repair a loss that the congestion control may never see.
+    pub masked: u64,
+}
+
+impl MarkingCounters {
+    /// Adds another's.
+    pub fn merge(&mut self, other: &MarkingCounters) {
+        for (ours, theirs) in self.sent.iter_mut().zip(other.sent) {
+            ours.packets += theirs.packets;
+            ours.bytes += theirs.bytes;
+        }
+        for (ours, theirs) in self.echoes.iter_mut().zip(other.echoes) {
+            *ours += theirs;
+        }
+        self.masked += other.masked;
+    }
+
+    /// By name.
+    pub fn tell(&self, named: &mut Named) {
+        for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent) {
+            named.add(format!("{importance}_packets"), sent.packets);
+            named.add(format!("{importance}_bytes"), sent.bytes);
+        }
+        let [echoes, forced_echoes] = self.echoes;
+        named.add("echoes", echoes);
+        named.add("forced_echoes", forced_echoes);
+        named.add("masked_losses", self.masked);
+    }
+
+    /// A connection's, as it ends.
+    pub fn add(&mut self, marker: &Marker) {
+        self.merge(&MarkingCounters { sent: marker.sent, echoes: [0; 2], masked: u64::from(marker.masked) });
+    }
+}
+
+/// Gives a data packet its importance. `is_last`: the transport has nothing to send behind it.
+#[inline]
+pub(super) fn stamp(marker: &mut Marker, packet: &mut Packet, is_last: bool) {
+    passes!(Importance);
+    let importance = marker.on_packet(packet.seq(), u32::from(packet.payload), is_last);
+    packet.class = packet.class.with_importance(importance);
+}

@@ -1,0 +1,244 @@
+//! Ingress: the stages between the link and an endpoint, in their order.
+//!
+//! What arrives waits in a ring for a poll, and for the core's work on it if that costs something.
+//! Receive offload merges it to segments. The ordering buffer of its connection holds what is early.
+//! The limit decides last, on what the endpoint would be handed, as the kernel's cgroup hook does:
+//! a merged segment is charged for all of its packets, and a refusal loses them all.
+//!
+//! The endpoint is handed one segment at a time ([`Host::hand_up`]). It answers by the entrances of
+//! `egress` before it asks for the next, so the ordering buffer and the limit see where it stands.
+//!
+//! To the network and its audit a packet has arrived as soon as the ring has taken it.
+//!
+//! Invariant: every packet that arrives is handed up or discarded once, each flow's in the order in
+//! which its stages let it through.
+
+use super::order::Order;
+use super::{Host, HostWire, Label, Receive, Seen};
+use crate::counters::DropReason;
+use crate::limit::Verdict;
+use crate::packet::{Ecn, FlowId, Packet, PacketId};
+use crate::units::Time;
+use std::collections::VecDeque;
+
+/// What goes up as one: a packet, or those that receive offload has merged into one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its packet, with the payload of all.
+    pub id: PacketId,
+    /// Packets that it was.
+    pub packets: u32,
+    /// Their bytes on the wire.
+    pub bytes: u32,
+}
+
+impl Received {
+    /// A packet by itself.
+    pub fn one(id: PacketId, packet: &Packet) -> Received {
+        Received { id, packets: 1, bytes: u32::from(packet.size) }
+    }
+}
+
+/// What a connection has at the host that it receives at.
+#[derive(Default)]
+pub struct Ingress {
+    /// The labels of its acknowledgements.
+    pub(super) label: Option<Box<Label>>,
+    /// What restores the order of its packets, while that is needed.
+    pub(super) order: Option<Box<Order>>,
+}
+
+impl Ingress {
+    /// Of a connection whose acknowledgements have labels.
+    pub fn labelled(label: Box<Label>) -> Box<Ingress> {
+        Box::new(Ingress { label: Some(label), order: None })
+    }
+
+    /// Packets that it holds.
+    pub fn kept(&self) -> usize {
+        self.order.as_ref().map_or(0, |order| order.len())
+    }
+
+    /// Its connection is over: frees what it holds and takes back its timer.
+    pub fn close<W: HostWire>(&mut self, flow: FlowId, wire: &mut W) {
+        if let Some(order) = self.order.take() {
+            order.close(flow, wire);
+        }
+    }
+}
+
+/// A connection that receives.
+pub struct Expecting<'a> {
+    /// The next byte that its endpoint expects.
+    pub next: u64,
+    /// What it has here.
+    pub ingress: &'a mut Option<Box<Ingress>>,
+}
+
+/// The connections of a host, as the stages of ingress ask for them.
+pub trait Flows {
+    /// The class of its traffic, if the connection is known.
+    fn class(&self, flow: FlowId) -> Option<u16>;
+    /// The connection that a data packet is for; `None`: it is over.
+    fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>>;
+    /// The connection of this flow that receives here.
+    fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>>;
+}
+
+/// What a host has for what arrives.
+pub(super) struct Arrival {
+    pub(super) receive: Option<Receive>,
+    /// How long an ordering buffer may hold a packet.
+    ordering: Option<Time>,
+    /// Limits see what arrives.
+    is_limited: bool,
+    /// What the offload has let through.
+    up: VecDeque<Received>,
+    /// What order has let through.
+    due: VecDeque<Received>,
+}
+
+impl Arrival {
+    /// `None`: what arrives is handed up as it comes.
+    pub(super) fn new(receive: Option<Receive>, ordering: Option<Time>, is_limited: bool) -> Option<Box<Arrival>> {
+        let has_any = receive.is_some() || ordering.is_some() || is_limited;
+        has_any.then(|| Box::new(Arrival { receive, ordering, is_limited, up: VecDeque::new(), due: VecDeque::new() }))
+    }
+
+    pub(super) fn kept(&self) -> usize {
+        let waiting = self.up.iter().chain(&self.due).count();
+        waiting + self.receive.as_ref().map_or(0, Receive::kept)
+    }
+
+    /// The next segment that is in order, as far as that is restored.
+    fn next<F: Flows, W: HostWire>(&mut self, now: Time, flows: &mut F, wire: &mut W) -> Option<Received> {
+        loop {
+            if let Some(received) = self.due.pop_front() {
+                return Some(received);
+            }
+            let received = self.up.pop_front()?;
+            let Some(timeout) = self.ordering else { return Some(received) };
+            let packet = &wire.packets()[received.id];
+            let (flow, seq, len) = (packet.flow, packet.seq(), u32::from(packet.payload));
+            if !packet.is_data() {
+                return Some(received);
+            }
+            let packet = *packet;
+            let Some(Expecting { next, ingress }) = flows.expecting(&packet) else { return Some(received) };
+            let has_buffer = ingress.as_ref().is_some_and(|ingress| ingress.order.is_some());
+            super::passes!(Order);
+            if seq <= next && !has_buffer {
+                return Some(received);
+            }
+            let ingress = ingress.get_or_insert_default();
+            let order = ingress.order.get_or_insert_with(|| Box::new(Order::new(timeout, next)));
+            order.arrive(now, flow, (seq, len), received, &mut self.due, wire);
+        }
+    }
+}
+
+impl Host {
+    /// Whether what arrives is handed up as it comes. Then no entrance below need be called.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.arrival.is_none()
+    }
+
+    /// A packet has arrived. Follow with [`Host::hand_up`], as each entrance below.
+    pub fn on_arrival<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+        let Some(arrival) = &mut self.arrival else { return };
+        if let Some(receive) = &mut arrival.receive {
+            return receive.on_arrival(now, id, wire);
+        }
+        wire.arrived(id);
+        arrival.up.push_back(Received::one(id, &wire.packets()[id]));
+    }
+
+    /// A poll of a ring.
+    pub fn on_poll<W: HostWire>(&mut self, now: Time, ring: u16, wire: &mut W) {
+        let Some(arrival) = &mut self.arrival else { return };
+        let Some(receive) = &mut arrival.receive else { return };
+        receive.on_poll(now, ring, &mut arrival.up, wire);
+    }
+
+    /// What a ring's offload holds has waited long enough.
+    pub fn on_held<W: HostWire>(&mut self, now: Time, ring: u16, wire: &mut W) {
+        let Some(arrival) = &mut self.arrival else { return };
+        let Some(receive) = &mut arrival.receive else { return };
+        receive.on_held(now, ring, &mut arrival.up, wire);
+    }
+
+    /// A core has done its work.
+    pub fn on_worked(&mut self, core: u16) {
+        let Some(arrival) = &mut self.arrival else { return };
+        let Some(receive) = &mut arrival.receive else { return };
+        receive.on_worked(core, &mut arrival.up);
+    }
+
+    /// What a connection's ordering buffer holds has waited long enough, unless the gap has filled
+    /// since.
+    pub fn on_order<F: Flows, W: HostWire>(&mut self, now: Time, flow: FlowId, flows: &mut F, wire: &mut W) {
+        let Some(arrival) = &mut self.arrival else { return };
+        let Some(ingress) = flows.receiving(flow).and_then(|it| it.ingress.as_deref_mut()) else { return };
+        let Some(order) = &mut ingress.order else { return };
+        if order.expire(now, flow, &mut arrival.due, wire) {
+            ingress.order = None;
+        }
+    }
+
+    /// The next segment for the endpoint, if there is one.
+    pub fn hand_up<F: Flows, W: HostWire>(&mut self, now: Time, flows: &mut F, wire: &mut W) -> Option<PacketId> {
+        let arrival = self.arrival.as_deref_mut()?;
+        loop {
+            let Some(received) = arrival.next(now, flows, wire) else {
+                if let Some(receive) = &mut arrival.receive {
+                    receive.taken_up(now, wire);
+                }
+                return None;
+            };
+            if arrival.is_limited && !self.limit.as_mut().is_none_or(|it| it.admits(now, received, flows, wire)) {
+                continue;
+            }
+            // What a buffer has ordered is never out of order.
+            if arrival.ordering.is_none()
+                && let Some(core) = arrival.receive.as_mut().and_then(Receive::finishing)
+            {
+                let packet = wire.packets()[received.id];
+                let is_ahead = packet.is_data() && flows.expecting(&packet).is_some_and(|it| packet.seq() > it.next);
+                core.found(is_ahead);
+            }
+            return Some(received.id);
+        }
+    }
+
+    /// A connection is over: receive offload need not remember it.
+    pub fn forget(&mut self, flow: FlowId) {
+        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+            receive.forget(flow);
+        }
+    }
+}
+
+impl super::Limiter {
+    /// Whether what has arrived may go up.
+    fn admits<F: Flows, W: HostWire>(&mut self, now: Time, received: Received, flows: &F, wire: &mut W) -> bool {
+        let packet = &mut wire.packets()[received.id];
+        let seen = Seen {
+            class: flows.class(packet.flow),
+            payload: u32::from(packet.payload),
+            packets: received.packets,
+            in_flight: u32::MAX,
+            srtt: Time::ZERO,
+            ecn: packet.ecn() as u32,
+        };
+        let verdict = self.arrive(now, &seen);
+        if verdict.has(Verdict::DROP) {
+            wire.discard_received(received, DropReason::Limit);
+            return false;
+        }
+        if verdict.has(Verdict::CE) && packet.ecn() == Ecn::Ect {
+            packet.mark();
+        }
+        true
+    }
+}

@@ -1,0 +1,51 @@
+//! Labels: every segment that a connection's end hands down gets a label and a flowcell.
+//!
+//! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell into a
+//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it. Which labels there are changes over
+//! time; the driver knows ([`HostWire::labels`]).
+
+use super::{HostWire, passes};
+use crate::edge::flowcell::{Flowcell, Rule};
+use crate::packet::Packet;
+use crate::random::mix64;
+use crate::units::Time;
+
+/// What a host knows of the ways to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a> {
+    /// What opens a flowcell, and the order of labels.
+    pub rule: &'a Rule,
+    /// Whether switches follow labels. Where they hash, a hash of flow and flowcell takes a label's
+    /// place (the paper's Presto + ECMP).
+    pub is_followed: bool,
+    /// Those that lead there; at least one.
+    pub list: &'a [u16],
+}
+
+/// One direction of a connection.
+pub struct Label {
+    cell: Flowcell,
+    /// Of its 5-tuple.
+    hash: u32,
+}
+
+impl Label {
+    /// Of a new connection; `key` is a random number of its own.
+    pub fn new(rule: &Rule, key: u64, hash: u32) -> Label {
+        Label { cell: Flowcell::new(rule, key, 0), hash }
+    }
+
+    /// Stamps the first packet of a segment that counts for so many bytes; the others are copied
+    /// from it.
+    #[inline(never)]
+    pub(super) fn stamp<W: HostWire>(&mut self, now: Time, packet: &mut Packet, bytes: u32, wire: &mut W) {
+        passes!(Label);
+        let labels = wire.labels(now, packet.src, packet.dst);
+        let stamp = self.cell.stamp(now, labels.rule, bytes, labels.list);
+        packet.entropy = match labels.is_followed {
+            true => u32::from(stamp.label),
+            false => mix64(u64::from(self.hash) << 32 | u64::from(stamp.flowcell)) as u32,
+        };
+        packet.set_flowcell(stamp.flowcell);
+    }
+}

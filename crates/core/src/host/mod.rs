@@ -1,0 +1,209 @@
+//! The host node: what lies between an endpoint and the wire.
+//!
+//! ```text
+//!             segments                                                          packets
+//!  endpoint ──► limit ──► importance ──► rank ──► label ──► flow queue ──► NIC ══►
+//!  endpoint ◄── limit ◄── order ◄── receive offload ◄── receive ring and core ◄══
+//! ```
+//!
+//! | file | stage | the question |
+//! |---|---|---|
+//! | `limit` | both ways | may this segment pass now? |
+//! | `importance` | egress | must this packet not be dropped? |
+//! | `rank` | egress | how urgent is it? |
+//! | `label` | egress | which path does it take? |
+//! | `flow_queue` | egress | how much may a flow have waiting in the NIC? |
+//! | `nic` | egress | when does the link carry it? |
+//! | `receive` | ingress | when does a core look at it? |
+//! | `offload` | ingress | what does it go up with? |
+//! | `order` | ingress | has what comes before it arrived? |
+//!
+//! It is passive, as the switch is: a driver owns time, links and endpoints, and calls the
+//! entrances of `egress` and `ingress`. The node answers through [`HostWire`]. Two of its answers
+//! are what an entrance returns, since the endpoint has to hear them before it goes on: a refusal
+//! ([`Host::ask`]), after which the endpoint keeps its segment, and what goes up ([`Host::hand_up`]),
+//! which the endpoint answers before it is given the next.
+//!
+//! A host says what it has when it is made, and a connection does by what it holds: an [`Egress`]
+//! where it sends, an [`Ingress`] where it receives, or nothing. Where there is nothing the way is
+//! one comparison long.
+//!
+//! Invariant: every packet goes through the stages in the order of the picture, whatever its kind:
+//! data, acknowledgements, what is forced out, handshakes. What a stage refuses no later stage has
+//! seen. Each packet that arrives is handed up or discarded once.
+
+mod egress;
+pub mod flow_queue;
+pub mod importance;
+mod ingress;
+pub mod label;
+pub mod limit;
+pub mod nic;
+mod offload;
+mod order;
+mod rank;
+pub mod receive;
+#[cfg(test)]
+mod tests;
+
+pub use egress::{Cut, Egress, EgressStages, Segment, Stream};
+pub use flow_queue::FlowQueue;
+pub use importance::MarkingCounters;
+pub use ingress::{Expecting, Flows, Ingress, Received};
+pub use label::{Label, Labels};
+pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
+pub use nic::Nic;
+pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, tell_cores};
+
+use crate::counters::DropReason;
+use crate::edge::gro;
+use crate::packet::{FlowId, HostId, Packet, PacketId, Packets};
+use crate::switch::QueueView;
+use crate::units::Time;
+
+/// What a host asks to be called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// [`Host::on_ready`]: the NIC's link may be free.
+    Ready,
+    /// [`Host::on_release`]: the segment of this number has waited for its departure.
+    Release(u32),
+    /// [`Host::on_poll`] of this ring.
+    Poll(u16),
+    /// [`Host::on_held`]: what the offload of this ring holds has waited long enough.
+    Held(u16),
+    /// [`Host::on_worked`]: this core has done its work.
+    Worked(u16),
+    /// [`Host::on_order`]: what this flow's ordering buffer holds has waited long enough.
+    Order(FlowId),
+    /// The flow has room in its queue again: for the endpoint.
+    Room(FlowId),
+}
+
+/// What the driver does for a host: its link, its timers, and the pool that packets live in.
+pub trait HostWire {
+    /// The packets.
+    fn packets(&mut self) -> &mut Packets;
+    /// The host makes a packet: count it and keep it.
+    fn inject(&mut self, packet: Packet) -> PacketId;
+    /// Put `id` on the NIC's link; its last bit leaves at `departs`.
+    fn transmit(&mut self, id: PacketId, departs: Time);
+    /// The last packet of a segment leaves then, for its flow's [`FlowQueue::leaves`].
+    fn departs(&mut self, last: &Packet, at: Time);
+    /// Call the host for this, at that time.
+    fn call(&mut self, at: Time, call: Call);
+    /// Do not, although it was asked for at that time.
+    fn recall(&mut self, at: Time, call: Call);
+    /// Over which labels a flow may be spread, and how.
+    fn labels(&mut self, now: Time, src: HostId, dst: HostId) -> Labels<'_>;
+    /// `id` has reached the host: to the network it is delivered.
+    fn arrived(&mut self, id: PacketId);
+    /// `id` is dropped; count it and free it.
+    fn discard(&mut self, id: PacketId, reason: DropReason);
+    /// All packets of what had reached the host are dropped after all.
+    fn discard_received(&mut self, received: Received, reason: DropReason);
+    /// Whether [`HostWire::polled`] is to be told.
+    fn records_polls(&self) -> bool {
+        false
+    }
+    /// A poll took these packets (none: it was the timer), and the offload let those up.
+    fn polled(&mut self, _now: Time, _taken: Vec<Packet>, _up: &[Received], _counters: &gro::Counters) {}
+}
+
+/// What a host is made of.
+pub struct HostConfig {
+    /// Its port.
+    pub nic: Nic,
+    /// What holds it to a bandwidth.
+    pub limit: Option<LimiterConfig>,
+    /// Its receive rings, if what arrives waits for a poll.
+    pub receive: Option<ReceiveConfig>,
+    /// How long an ordering buffer may hold a packet, if there are any.
+    pub ordering: Option<Time>,
+}
+
+/// A host.
+pub struct Host {
+    nic: Nic,
+    limit: Option<Box<Limiter>>,
+    arrival: Option<Box<ingress::Arrival>>,
+}
+
+impl Host {
+    /// An idle host.
+    pub fn new(config: HostConfig) -> Host {
+        let limit = config.limit.map(|config| Box::new(Limiter::new(config)));
+        let is_limited = limit.as_ref().is_some_and(|limit| limit.sees_arrivals());
+        let receive = config.receive.map(|config| Receive::new(&config));
+        Host { nic: config.nic, arrival: ingress::Arrival::new(receive, config.ordering, is_limited), limit }
+    }
+
+    /// Whether anything limits what leaves it. Then [`Host::ask`] comes before [`Host::send_staged`].
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// What limits it.
+    pub fn limiter(&self) -> Option<&Limiter> {
+        self.limit.as_deref()
+    }
+
+    /// Its rings and cores.
+    pub fn receive(&self) -> Option<&Receive> {
+        self.arrival.as_ref()?.receive.as_ref()
+    }
+
+    /// All packets that wait to leave, for the audit.
+    pub fn queued(&self) -> Vec<PacketId> {
+        let mut all = self.nic.queued();
+        all.extend(self.limit.iter().flat_map(|limit| limit.queued()));
+        all
+    }
+
+    /// How many packets have arrived and wait for a poll, or in receive offload.
+    pub fn kept(&self) -> usize {
+        self.arrival.as_ref().map_or(0, |arrival| arrival.kept())
+    }
+
+    /// What waits in the NIC just before `at`, which is after all that it was told; what a limit
+    /// holds back is not there yet.
+    pub fn occupancy(&mut self, at: Time) -> QueueView {
+        self.nic.occupancy(at)
+    }
+
+    /// Packets marked here.
+    pub fn marked(&self) -> u64 {
+        self.nic.marked() + self.limit.as_ref().map_or(0, |limit| limit.marked)
+    }
+
+    /// How long priorities have been paused here by `now`, summed over them.
+    pub fn paused_time(&self, now: Time) -> Time {
+        self.nic.paused_time(now)
+    }
+}
+
+/// The stages of the picture, for the test of their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg(test)]
+enum Stage {
+    Limit,
+    Importance,
+    Rank,
+    Label,
+    FlowQueue,
+    Nic,
+    Ring,
+    Core,
+    Offload,
+    Order,
+    LimitUp,
+}
+
+/// Notes in tests that a packet passes a stage.
+macro_rules! passes {
+    ($stage:ident) => {
+        #[cfg(test)]
+        $crate::host::tests::passes($crate::host::Stage::$stage);
+    };
+}
+use passes;

@@ -1,0 +1,130 @@
+//! The NIC: a host's one port towards the network.
+//!
+//! Invariant: what is offered is transmitted or discarded once, through the wire.
+
+use super::{Call, HostWire, passes};
+use crate::packet::{PacketId, flags};
+use crate::random::{Random, Stream};
+use crate::switch::QueueView;
+use crate::switch::buffer::Memory;
+use crate::switch::pause::PauseFrame;
+use crate::switch::port::{FastPort, GeneralPort, PortConfig, Service, Terms};
+use crate::units::Time;
+
+/// A NIC's transmit queue, with random numbers for a marking that draws.
+pub enum Nic {
+    /// First come, first served: a departure is known on arrival.
+    Fast(FastPort, Random),
+    /// Anything else.
+    General(Box<(GeneralPort, Memory, Random)>),
+}
+
+/// What became of a packet that was offered to a NIC.
+pub(super) enum Offered {
+    /// Its last bit leaves then (or left: it was dropped).
+    Departs(Time),
+    /// It waits; the wire is told when it departs.
+    Waits,
+}
+
+impl Nic {
+    /// A NIC with an empty queue.
+    pub fn new(config: PortConfig, memory: Memory, fast: bool, random: Stream) -> Nic {
+        match fast {
+            true => Nic::Fast(FastPort::new(config), random.into()),
+            false => Nic::General(Box::new((GeneralPort::new(config), memory, random.into()))),
+        }
+    }
+
+    /// Queues a packet, or drops it.
+    #[inline]
+    pub(super) fn offer<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) -> Offered {
+        passes!(Nic);
+        let refused = match self {
+            Nic::Fast(port, random) => match port.offer(now, &mut wire.packets()[id], &Terms::plain(random)) {
+                Ok(departs) => {
+                    wire.transmit(id, departs);
+                    return Offered::Departs(departs);
+                }
+                Err(reason) => reason,
+            },
+            Nic::General(inner) => {
+                let (port, memory, random) = &mut **inner;
+                match port.offer(now, id, &mut wire.packets()[id], memory, &Terms::plain(random)) {
+                    Ok(()) => {
+                        let service = port.serve(now, wire.packets(), memory, random);
+                        act(service, wire);
+                        return Offered::Waits;
+                    }
+                    Err(reason) => reason,
+                }
+            }
+        };
+        wire.discard(id, refused);
+        Offered::Departs(now)
+    }
+
+    /// A general NIC's link may be free.
+    #[inline]
+    pub(super) fn on_ready<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+        let Nic::General(inner) = self else { return };
+        let (port, memory, random) = &mut **inner;
+        let service = port.on_ready(now, wire.packets(), memory, random);
+        act(service, wire);
+    }
+
+    /// The switch pauses a priority, or lets it go on. Where switches pause, NICs are general ones.
+    pub(super) fn on_pause<W: HostWire>(&mut self, now: Time, frame: PauseFrame, wire: &mut W) {
+        let Nic::General(inner) = self else { return };
+        let (port, memory, random) = &mut **inner;
+        port.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+        let service = port.serve(now, wire.packets(), memory, random);
+        act(service, wire);
+    }
+
+    /// How long priorities have been paused here by `now`, summed over them.
+    pub(super) fn paused_time(&self, now: Time) -> Time {
+        match self {
+            Nic::Fast(..) => Time::ZERO,
+            Nic::General(inner) => inner.0.paused_time(now),
+        }
+    }
+
+    /// All packets that wait here.
+    pub(super) fn queued(&self) -> Vec<PacketId> {
+        match self {
+            Nic::Fast(..) => Vec::new(),
+            Nic::General(inner) => inner.0.queued(),
+        }
+    }
+
+    /// What waits just before `at`.
+    pub(super) fn occupancy(&mut self, at: Time) -> QueueView {
+        match self {
+            Nic::Fast(port, _) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),
+            Nic::General(inner) => inner.0.view(),
+        }
+    }
+
+    /// Packets marked here.
+    pub(super) fn marked(&self) -> u64 {
+        match self {
+            Nic::Fast(port, _) => port.marked,
+            Nic::General(inner) => inner.0.marked,
+        }
+    }
+}
+
+#[inline]
+fn act<W: HostWire>(service: Service, wire: &mut W) {
+    if let Some(at) = service.call_at {
+        wire.call(at, Call::Ready);
+    }
+    if let Some((id, departs)) = service.transmit {
+        let packet = wire.packets()[id];
+        wire.transmit(id, departs);
+        if packet.has(flags::LAST) {
+            wire.departs(&packet, departs);
+        }
+    }
+}

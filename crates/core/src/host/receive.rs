@@ -1,0 +1,506 @@
+//! The receive rings of a host, and the cores that work on them (`host.receive-cpu`).
+//!
+//! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what the
+//! ring holds, up to the budget; while something is left another follows at once, as the kernel's
+//! does. Rings are known by number, and flows are spread over them by hash; each ring is worked on by
+//! one core. Without cores polls take no time.
+//!
+//! **With cores.** A poll takes what waits, up to its budget, and the core works on it: so much for
+//! each packet, for each byte of payload, and for each segment that goes up. While it works no poll of
+//! its rings begins, and what arrives waits in the ring, which has a bound. A poll that took its whole
+//! budget is followed by another at once; after any other the interrupt is armed again, and comes the
+//! coalescing time after the first packet that waits did, or when the core is free, if that is later:
+//! as the kernel's polls do.
+//!
+//! **When segments go up.** All at the end of the work on their poll, in their order. In the kernel
+//! each goes up within the poll, most of them when it ends: the wait that the whole of a poll's work
+//! makes is in every segment's delay, and none is acknowledged before it was paid for. What the
+//! offload decides is decided when the poll begins, as without costs: the time that its own work takes
+//! is not to be taken for reordering. What a segment costs because the transport finds it out of order
+//! is known only then; the core stays busy for it, after the answers have left.
+//!
+//! A timer of the offload that comes while the core works waits until it is free; its segments cost
+//! what others do. Acknowledgements are packets and segments like data, without payload. Sending costs
+//! nothing.
+//!
+//! Invariant: a core does one thing at a time; every packet that a poll took goes up once, when the
+//! work on it is done; while something is held a timer is due no later than its deadline, or than the
+//! core is free.
+
+use super::ingress::Received;
+use super::{Call, HostWire, offload, passes};
+use crate::counters::{Counters as Told, DropReason};
+use crate::edge::gro::{Counters, Offload, OffloadParams, StockGroParams};
+use crate::packet::{FlowId, HostId, Packet, PacketId};
+use crate::random::mix64;
+use crate::units::Time;
+use std::collections::VecDeque;
+
+crate::params! {
+    /// The table host.receive-cpu: what receiving costs a host's one core. Defaults are solved from published processor
+    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
+    pub struct ReceiveCpuParams {
+        /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
+        /// for a byte is ours.
+        #[within(0..=1_000_000_000)]
+        pub per_packet: Time = Time::from_ns(400),
+        /// Work for a byte of payload: checksum and copy. Source: ours, 4 GB/s.
+        #[within(0..=1_000_000)]
+        pub per_byte: Time = Time::from_ps(250),
+        /// Work for a segment that goes up: the stack, the acknowledgement, the wake-up. Source: calibrated.
+        #[within(0..=1_000_000_000)]
+        pub per_segment: Time = Time::from_ns(1_182),
+        /// Work on top for a segment that the transport finds out of order: it is queued, and answered by a duplicate
+        /// acknowledgement. Source: calibrated.
+        #[within(0..=1_000_000_000)]
+        pub per_out_of_order: Time = Time::from_ns(3_204),
+        /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
+        #[within(1..=1_000_000)]
+        pub ring: u32 = 512,
+    }
+}
+
+/// Idle flows are looked for once in so many polls.
+const EVICTION_POLLS: u32 = 64;
+
+/// What a host receives with.
+pub struct ReceiveConfig {
+    /// What merges.
+    pub offload: OffloadParams,
+    /// Rings, at least one.
+    pub rings: u16,
+    /// Cores, and what they charge; none: polls take no time. Ring r is worked on by core r modulo
+    /// their number.
+    pub cores: Option<(u16, ReceiveCpuParams)>,
+    /// What cores do from then on counts.
+    pub measured_from: Time,
+}
+
+impl ReceiveConfig {
+    /// One ring with its core; `None`: what arrives goes up as it comes.
+    pub fn new(
+        offload: &OffloadParams,
+        costs: Option<&ReceiveCpuParams>,
+        measured_from: Time,
+    ) -> Option<ReceiveConfig> {
+        let polls = costs.is_some() || !matches!(offload, OffloadParams::None(_));
+        let cores = costs.map(|costs| (1, costs.clone()));
+        polls.then(|| ReceiveConfig { offload: offload.clone(), rings: 1, cores, measured_from })
+    }
+}
+
+/// What a core has done in the measured time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreCounts {
+    /// How long it worked.
+    pub busy: Time,
+    /// Polls that took something.
+    pub polls: u64,
+    /// Packets that they took.
+    pub packets: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// Segments that went up.
+    pub segments: u64,
+    /// Of them, those that the transport found out of order.
+    pub out_of_order: u64,
+    /// Packets dropped since a ring was full: these in the whole run.
+    pub ring_drops: u64,
+}
+
+/// What receiving cost in the measured time, by name. Shares of a core are in parts per million: of hosts that received
+/// payload, and the largest of the others, which received acknowledgements at most.
+pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
+    if cores.is_empty() {
+        return;
+    }
+    let named = counters.of("receive-cpu");
+    let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
+    let (receiving, others): (Vec<_>, Vec<_>) = cores.iter().map(|(_, core)| *core).partition(|core| core.bytes > 0);
+    let shares = || receiving.iter().map(share);
+    let sum = |count: fn(&CoreCounts) -> u64| receiving.iter().map(count).sum::<u64>();
+    let (polls, packets) = (sum(|core| core.polls), sum(|core| core.packets));
+    named.add("receiving-hosts", receiving.len() as u64);
+    named.add("busy-ppm-mean", (shares().sum::<u128>() / receiving.len().max(1) as u128) as u64);
+    named.add("busy-ppm-min", shares().min().unwrap_or(0) as u64);
+    named.add("busy-ppm-max", shares().max().unwrap_or(0) as u64);
+    named.add("busy-ppm-max-without-payload", others.iter().map(share).max().unwrap_or(0) as u64);
+    named.add("polls", polls);
+    named.add("packets", packets);
+    named.add("batch-mean-packets", (packets + polls / 2) / polls.max(1));
+    named.add("segments", sum(|core| core.segments));
+    named.add("segments-out-of-order", sum(|core| core.out_of_order));
+    named.add("ring-drops", cores.iter().map(|(_, core)| core.ring_drops).sum::<u64>());
+}
+
+/// A core.
+pub(super) struct Core {
+    costs: ReceiveCpuParams,
+    measured_from: Time,
+    /// The ring whose segments it works on: they are on their way up.
+    works_on: Option<u16>,
+    /// The end of what it does, as far as that is known.
+    free_at: Time,
+    /// Segments of the work at hand that were out of order.
+    out_of_order: u64,
+    counts: CoreCounts,
+}
+
+impl Core {
+    fn new(costs: ReceiveCpuParams, measured_from: Time) -> Core {
+        let counts = CoreCounts::default();
+        Core { costs, measured_from, works_on: None, free_at: Time::ZERO, out_of_order: 0, counts }
+    }
+
+    /// A segment goes up, which the transport finds out of order or not.
+    pub(super) fn found(&mut self, is_out_of_order: bool) {
+        self.out_of_order += u64::from(is_out_of_order);
+    }
+
+    /// Work from now on; it is idle.
+    fn spend(&mut self, now: Time, work: Time) {
+        self.free_at = now.saturating_add(work);
+        self.counts.busy += self.free_at.saturating_sub(now.max(self.measured_from));
+    }
+
+    /// Begins to work on what a poll of a ring took, or a timer: on packets, payload, and segments.
+    fn begin(&mut self, now: Time, ring: u16, packets: u64, bytes: u64, segments: u64) {
+        let costs = &self.costs;
+        let work = costs.per_packet * packets + costs.per_byte * bytes + costs.per_segment * segments;
+        self.works_on = Some(ring);
+        self.spend(now, work);
+        if now >= self.measured_from {
+            self.counts.polls += u64::from(packets > 0);
+            self.counts.packets += packets;
+            self.counts.bytes += bytes;
+            self.counts.segments += segments;
+        }
+    }
+
+    /// The work is done, and its segments are handed up.
+    fn end(&mut self, now: Time) {
+        self.works_on = None;
+        let out_of_order = std::mem::take(&mut self.out_of_order);
+        self.spend(now, self.costs.per_out_of_order * out_of_order);
+        if now >= self.measured_from {
+            self.counts.out_of_order += out_of_order;
+        }
+    }
+
+    /// What it has done by `now`.
+    pub fn counts(&self, now: Time) -> CoreCounts {
+        let ahead = self.free_at.saturating_sub(now.max(self.measured_from));
+        CoreCounts { busy: self.counts.busy.saturating_sub(ahead), ..self.counts }
+    }
+}
+
+/// A receive ring with its offload.
+struct Ring {
+    number: u16,
+    offload: Offload<FlowId, PacketId>,
+    budget: u32,
+    coalescing: Time,
+    waiting: VecDeque<PacketId>,
+    /// Packets that the offload holds.
+    held: usize,
+    /// A poll is asked for, or follows the one that is worked on.
+    is_called: bool,
+    /// It was to be polled while its core worked.
+    polls_again: bool,
+    /// When the driver was asked to look after what is held; `Time::MAX`: it was not.
+    timer_at: Time,
+    polls: u32,
+    /// What the offload has let through, in order.
+    up: VecDeque<Received>,
+}
+
+impl Ring {
+    fn new(number: u16, params: &OffloadParams) -> Ring {
+        let (budget, coalescing) = match params {
+            // Polls without merging are the kernel's.
+            OffloadParams::None(_) => {
+                let p = StockGroParams::default();
+                (p.budget, p.coalescing)
+            }
+            OffloadParams::Stock(p) => (p.budget, p.coalescing),
+            OffloadParams::Presto(p) => (p.budget, p.coalescing),
+        };
+        Ring {
+            number,
+            offload: Offload::new(params),
+            budget,
+            coalescing,
+            waiting: VecDeque::new(),
+            held: 0,
+            is_called: false,
+            polls_again: false,
+            timer_at: Time::MAX,
+            polls: 0,
+            up: VecDeque::new(),
+        }
+    }
+
+    /// What the next poll will take: packets, their payload, and whether that is its budget.
+    fn next<W: HostWire>(&self, wire: &mut W) -> (u64, u64, bool) {
+        let packets = self.waiting.len().min(self.budget as usize);
+        let pool = wire.packets();
+        let bytes = self.waiting.iter().take(packets).map(|id| u64::from(pool[*id].payload)).sum();
+        (packets as u64, bytes, packets == self.budget as usize)
+    }
+
+    /// Takes packets out of the ring and ends the poll.
+    fn poll<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+        let Ring { offload, waiting, held, up, .. } = self;
+        for id in waiting.drain(..waiting.len().min(self.budget as usize)) {
+            *held += 1;
+            let arrival = offload::arrival(&wire.packets()[id]);
+            offload.receive(now, &arrival, id, &mut |released| {
+                *held -= released.packets.len();
+                up.push_back(offload::merge(released, wire));
+            });
+        }
+        self.flush(now, wire);
+    }
+
+    fn flush<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+        let Ring { offload, held, up, .. } = self;
+        offload.flush(now, &mut |released| {
+            *held -= released.packets.len();
+            up.push_back(offload::merge(released, wire));
+        });
+    }
+
+    /// Looks for idle flows now and then.
+    fn age(&mut self, now: Time) {
+        self.polls += 1;
+        if self.polls.is_multiple_of(EVICTION_POLLS) {
+            self.offload.evict(now);
+        }
+    }
+
+    /// Keeps the timer no later than what is held can wait, and no earlier than the core is free.
+    fn arm<W: HostWire>(&mut self, free_at: Time, wire: &mut W) {
+        let deadline = self.offload.deadline().unwrap_or(Time::MAX).max(free_at);
+        if deadline < self.timer_at {
+            wire.recall(self.timer_at, Call::Held(self.number));
+            self.timer_at = deadline;
+            wire.call(deadline, Call::Held(self.number));
+        }
+    }
+
+    /// The timer has come; whether it is the one that was asked for last.
+    fn is_due(&mut self, now: Time) -> bool {
+        let is_due = self.timer_at == now;
+        if is_due {
+            self.timer_at = Time::MAX;
+        }
+        is_due
+    }
+}
+
+/// A host's rings and cores.
+pub struct Receive {
+    rings: Vec<Ring>,
+    cores: Vec<Core>,
+    /// The core whose segments go up at present.
+    finishes: Option<u16>,
+}
+
+impl Receive {
+    /// Idle.
+    pub fn new(config: &ReceiveConfig) -> Receive {
+        let ring = |number| Ring::new(number, &config.offload);
+        let cores = config.cores.iter();
+        let core = |(count, costs): &(u16, ReceiveCpuParams)| {
+            let costs = costs.clone();
+            (0..*count).map(move |_| Core::new(costs.clone(), config.measured_from))
+        };
+        Receive {
+            rings: (0..config.rings.max(1)).map(ring).collect(),
+            cores: cores.flat_map(core).collect(),
+            finishes: None,
+        }
+    }
+
+    /// What the offload has counted, by ring.
+    pub fn offloads(&self) -> impl Iterator<Item = &Counters> {
+        self.rings.iter().map(|ring| ring.offload.counters())
+    }
+
+    /// What cores have done by `now`, by number; none where receiving costs nothing.
+    pub fn cores(&self, now: Time) -> impl Iterator<Item = CoreCounts> {
+        self.cores.iter().map(move |core| core.counts(now))
+    }
+
+    /// Packets that wait for a poll, in the offload, or for the core's work.
+    pub(super) fn kept(&self) -> usize {
+        self.rings.iter().map(|ring| ring.waiting.len() + ring.held + ring.up.len()).sum()
+    }
+
+    fn ring_of(&self, flow: FlowId) -> usize {
+        match self.rings.len() {
+            1 => 0,
+            rings => (mix64(u64::from(flow)) % rings as u64) as usize,
+        }
+    }
+
+    /// The number of the core that works on a ring, if any does.
+    fn core_of(&self, ring: u16) -> Option<u16> {
+        ring.checked_rem(self.cores.len() as u16)
+    }
+
+    /// A packet has arrived.
+    pub(super) fn on_arrival<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+        let ring = self.ring_of(wire.packets()[id].flow);
+        passes!(Ring);
+        if let Some(core) = self.core_of(ring as u16) {
+            let core = &mut self.cores[core as usize];
+            if self.rings[ring].waiting.len() >= core.costs.ring as usize {
+                core.counts.ring_drops += 1;
+                return wire.discard(id, DropReason::ReceiveRing);
+            }
+        }
+        let ring = &mut self.rings[ring];
+        wire.arrived(id);
+        ring.waiting.push_back(id);
+        if !std::mem::replace(&mut ring.is_called, true) {
+            wire.call(now.saturating_add(ring.coalescing), Call::Poll(ring.number));
+        }
+    }
+
+    /// A poll of a ring.
+    pub(super) fn on_poll<W: HostWire>(&mut self, now: Time, ring: u16, up: &mut VecDeque<Received>, wire: &mut W) {
+        if let Some(core) = self.core_of(ring) {
+            return self.begin_poll(now, ring, core, wire);
+        }
+        let ring = &mut self.rings[ring as usize];
+        let taken = wire.records_polls().then(|| {
+            let pool = wire.packets();
+            ring.waiting.iter().take(ring.budget as usize).map(|id| pool[*id]).collect::<Vec<Packet>>()
+        });
+        ring.poll(now, wire);
+        ring.is_called = !ring.waiting.is_empty();
+        if ring.is_called {
+            wire.call(now, Call::Poll(ring.number));
+        }
+        finish(now, ring, taken, up, wire);
+    }
+
+    /// What a ring's offload holds has waited long enough.
+    pub(super) fn on_held<W: HostWire>(&mut self, now: Time, ring: u16, up: &mut VecDeque<Received>, wire: &mut W) {
+        if !self.rings[ring as usize].is_due(now) {
+            return;
+        }
+        if let Some(core) = self.core_of(ring) {
+            return self.begin_flush(now, ring, core, wire);
+        }
+        let ring = &mut self.rings[ring as usize];
+        let taken = wire.records_polls().then(Vec::new);
+        ring.flush(now, wire);
+        finish(now, ring, taken, up, wire);
+    }
+
+    /// A poll of a ring, whose packets cost a core work.
+    fn begin_poll<W: HostWire>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+        let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
+        if core.works_on.is_some() {
+            ring.polls_again = true;
+            return;
+        }
+        if now < core.free_at {
+            return wire.call(core.free_at, Call::Poll(ring.number));
+        }
+        passes!(Core);
+        let (packets, bytes, is_whole) = ring.next(wire);
+        ring.poll(now, wire);
+        // Where the interrupt is armed again, what arrives from now on calls the next poll.
+        (ring.is_called, ring.polls_again) = (is_whole, is_whole);
+        begin(now, ring, core, number, (packets, bytes), wire);
+    }
+
+    /// The timer of what a ring's offload holds, which costs a core work.
+    fn begin_flush<W: HostWire>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+        let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
+        if core.works_on.is_some() {
+            return; // the timer is armed again when it has worked
+        }
+        if now < core.free_at {
+            ring.timer_at = core.free_at;
+            return wire.call(core.free_at, Call::Held(ring.number));
+        }
+        passes!(Core);
+        ring.flush(now, wire);
+        begin(now, ring, core, number, (0, 0), wire);
+    }
+
+    /// The work on a poll is done: its segments go up.
+    pub(super) fn on_worked(&mut self, core: u16, up: &mut VecDeque<Received>) {
+        let Some(ring) = self.cores[core as usize].works_on else { return };
+        up.append(&mut self.rings[ring as usize].up);
+        self.finishes = Some(core);
+    }
+
+    /// The core whose segments go up at present.
+    pub(super) fn finishing(&mut self) -> Option<&mut Core> {
+        self.finishes.map(|core| &mut self.cores[core as usize])
+    }
+
+    /// All segments are handed up: of the core whose they were the work is done, and the next may
+    /// begin.
+    pub(super) fn taken_up<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+        let Some(number) = self.finishes.take() else { return };
+        let count = self.cores.len();
+        let core = &mut self.cores[number as usize];
+        core.end(now);
+        for ring in self.rings.iter_mut().skip(number as usize).step_by(count) {
+            if std::mem::take(&mut ring.polls_again) {
+                ring.is_called = !ring.waiting.is_empty();
+                if ring.is_called {
+                    wire.call(core.free_at, Call::Poll(ring.number));
+                }
+            }
+            ring.arm(core.free_at, wire);
+        }
+    }
+
+    /// A connection is over: its flow need not be remembered.
+    pub(super) fn forget(&mut self, flow: FlowId) {
+        let ring = self.ring_of(flow);
+        self.rings[ring].offload.forget(offload::hash(flow), flow);
+    }
+}
+
+/// The core of this number works on what a ring let through, and on the packets and bytes that it
+/// took.
+fn begin<W: HostWire>(
+    now: Time,
+    ring: &mut Ring,
+    core: &mut Core,
+    number: u16,
+    (packets, bytes): (u64, u64),
+    wire: &mut W,
+) {
+    ring.age(now);
+    let segments = ring.up.len() as u64;
+    if packets == 0 && segments == 0 {
+        return ring.arm(core.free_at, wire);
+    }
+    core.begin(now, ring.number, packets, bytes, segments);
+    wire.call(core.free_at, Call::Worked(number));
+}
+
+/// Ends a poll that costs nothing, or a timer: what was let through goes up.
+fn finish<W: HostWire>(
+    now: Time,
+    ring: &mut Ring,
+    taken: Option<Vec<Packet>>,
+    up: &mut VecDeque<Received>,
+    wire: &mut W,
+) {
+    ring.arm(Time::ZERO, wire);
+    ring.age(now);
+    if let Some(taken) = taken {
+        wire.polled(now, taken, ring.up.make_contiguous(), ring.offload.counters());
+    }
+    up.append(&mut ring.up);
+}

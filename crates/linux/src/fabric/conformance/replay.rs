@@ -1,0 +1,207 @@
+//! The replay: a switch between sockets of this process, with the trace's times for its clock.
+
+use super::simulated::{Arrival, Trace, numbers, tcp_flags};
+use super::{Counted, Left, Seen};
+use crate::fabric::{Classifier, FabricSwitch, Line};
+use crate::frame::checksum::{Sum, pseudo};
+use crate::frame::offload::{self, Offload};
+use crate::frame::parse::tcp;
+use crate::frame::{Mac, Tag, parse, pause};
+use crate::port::tap::Tap;
+use crate::port::{FRAME_MAX, Port};
+use crate::switch::buffers::Buffers;
+use crate::switch::node::Slot;
+use millpond_core::counters::DropReason;
+use millpond_core::packet::flags;
+use millpond_core::{Ecn, HostId, Packet, Time};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use std::os::fd::OwnedFd;
+
+fn mac(host: HostId) -> Mac {
+    Mac([2, 0, 0, 0, 0, host as u8])
+}
+
+/// A packet of the trace as its link carries it.
+fn frame(p: &Packet) -> Vec<u8> {
+    let tag = Tag { rank: p.rank, label: Some(p.entropy), deflected: p.has(flags::DEFLECTED) };
+    let mut frame = [&mac(p.dst).0[..], &mac(p.src).0, &tag.write(), &[8, 0]].concat();
+    let network = frame.len();
+    frame.extend([0x45, p.class.bits()]);
+    frame.extend(p.size.to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, p.ttl, 6, 0, 0, 10, 0, 0, p.src as u8, 10, 0, 0, p.dst as u8]);
+    let sum = Sum::default().bytes(&frame[network..]).checksum();
+    frame[network + 10..network + 12].copy_from_slice(&sum.to_be_bytes());
+    let (seq, ack) = numbers(p);
+    [p.flow, seq, ack].iter().for_each(|word| frame.extend(word.to_be_bytes()));
+    let header = p.size - p.payload - 20;
+    frame.extend([(header << 2) as u8, tcp_flags(p), 1, 0, 0, 0, 0, 0]);
+    // Options that say nothing, and then payload of the same.
+    frame.resize(network + usize::from(p.size), 1);
+    let layers = *parse(&frame).expect("a frame").tcp().expect("of TCP");
+    let sum = pseudo(&frame, &layers, layers.end - layers.transport).fold();
+    frame[layers.transport + 16..layers.transport + 18].copy_from_slice(&sum.to_be_bytes());
+    let offload = Offload::of(&layers, usize::from(p.payload));
+    [&offload.write()[..], &frame].concat()
+}
+
+/// A packet or a pause as it leaves.
+fn left(at: Time, port: u16, bytes: &[u8]) -> Left {
+    let (header, frame) = bytes.split_first_chunk::<{ offload::LENGTH }>().expect("a virtio header");
+    if let Some(quanta) = pause::read(frame) {
+        let stopped: Vec<(usize, u16)> = quanta.iter().enumerate().filter_map(|(p, q)| Some((p, (*q)?))).collect();
+        let [(priority, quanta)] = stopped[..] else { panic!("a frame of {} priorities", stopped.len()) };
+        return Left::Pause { at, port, priority: priority as u8, quanta };
+    }
+    let view = parse(frame).expect("a frame");
+    assert_eq!(Offload::read(header).expect("a virtio header").check(&view, frame.len()), Ok(()));
+    let (layers, tag) = (*view.tcp().expect("of TCP"), Tag::read(frame, view.tag.expect("a tag")).expect("a tag"));
+    let network = &frame[view.ethernet..];
+    assert_eq!(Sum::default().bytes(&network[..20]).fold(), 0xffff, "the header's checksum");
+    assert!(frame[layers.payload..].iter().all(|byte| *byte == 1), "the payload");
+    let ecn = match network[1] & 3 {
+        0 => Ecn::NotEct,
+        3 => Ecn::Ce,
+        _ => Ecn::Ect,
+    };
+    Left::Packet(Seen {
+        at,
+        port,
+        flow: u32::from_be_bytes(std::array::from_fn(|i| frame[layers.transport + i])),
+        seq: tcp::seq(frame, &layers),
+        ack: tcp::ack(frame, &layers),
+        size: (frame.len() - view.ethernet) as u16,
+        flags: tcp::flags(frame, &layers),
+        ecn,
+        ttl: network[8],
+        rank: tag.rank,
+        deflected: tag.deflected,
+    })
+}
+
+/// Two ends of a connection in this process that keeps messages apart and loses none.
+fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair of sockets");
+    for end in [&pair.0, &pair.1] {
+        sockopt::set_socket_send_buffer_size(end, 1 << 20).expect("room");
+    }
+    pair
+}
+
+/// A switch and the other ends of its ports.
+struct Rig {
+    switch: FabricSwitch,
+    buffers: Buffers,
+    ends: Vec<OwnedFd>,
+    /// By port: what has been read there.
+    read: Vec<u64>,
+    left: Vec<Left>,
+    room: Vec<u8>,
+}
+
+impl Rig {
+    fn new(trace: &Trace, switch: u32) -> Rig {
+        let hosts = (0..trace.plan.topology.hosts).map(|host| (mac(host), host));
+        let mut ends = Vec::new();
+        let line = |rate| {
+            let (ours, theirs) = pair();
+            ends.push(ours);
+            let port = Some(Port::Tap(Tap::over(theirs).expect("a port")));
+            Line::new(Slot::new("", port, 9000), rate, mac(250))
+        };
+        let lines: Vec<Line> = trace.rates(switch).into_iter().map(line).collect();
+        let (read, left, room) = (vec![0; lines.len()], Vec::new(), vec![0; FRAME_MAX]);
+        let switch = FabricSwitch::new(trace.node(switch), Classifier::new(hosts, 0), lines);
+        Rig { switch, buffers: Buffers::new(4096), ends, read, left, room }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.switch.advance(now, &mut self.buffers);
+        for (port, line) in self.switch.lines().iter().enumerate() {
+            let sent = line.slot.counters.sent + line.pauses;
+            for _ in self.read[port]..sent {
+                let (_, length) = recv(&self.ends[port], &mut self.room[..], RecvFlags::DONTWAIT).expect("a frame");
+                self.left.push(left(now, port as u16, &self.room[..length]));
+            }
+            self.read[port] = sent;
+        }
+    }
+
+    /// What the switch does before `end` by itself, when it wants to.
+    fn alone(&mut self, end: Time) {
+        while let Some(due) = self.switch.deadline().filter(|due| *due < end) {
+            self.advance(due);
+        }
+    }
+
+    fn arrive(&mut self, at: Time, port: u16, what: &Arrival) {
+        let bytes = match what {
+            Arrival::Packet(packet) => frame(packet),
+            Arrival::Pause(priority, quanta) => {
+                let mut all = [None; 8];
+                all[usize::from(*priority)] = Some(*quanta);
+                [&Offload::default().write()[..], &pause::write(mac(251), &all)].concat()
+            }
+        };
+        send(&self.ends[usize::from(port)], &bytes, SendFlags::empty()).expect("room in the socket");
+        assert_eq!(self.switch.receive(at, port, 1, &mut self.buffers), 1);
+    }
+
+    fn count(&self, counted: &mut Counted) {
+        counted.marked += self.switch.node().marked();
+        counted.deflected += self.switch.node().deflected;
+        for line in self.switch.lines() {
+            for reason in DropReason::ALL {
+                counted.dropped[reason as usize] += line.slot.counters.discarded(reason);
+            }
+        }
+    }
+}
+
+/// Lets a switch have what the simulator's had; what left, and adds what it has counted.
+pub fn run(trace: &Trace, switch: u32, counted: &mut Counted) -> Vec<Left> {
+    let mut rig = Rig::new(trace, switch);
+    for (at, port, what) in trace.arrivals(switch) {
+        rig.alone(at);
+        rig.arrive(at, port, &what);
+    }
+    rig.alone(trace.end);
+    rig.count(counted);
+    // What is still held holds its buffers, and nothing else does.
+    assert!(rig.switch.held() >= rig.buffers.in_use());
+    rig.advance(trace.end + Time::from_ms(100));
+    assert_eq!((rig.switch.held(), rig.buffers.in_use()), (0, 0));
+    rig.left.retain(|left| match left {
+        Left::Packet(seen) => seen.at < trace.end,
+        Left::Pause { at, .. } => *at < trace.end,
+    });
+    rig.left
+}
+
+/// The same with a poll loop that comes around only so often, but is told when frames arrived: each leaves late by that at most,
+/// and otherwise as it did.
+pub fn sleepily(trace: &Trace, period: Time) {
+    for switch in 0..trace.switches() {
+        let mut rig = Rig::new(trace, switch);
+        let mut next = period;
+        for (at, port, what) in trace.arrivals(switch) {
+            while next < at {
+                rig.advance(next);
+                next += period;
+            }
+            rig.arrive(at, port, &what);
+        }
+        rig.advance(trace.end + Time::from_ms(100));
+        let on_time = super::by_port(trace.left(switch));
+        let late = super::by_port(rig.left);
+        assert!(late.len() >= on_time.len());
+        for port in 0..rig.switch.lines().len() as u16 {
+            let of = |left: &[Left]| left.iter().filter(|left| left.port() == port).copied().collect::<Vec<_>>();
+            for (ours, theirs) in of(&on_time).iter().zip(of(&late)) {
+                let (Left::Packet(ours), Left::Packet(theirs)) = (ours, theirs) else { panic!("nobody pauses") };
+                assert_eq!(Seen { at: ours.at, ..theirs }, *ours);
+                assert!(theirs.at >= ours.at && (theirs.at < ours.at + period || ours.at + period > trace.end));
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The trace: what the links of each switch carried.
+
+use super::{Counted, Left, Seen};
+use crate::frame::parse::tcp;
+use millpond_core::packet::{Body, Kind, flags};
+use millpond_core::switch::Switch;
+use millpond_core::{Ecn, Packet, Rate, Time};
+use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord};
+use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::topology::End;
+use millpond_sim::build::build;
+use millpond_sim::{Observer, Standing};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+const SCENARIO: &str = r#"
+    duration = "2ms"
+    [topology]
+    kind = "leaf-spine"
+    leaves = 2
+    spines = 2
+    hosts-per-leaf = 4
+    host-link = { rate = "10Gbps", delay = "1us" }
+    fabric-link = { rate = "10Gbps", delay = "1us" }
+    [switch]
+    buffer = { kind = "per-port", size = "30KB" }
+    marking = { kind = "ecn", threshold-packets = 5 }
+    [transport]
+    kind = "dctcp"
+    initial-window = 20
+    min-rto = "200us"
+    initial-rto = "200us"
+    [host]
+    jitter = { kind = "uniform" }
+    [capture]
+    pcap = ["leaf0", "leaf1", "spine0", "spine1"]
+    [[traffic]]
+    name = "queries"
+    kind = "incast"
+    degree = 6
+    response = "40KB"
+    request = "none"
+    period = "200us"
+    receiver = "random"
+    [[traffic]]
+    name = "background"
+    kind = "poisson"
+    sizes = "cache-follower"
+    load = 0.5
+"#;
+
+/// One run.
+#[derive(Clone)]
+pub struct Trace {
+    pub plan: Plan,
+    /// What links carried to switches and from them, in the order of time.
+    pub packets: Vec<PacketRecord>,
+    pub pauses: Vec<PauseRecord>,
+    pub counted: Counted,
+    /// When the run ended.
+    pub end: Time,
+}
+
+#[derive(Default)]
+struct Records {
+    packets: Vec<PacketRecord>,
+    pauses: Vec<PauseRecord>,
+}
+
+impl Observer for Records {
+    type Error = Infallible;
+    fn flow(&mut self, _: &FlowRecord) -> Result<(), Infallible> {
+        Ok(())
+    }
+    fn query(&mut self, _: &QueryRecord) -> Result<(), Infallible> {
+        Ok(())
+    }
+    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
+        self.packets.push(record.clone());
+        Ok(())
+    }
+    fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
+        self.pauses.push(*record);
+        Ok(())
+    }
+    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
+        Ok(true)
+    }
+}
+
+/// Runs the scenario.
+pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
+    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let scenario = Scenario::parse("conformance", SCENARIO).unwrap_or_else(|e| panic!("{e}"));
+    let plan = scenario.plan(None, &set, Some(seed)).unwrap_or_else(|e| panic!("{e}"));
+    let mut records = Records::default();
+    let Ok(outcome) = millpond_sim::run(&plan, 1, &mut records);
+    assert!(outcome.audit.is_conserved());
+    let (marked, deflected) = (outcome.marked, outcome.deflected);
+    let counted = Counted { marked, deflected, dropped: outcome.audit.dropped.map(|tally| tally.packets) };
+    Trace { plan, packets: records.packets, pauses: records.pauses, counted, end: outcome.simulated }
+}
+
+/// The first so many runs in which no two ports of a switch have an arrival at the same picosecond: which one came first
+/// is not told.
+pub fn runs(count: usize, set: &[(&str, &str)]) -> Vec<Trace> {
+    let runs: Vec<Trace> = (1..40).map(|seed| simulate(seed, set)).filter(Trace::is_ordered).take(count).collect();
+    assert_eq!(runs.len(), count);
+    runs
+}
+
+/// What arrives at a switch.
+#[derive(Clone, Copy, Debug)]
+pub enum Arrival {
+    Packet(Packet),
+    /// Priority and quanta.
+    Pause(u8, u16),
+}
+
+impl Trace {
+    fn is_ordered(&self) -> bool {
+        let mut ports = BTreeMap::new();
+        let mut arrivals = self.packets.iter().filter(|record| !record.outgoing);
+        arrivals.all(|record| {
+            let (switch, port) = self.place(record.tap);
+            *ports.entry((switch, record.at)).or_insert(port) == port
+        })
+    }
+
+    pub fn switches(&self) -> u32 {
+        self.plan.topology.switches.len() as u32
+    }
+
+    /// The simulator's switch before its first packet.
+    pub fn node(&self, switch: u32) -> Switch {
+        let (_, partitions) = build(&self.plan);
+        let mut nodes = partitions.iter().flat_map(|partition| &partition.switches);
+        nodes.find(|node| node.index == switch).expect("a switch of the network").switch.clone()
+    }
+
+    /// The rates of a switch's links, by port.
+    pub fn rates(&self, switch: u32) -> Vec<Rate> {
+        let links = &self.plan.topology.links;
+        let ends = links.iter().flat_map(|link| [(link.a, link.rate), (link.b, link.rate)]);
+        let mut rates: Vec<(u16, Rate)> = ends
+            .filter_map(|(end, rate)| match end {
+                End::Switch { switch: its, port } if its as u32 == switch => Some((port as u16, rate)),
+                _ => None,
+            })
+            .collect();
+        rates.sort_by_key(|(port, _)| *port);
+        rates.into_iter().map(|(_, rate)| rate).collect()
+    }
+
+    /// The switch and the port that a capture is of.
+    fn place(&self, tap: u16) -> (u32, u16) {
+        match self.plan.capture.taps[usize::from(tap)].end {
+            End::Switch { switch, port } => (switch as u32, port as u16),
+            End::Host(host) => unreachable!("host{host} is not captured"),
+        }
+    }
+
+    /// What came to a switch: when, and by which port. Of one instant, packets come before pauses.
+    pub fn arrivals(&self, switch: u32) -> Vec<(Time, u16, Arrival)> {
+        let packets = self.packets.iter().filter(|record| !record.outgoing);
+        let packets = packets.map(|record| (record.at, record.tap, Arrival::Packet(record.packet)));
+        let pauses = self.pauses.iter().filter(|record| !record.outgoing);
+        let pauses = pauses.map(|it| (it.at, it.tap, Arrival::Pause(it.priority, it.quanta)));
+        let here = packets.chain(pauses).map(|(at, tap, what)| (at, self.place(tap), what));
+        let here = here.filter(|(_, place, _)| place.0 == switch);
+        let mut arrivals: Vec<_> = here.map(|(at, place, what)| (at, place.1, what)).collect();
+        arrivals.sort_by_key(|(at, _, _)| *at);
+        arrivals
+    }
+
+    /// What left a switch.
+    pub fn left(&self, switch: u32) -> Vec<Left> {
+        let packets = self.packets.iter().filter(|record| record.outgoing);
+        let packets = packets.map(|record| (record.tap, Left::Packet(seen(record, self.place(record.tap).1))));
+        let pauses = self.pauses.iter().filter(|record| record.outgoing);
+        let pauses = pauses.map(|it| {
+            let PauseRecord { at, tap, priority, quanta, .. } = *it;
+            (tap, Left::Pause { at, port: self.place(tap).1, priority, quanta })
+        });
+        let mut left: Vec<Left> =
+            packets.chain(pauses).filter(|(tap, _)| self.place(*tap).0 == switch).map(|(_, left)| left).collect();
+        left.sort_by_key(|left| match left {
+            Left::Packet(seen) => seen.at,
+            Left::Pause { at, .. } => *at,
+        });
+        left
+    }
+
+    pub fn ecn(&self, record: usize) -> Ecn {
+        self.packets[record].packet.class.ecn()
+    }
+    pub fn set_ecn(&mut self, record: usize, ecn: Ecn) {
+        let packet = &mut self.packets[record].packet;
+        packet.class = packet.class.with_ecn(ecn);
+    }
+}
+
+fn seen(record: &PacketRecord, port: u16) -> Seen {
+    let p = &record.packet;
+    let (seq, ack) = numbers(p);
+    Seen {
+        at: record.at,
+        port,
+        flow: p.flow,
+        seq,
+        ack,
+        size: p.size,
+        flags: tcp_flags(p),
+        ecn: p.class.ecn(),
+        ttl: p.ttl,
+        rank: p.rank,
+        deflected: p.has(flags::DEFLECTED),
+    }
+}
+
+/// Two numbers by which packets of a flow are told apart.
+pub fn numbers(p: &Packet) -> (u32, u32) {
+    match p.body {
+        Body::Data { seq, .. } => (seq as u32, 0),
+        Body::Ack { ack, .. } => (0, ack as u32),
+        Body::Syn { .. } | Body::SynAck { .. } => (0, 0),
+    }
+}
+
+/// A packet's flags as TCP has them.
+pub fn tcp_flags(p: &Packet) -> u8 {
+    let pairs = [(flags::CWR, tcp::CWR), (flags::ECE, tcp::ECE)];
+    let kind = match p.kind() {
+        Kind::Syn => tcp::SYN,
+        Kind::SynAck => tcp::SYN | tcp::ACK,
+        Kind::Data | Kind::Ack => tcp::ACK,
+    };
+    pairs.iter().filter(|(flag, _)| p.has(*flag)).fold(kind, |set, (_, bit)| set | bit)
+}

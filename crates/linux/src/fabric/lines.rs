@@ -1,0 +1,224 @@
+//! The switch node's exit: what it asks of links and clock.
+//!
+//! A frame that the node transmits waits here for the departure of its last bit, and pause frames between them. A port's
+//! departures are in order, since its link carries one frame at a time. A device that is full keeps its line's frames
+//! waiting, and nobody else's.
+//!
+//! Invariant: a packet's number is in use from its arrival until it is written or dropped, and its bytes are beside it.
+
+use super::metadata;
+use crate::edge::packet::Packet as Bytes;
+use crate::frame::{Mac, Offload, View, pause};
+use crate::port::Refusal;
+use crate::switch::buffers::Buffers;
+use crate::switch::counters::Drop;
+use crate::switch::node::{Outgoing, Slot};
+use millpond_core::counters::DropReason;
+use millpond_core::packet::Packets;
+use millpond_core::switch::Wire;
+use millpond_core::switch::pause::PauseFrame;
+use millpond_core::switch::port::LinkRate;
+use millpond_core::{Packet, PacketId, Rate, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::IoSlice;
+
+/// A packet's frame.
+pub struct Held {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// What they say.
+    pub view: View,
+    /// What is still to be done to it.
+    pub offload: Offload,
+}
+
+/// A call that the node has asked for, in the order of one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// The link of a port is free.
+    Ready(u16),
+    /// A look at what is paused: port and priority.
+    PauseCheck(u16, u8),
+}
+
+impl Call {
+    /// No call comes later in its instant.
+    pub const LAST: Call = Call::PauseCheck(u16::MAX, u8::MAX);
+}
+
+/// What leaves a port.
+#[derive(Clone, Copy, Debug)]
+enum Departure {
+    Packet(PacketId),
+    Pause(PauseFrame),
+}
+
+/// A port and the link that it stands for.
+pub struct Line {
+    /// The port.
+    pub slot: Slot,
+    /// The link's rate.
+    pub rate: LinkRate,
+    /// Whom pause frames come from.
+    pub address: Mac,
+    /// What is on its way onto the link, and when the last bit leaves.
+    departures: VecDeque<(Time, Departure)>,
+    /// Its device took no more.
+    is_held_up: bool,
+    /// Pause frames sent.
+    pub pauses: u64,
+}
+
+impl Line {
+    /// A port as the end of a link of this rate.
+    pub fn new(slot: Slot, rate: Rate, address: Mac) -> Line {
+        let (rate, departures) = (LinkRate::new(rate), VecDeque::new());
+        Line { slot, rate, address, departures, is_held_up: false, pauses: 0 }
+    }
+    /// Whether its device took no more: to be asked again when that is ready to be written.
+    pub fn is_held_up(&self) -> bool {
+        self.is_held_up
+    }
+}
+
+/// All lines, the packets on them or before them, and the calls to make.
+pub struct Lines {
+    pub all: Vec<Line>,
+    packets: Packets,
+    /// By packet.
+    held: Vec<Option<Held>>,
+    calls: BinaryHeap<Reverse<(Time, Call)>>,
+    /// A frame in one piece, for ports that take none in several.
+    flat: Vec<u8>,
+}
+
+impl Lines {
+    pub fn new(all: Vec<Line>) -> Lines {
+        Lines { all, packets: Packets::default(), held: Vec::new(), calls: BinaryHeap::new(), flat: Vec::new() }
+    }
+    pub fn held(&self) -> usize {
+        self.packets.live()
+    }
+
+    /// Gives a packet its number, and keeps its bytes beside it.
+    pub fn take(&mut self, packet: Packet, held: Held) -> PacketId {
+        let id = self.packets.insert(packet);
+        let at = id as usize;
+        if at >= self.held.len() {
+            self.held.resize_with(at + 1, || None);
+        }
+        self.held[at] = Some(held);
+        id
+    }
+
+    fn free(&mut self, id: PacketId, buffers: &mut Buffers) {
+        self.packets.remove(id);
+        if let Some(held) = self.held[id as usize].take() {
+            held.bytes.end(buffers);
+        }
+    }
+
+    /// Takes the next call, if it is not beyond `until`.
+    pub fn due(&mut self, until: (Time, Call)) -> Option<(Time, Call)> {
+        let Reverse(next) = *self.calls.peek()?;
+        if next > until {
+            return None;
+        }
+        self.calls.pop();
+        Some(next)
+    }
+
+    /// When there is something to do: a call, or a departure that no device holds up.
+    pub fn deadline(&self) -> Option<Time> {
+        let call = self.calls.peek().map(|Reverse((at, _))| *at);
+        let open = self.all.iter().filter(|line| !line.is_held_up);
+        open.filter_map(|line| line.departures.front().map(|(at, _)| *at)).chain(call).min()
+    }
+
+    /// Hands ports what has left by `now`.
+    pub fn release(&mut self, now: Time, buffers: &mut Buffers) {
+        for port in 0..self.all.len() {
+            self.all[port].is_held_up = false;
+            while let Some((at, departure)) = self.all[port].departures.front().copied()
+                && at <= now
+            {
+                let sent = match departure {
+                    Departure::Packet(id) => self.send(port, id, buffers),
+                    Departure::Pause(frame) => self.all[port].send_pause(frame),
+                };
+                let line = &mut self.all[port];
+                match sent {
+                    Err(Drop::PortFull) => {
+                        line.is_held_up = true;
+                        break;
+                    }
+                    Err(Drop::PortGone) => line.slot.port = None,
+                    Err(_) | Ok(()) => {}
+                }
+                line.departures.pop_front();
+                if let Err(reason) = sent {
+                    line.slot.counters.drop(reason);
+                }
+                if let Departure::Packet(id) = departure {
+                    self.free(id, buffers);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, port: usize, id: PacketId, buffers: &Buffers) -> Result<(), Drop> {
+        let Some(held) = &self.held[id as usize] else { return Ok(()) };
+        let pieces = [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
+        let length = held.bytes.length();
+        let outgoing = Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length };
+        self.all[port].slot.write(&outgoing, &mut self.flat)
+    }
+}
+
+impl Line {
+    fn send_pause(&mut self, frame: PauseFrame) -> Result<(), Drop> {
+        let quantum = self.rate.time(pause::QUANTUM_BYTES).as_ps().max(1);
+        let mut quanta = [None; 8];
+        let count = u16::try_from(frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX);
+        quanta[usize::from(frame.priority & 7)] = Some(count);
+        let bytes = pause::write(self.address, &quanta);
+        let port = self.slot.port.as_mut().ok_or(Drop::PortGone)?;
+        port.send(&Offload::default(), &[IoSlice::new(&bytes)]).map_err(Refusal::reason)?;
+        self.pauses += 1;
+        Ok(())
+    }
+}
+
+/// The node's exit, with the buffers that frames are in.
+pub struct Exit<'a> {
+    pub lines: &'a mut Lines,
+    pub buffers: &'a mut Buffers,
+}
+
+impl Wire for Exit<'_> {
+    fn packets(&mut self) -> &mut Packets {
+        &mut self.lines.packets
+    }
+    fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {
+        let Lines { all, packets, held, .. } = &mut *self.lines;
+        if let Some(held) = &mut held[id as usize] {
+            metadata::write(&packets[id], held.bytes.header.bytes_mut(), &held.view);
+        }
+        all[usize::from(port)].departures.push_back((departs, Departure::Packet(id)));
+    }
+    fn call_ready(&mut self, port: u16, at: Time) {
+        self.lines.calls.push(Reverse((at, Call::Ready(port))));
+    }
+    fn discard(&mut self, id: PacketId, reason: DropReason) {
+        let ingress = usize::from(self.lines.packets[id].ingress);
+        self.lines.all[ingress].slot.counters.discard(reason);
+        self.lines.free(id, self.buffers);
+    }
+    fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
+        self.lines.all[usize::from(port)].departures.push_back((departs, Departure::Pause(frame)));
+    }
+    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time) {
+        self.lines.calls.push(Reverse((at, Call::PauseCheck(port, priority))));
+    }
+}

@@ -1,0 +1,100 @@
+//! What a plan's hosts have between their endpoints and the link.
+
+use crate::build::pauses;
+use millpond_core::host::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
+use millpond_core::host::{Host, HostConfig, LimiterConfig, Nic, ReceiveConfig};
+use millpond_core::packet::tcp::HEADERS;
+use millpond_core::random::Stream;
+use millpond_core::switch::admission::Admission;
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
+use millpond_core::switch::marking::Marking;
+use millpond_core::switch::port::PortConfig;
+use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
+use millpond_core::switch::site::Auto;
+use millpond_core::{HostId, Rate};
+use millpond_scenario::limit::{LimitKind, LimitPlan};
+use millpond_scenario::plan::Plan;
+
+/// A host whose link has this rate.
+pub fn host(plan: &Plan, host: HostId, rate: Rate) -> Host {
+    let costs = plan.host.receive_cpu.as_ref();
+    Host::new(HostConfig {
+        nic: nic(plan, host, rate),
+        limit: limits(plan, host),
+        receive: ReceiveConfig::new(&plan.host.choices.receive_offload, costs, plan.warm_up),
+        ordering: plan.transport_choices.ordering.timeout(),
+    })
+}
+
+fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
+    let size = Auto::Given(None).into();
+    let unlimited = BufferParams::PerPort(PerPortParams { size, ..PerPortParams::default() });
+    let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
+    let site = plan.port_site(0, rate);
+    let capacity = Capacity::new(buffer, &site);
+    // A NIC that can be paused has a queue for each priority, or one would hold up the others.
+    let strict = QueueParams::StrictPriority(StrictPriorityParams::default());
+    let queue = if pauses(plan) { strict } else { QueueParams::default() };
+    let config = PortConfig {
+        rate,
+        capacity,
+        marking: Marking::new(&plan.host.nic.marking.at_port(&site, capacity)),
+        admission: Admission::new(&Default::default()),
+        queue: Queue::new(&queue),
+    };
+    let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
+    let random = Stream::new(plan.seed, &format!("nic/host{host}"));
+    Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast, random)
+}
+
+/// What limits a host; `None`: nothing does.
+fn limits(plan: &Plan, host: HostId) -> Option<LimiterConfig> {
+    let here = |limit: &(u16, &LimitPlan)| limit.1.hosts.binary_search(&host).is_ok();
+    let own: Vec<(u16, &LimitPlan)> =
+        plan.limits.iter().enumerate().map(|(i, limit)| (i as u16, limit)).filter(here).collect();
+    if own.is_empty() {
+        return None;
+    }
+    let classes = own.iter().filter_map(|(number, limit)| match &limit.kind {
+        LimitKind::Nrm(_) => None,
+        LimitKind::Htb(p) => Some(ClassConfig {
+            limit: *number,
+            classes: limit.classes.clone(),
+            settings: limit.integers(false),
+            framing: p.framing.get() as u32,
+            queue: p.queue as usize,
+        }),
+    });
+    Some(LimiterConfig {
+        egress: side(plan, &own, false),
+        ingress: side(plan, &own, true),
+        classes: classes.collect(),
+        random: Stream::new(plan.seed, &format!("limit/host{host}")),
+        measured_from: plan.warm_up,
+        headers: HEADERS,
+    })
+}
+
+/// The virtual queues of one direction of a host with these limits: theirs, and those of their
+/// scopes, each once.
+fn side(plan: &Plan, own: &[(u16, &LimitPlan)], ingress: bool) -> SideConfig {
+    let mut side = SideConfig::default();
+    let sees = |limit: &LimitPlan| if ingress { limit.ingress } else { limit.egress };
+    for (_, limit) in own.iter().filter(|(_, limit)| sees(limit) && matches!(limit.kind, LimitKind::Nrm(_))) {
+        let mut queues = Vec::new();
+        for &scope in &limit.scopes {
+            let known = side.queues.iter().position(|queue| queue.limit == scope);
+            let number = known.unwrap_or(side.queues.len());
+            if known.is_none() {
+                let of = &plan.limits[scope as usize];
+                let LimitKind::Nrm(p) = &of.kind else { continue };
+                let framing = p.framing.get().min(u64::from(u16::MAX)) as u32;
+                let settings = of.integers(ingress);
+                side.queues.push(QueueConfig { limit: scope, settings, length: p.length, framing });
+            }
+            queues.push(number as u16);
+        }
+        side.limits.push(LimitConfig { classes: limit.classes.clone(), queues });
+    }
+    side
+}

@@ -1,0 +1,24 @@
+//! What the mechanisms at hosts have counted, told by name.
+
+use super::*;
+use millpond_core::counters::{Count, Counters};
+use millpond_core::registry::Choice;
+use millpond_core::switch::pause::PAUSED;
+
+impl Hosts {
+    /// Tells what the mechanisms of this partition's hosts have counted by `now`.
+    pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
+        let plan = &self.shared.plan;
+        if plan.transport_choices.importance.kind() != "none" {
+            self.counters.marking.tell(counters.of(plan.transport_choices.importance.kind()));
+        }
+        if plan.switch.pause.kind() != "none" {
+            counters.of(plan.switch.pause.kind()).add(PAUSED, Count::Micros(self.paused_time(now)));
+        }
+        if plan.host.choices.receive_offload.kind() != "none"
+            && let Some(offload) = self.offload_counters()
+        {
+            offload.tell(counters.of(plan.host.choices.receive_offload.kind()));
+        }
+    }
+}

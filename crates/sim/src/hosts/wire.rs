@@ -1,0 +1,285 @@
+//! The simulator as a host sees it: [`HostWire`] over a partition's links and events, [`Flows`] over
+//! its connections.
+//!
+//! Invariant: a call that a host asks for is an event with the key of what it asks.
+
+use super::*;
+use crate::slab::Slab;
+use millpond_core::counters::DropReason;
+use millpond_core::edge::gro::Counters;
+use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received};
+use millpond_core::{Packets, Sack};
+
+/// What a poll's event says in its sequence, beside the ring or the core.
+const POLLS: u32 = 3;
+
+/// A segment's last packet leaves its host.
+pub(super) struct Departed {
+    slot: u32,
+    flow: FlowId,
+    at: Time,
+}
+
+/// What one poll of a receive queue did, or its timer.
+#[derive(Clone, Debug)]
+pub struct PollRecord {
+    /// When.
+    pub at: Time,
+    /// Whose queue.
+    pub host: HostId,
+    /// The packets that it took, in the order of their arrival; none if it was the timer.
+    pub taken: Vec<Packet>,
+    /// The segments that went up, each as one packet.
+    pub up: Vec<Packet>,
+    /// What the queue has counted by now.
+    pub counters: Counters,
+}
+
+/// One host's link, timers and packets.
+pub(super) struct Link<'a> {
+    pub(super) fabric: &'a mut Fabric,
+    pub(super) shared: &'a Shared,
+    pub(super) departed: &'a mut Vec<Departed>,
+    pub(super) polls: &'a mut Vec<PollRecord>,
+    /// The host, by number in the partition and in the network.
+    pub(super) host: u32,
+    pub(super) id: HostId,
+    pub(super) out: u32,
+    /// What the next packet carries.
+    pub(super) sack: Option<&'a Sack>,
+}
+
+/// A host's node and its [`Link`].
+macro_rules! at_host {
+    ($hosts:expr, $host:expr, $fabric:expr) => {{
+        let host: u32 = $host;
+        let Host { id, out, node } = &mut $hosts.hosts[host as usize];
+        let link = $crate::hosts::wire::Link {
+            fabric: $fabric,
+            shared: &$hosts.shared,
+            departed: &mut $hosts.departed,
+            polls: &mut $hosts.poll_records,
+            host,
+            id: *id,
+            out: *out,
+            sack: None,
+        };
+        (node, link)
+    }};
+}
+pub(super) use at_host;
+
+impl Link<'_> {
+    #[inline]
+    fn key(&self, call: Call) -> Key {
+        match call {
+            Call::Ready => Key::new(Class::PortReady, self.out, 0),
+            Call::Release(order) => Key::new(Class::Release, self.host, order),
+            Call::Poll(ring) => Key::new(Class::Poll, self.host, POLLS * u32::from(ring)),
+            Call::Held(ring) => Key::new(Class::Poll, self.host, POLLS * u32::from(ring) + 1),
+            Call::Worked(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 2),
+            Call::Order(flow) => Key::new(Class::OrderingTimer, self.host, flow),
+            Call::Room(flow) => Key::new(Class::NicRoom, self.host, flow),
+        }
+    }
+}
+
+impl HostWire for Link<'_> {
+    #[inline]
+    fn packets(&mut self) -> &mut Packets {
+        &mut self.fabric.packets
+    }
+    #[inline]
+    fn inject(&mut self, mut packet: Packet) -> PacketId {
+        if let Some(sack) = self.sack.take() {
+            self.fabric.packets.attach(&mut packet, *sack);
+        }
+        self.fabric.audit.injected.add(packet.size);
+        self.fabric.packets.insert(packet)
+    }
+    #[inline]
+    fn transmit(&mut self, id: PacketId, departs: Time) {
+        self.fabric.transmit(self.out, id, departs);
+    }
+    #[inline]
+    fn departs(&mut self, last: &Packet, at: Time) {
+        self.departed.push(Departed { slot: last.slot(), flow: last.flow, at });
+    }
+    #[inline]
+    fn call(&mut self, at: Time, call: Call) {
+        self.fabric.events.push(at, self.key(call));
+    }
+    #[inline]
+    fn recall(&mut self, at: Time, call: Call) {
+        self.fabric.events.cancel(at, self.key(call));
+    }
+    fn labels(&mut self, now: Time, src: HostId, dst: HostId) -> Labels<'_> {
+        let plan = self.shared.labels.as_ref().expect("a connection has labels only where there is a plan of them");
+        Labels { rule: &plan.rule, is_followed: plan.is_followed, list: plan.between(now, src, dst) }
+    }
+    #[inline]
+    fn arrived(&mut self, id: PacketId) {
+        self.fabric.arrived(id);
+    }
+    fn discard(&mut self, id: PacketId, reason: DropReason) {
+        self.fabric.discard(id, reason);
+    }
+    fn discard_received(&mut self, received: Received, reason: DropReason) {
+        self.fabric.discard_received(received, reason);
+    }
+    fn records_polls(&self) -> bool {
+        self.shared.plan.capture.polls
+    }
+    fn polled(&mut self, now: Time, taken: Vec<Packet>, up: &[Received], counters: &Counters) {
+        let up = up.iter().map(|received| self.fabric.packets[received.id]).collect();
+        self.polls.push(PollRecord { at: now, host: self.id, taken, up, counters: *counters });
+    }
+}
+
+/// The connections that have an end here.
+struct Ends<'a> {
+    senders: &'a Slab<Sending>,
+    receivers: &'a mut Slab<Receiving>,
+}
+
+impl Flows for Ends<'_> {
+    fn class(&self, flow: FlowId) -> Option<u16> {
+        class_of(self.senders, self.receivers, flow)
+    }
+    #[inline]
+    fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>> {
+        let slot = slot_of(self.receivers, packet);
+        let it = self.receivers.get(slot, packet.flow)?;
+        Some(Expecting { next: it.delivered, ingress: &mut it.ingress })
+    }
+    fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>> {
+        let it = self.receivers.at(self.receivers.slot_of(flow)?);
+        Some(Expecting { next: it.delivered, ingress: &mut it.ingress })
+    }
+}
+
+/// The slot of the connection that a data packet is for, or [`NONE`].
+#[inline]
+pub(super) fn slot_of(receivers: &Slab<Receiving>, packet: &Packet) -> u32 {
+    if packet.peer != NONE { packet.peer } else { receivers.slot_of(packet.flow).unwrap_or(NONE) }
+}
+
+/// The class of a connection that has an end here.
+pub(super) fn class_of(senders: &Slab<Sending>, receivers: &Slab<Receiving>, flow: FlowId) -> Option<u16> {
+    if let Some(slot) = receivers.slot_of(flow) {
+        return Some(receivers.look(slot).opening.class);
+    }
+    senders.slot_of(flow).map(|slot| senders.look(slot).opening.class)
+}
+
+impl Hosts {
+    /// A general NIC's link is free.
+    pub fn on_nic_ready(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.on_ready(now, &mut link);
+        self.note_departures(fabric);
+    }
+
+    /// A pause frame has reached a NIC.
+    pub fn on_pause(&mut self, now: Time, host: u32, frame: PauseFrame, fabric: &mut Fabric) {
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.on_pause(now, frame, &mut link);
+        self.note_departures(fabric);
+    }
+
+    /// What a limit held back is due.
+    pub fn on_release(&mut self, now: Time, host: u32, order: u32, fabric: &mut Fabric) {
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.on_release(now, order, &mut link);
+        self.note_departures(fabric);
+    }
+
+    /// A poll, the timer of what receive offload holds, or the end of a core's work.
+    pub fn on_poll(&mut self, now: Time, host: u32, sequence: u32, fabric: &mut Fabric) {
+        let (node, mut link) = at_host!(self, host, fabric);
+        let number = (sequence / POLLS) as u16;
+        match sequence % POLLS {
+            0 => node.on_poll(now, number, &mut link),
+            1 => node.on_held(now, number, &mut link),
+            _ => node.on_worked(number),
+        }
+        self.hand_up(now, host, fabric);
+    }
+
+    /// An ordering buffer has held a packet long enough, unless the gap has filled since.
+    pub fn on_ordering_timer(&mut self, now: Time, host: u32, flow: FlowId, fabric: &mut Fabric) {
+        let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.on_order(now, flow, &mut ends, &mut link);
+        self.hand_up(now, host, fabric);
+    }
+
+    /// A packet has arrived at a host that has stages for it.
+    #[inline(never)]
+    pub(super) fn receive(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.on_arrival(now, id, &mut link);
+        self.hand_up(now, host, fabric);
+    }
+
+    /// Gives the endpoints what a host lets through, one after the other.
+    fn hand_up(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
+        loop {
+            let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
+            let (node, mut link) = at_host!(self, host, fabric);
+            let Some(id) = node.hand_up(now, &mut ends, &mut link) else { return };
+            let packet = fabric.packets.take(id);
+            self.take_up(now, host, &packet, fabric);
+        }
+    }
+
+    /// Tells flows that their segments leave, and wakes those that wait for it.
+    #[inline]
+    pub(super) fn note_departures(&mut self, fabric: &mut Fabric) {
+        if !self.departed.is_empty() {
+            self.note_all_departures(fabric);
+        }
+    }
+
+    fn note_all_departures(&mut self, fabric: &mut Fabric) {
+        for Departed { slot, flow, at } in self.departed.drain(..) {
+            let Some(it) = self.senders.get(slot, flow) else { continue };
+            let Some(egress) = &mut it.egress else { continue };
+            egress.queue.leaves(at);
+            if egress.queue.is_wanted {
+                sending::wake_when_room(it, &self.shared, fabric);
+            }
+        }
+    }
+
+    /// Packets that have arrived and are not handed up yet.
+    pub fn kept(&self) -> usize {
+        let buffers = self.receivers.iter().filter_map(|(_, it)| it.ingress.as_ref());
+        self.hosts.iter().map(|host| host.node.kept()).sum::<usize>() + buffers.map(|it| it.kept()).sum::<usize>()
+    }
+
+    /// What the cores of the hosts here have done by `now`; nothing if receiving costs nothing.
+    pub fn cores(&self, now: Time) -> impl Iterator<Item = (HostId, CoreCounts)> + '_ {
+        let cores = |host: &Host| host.node.receive().map(|receive| (host.id, receive.cores(now).collect::<Vec<_>>()));
+        let hosts: Vec<_> = self.hosts.iter().filter_map(cores).collect();
+        hosts.into_iter().flat_map(|(id, cores)| cores.into_iter().map(move |core| (id, core)))
+    }
+
+    /// What receive offload has counted; `None` if there is none.
+    pub fn offload_counters(&self) -> Option<Counters> {
+        let mut all = None;
+        for counters in self.hosts.iter().filter_map(|host| host.node.receive()).flat_map(|it| it.offloads()) {
+            all.get_or_insert_with(Counters::default).merge(counters);
+        }
+        all
+    }
+
+    /// Adds what the limits here have seen to `counts`, by limit and direction.
+    pub fn count_limits(&self, counts: &mut BTreeMap<(u16, bool), LimitCounts>) {
+        for limiter in self.hosts.iter().filter_map(|host| host.node.limiter()) {
+            for (limit, ingress, its) in limiter.counts() {
+                counts.entry((limit, ingress)).or_default().merge(&its);
+            }
+        }
+    }
+}
