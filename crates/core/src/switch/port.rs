@@ -138,7 +138,8 @@ fn admit(
 struct Rules {
     rate: LinkRate,
     capacity: Capacity,
-    marking: Marking,
+    /// The least queue, in packets or in bytes, of which the marking is to be told.
+    marks_from: QueueView,
     /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
     asks: bool,
 }
@@ -165,6 +166,7 @@ pub struct FastPort {
     rules: Arc<Rules>,
     /// The most bytes that ever waited.
     pub bytes_max: u64,
+    marking: Marking,
     pub(super) admission: Admission,
     /// Packets marked here.
     pub marked: u64,
@@ -184,9 +186,10 @@ impl FastPort {
             rules: Arc::new(Rules {
                 rate: LinkRate::new(config.rate),
                 capacity: config.capacity,
-                marking: config.marking,
+                marks_from: config.marking.asked_from(),
                 asks: !matches!(config.admission, Admission::DropTail(_)),
             }),
+            marking: config.marking,
             admission: config.admission,
             marked: 0,
         }
@@ -288,7 +291,9 @@ impl FastPort {
         let lacks_room = |view: &QueueView| self.rules.capacity.lacks_room(view, size);
         let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
         admit(admission, &live, terms, lacks_room)?;
-        if self.rules.marking.judge(&live) && set_ce(packet) {
+        let from = self.rules.marks_from;
+        let is_long = view.packets >= from.packets || view.bytes >= from.bytes;
+        if is_long && self.marking.at_enqueue(&live) && set_ce(packet) {
             self.marked += 1;
         }
         let starts = if self.busy_until > now {

@@ -54,7 +54,7 @@ crate::params! {
 }
 
 /// The step marker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Ecn {
     /// In packets; `u32::MAX` where bytes count.
     packets: u32,
@@ -124,8 +124,11 @@ impl Ecn {
 }
 
 impl Marks for Ecn {
+    fn asked_from(&self) -> QueueView {
+        QueueView { packets: self.packets, bytes: self.bytes }
+    }
     #[inline]
-    fn judge(&self, context: &Context<'_, QueueView>) -> bool {
+    fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool {
         self.at == MarkAt::Enqueue && self.above(&context.view)
     }
     #[inline]

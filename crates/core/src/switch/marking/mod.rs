@@ -18,17 +18,17 @@ use crate::switch::site::PortSite;
 
 /// What a marking answers.
 pub(super) trait Marks {
-    /// As [`Marks::at_enqueue`], of a marking that keeps nothing from packet to packet.
-    fn judge(&self, _: &Context<'_, QueueView>) -> bool {
-        false
-    }
     /// Whether a packet that finds the queue as in the view at its enqueue is marked.
-    fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool {
-        self.judge(context)
+    fn at_enqueue(&mut self, _: &Context<'_, QueueView>) -> bool {
+        false
     }
     /// Whether a packet is marked that leaves the queue; the view still counts it.
     fn at_dequeue(&self, _: &Context<'_, QueueView>) -> bool {
         false
+    }
+    /// The least queue, in packets or in bytes, that it has to be told of at an enqueue.
+    fn asked_from(&self) -> QueueView {
+        QueueView::default()
     }
     /// A packet leaves the queue, of which the view still counts it.
     fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
@@ -46,12 +46,12 @@ crate::registry! {
     /// Which marking, with its parameters.
     place: "switch.marking", question: "does it get CE?", default: Ecn,
     params: MarkingParams, policy: Marking {
-        /// As `at_enqueue`, of a marking that keeps nothing: those of fast ports, which ports share.
-        fn judge(&self, context: &Context<'_, QueueView>) -> bool;
         /// Whether a packet that finds the queue as in the view at its enqueue is marked.
         fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool;
         /// Whether a packet is marked that leaves the queue; the view still counts it.
         fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool;
+        /// The least queue, in packets or in bytes, that it has to be told of at an enqueue.
+        fn asked_from(&self) -> QueueView;
         /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
         fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
         /// Whether it must be told of departures (then a port must hold packets until they leave).
@@ -62,17 +62,6 @@ crate::registry! {
     "none" => None { UnmarkedParams, Unmarked; none::ABOUT },
     "ecn" => Ecn { EcnParams, Ecn; ecn::ABOUT },
     "red" => Red { RedParams, Red; red::ABOUT },
-}
-
-/// Markings that are equal can be shared by ports.
-impl PartialEq for Marking {
-    fn eq(&self, other: &Marking) -> bool {
-        match (self, other) {
-            (Marking::None(_), Marking::None(_)) => true,
-            (Marking::Ecn(one), Marking::Ecn(other)) => one == other,
-            _ => false,
-        }
-    }
 }
 
 impl MarkingParams {

@@ -2,6 +2,7 @@
 
 use super::Marks;
 use crate::registry::About;
+use crate::switch::QueueView;
 
 pub(super) const ABOUT: About =
     About { summary: "never marks", source: "RFC 3168 §5, not used", needs: &[], breaks: &[], restores: &[] };
@@ -21,4 +22,8 @@ impl Unmarked {
     }
 }
 
-impl Marks for Unmarked {}
+impl Marks for Unmarked {
+    fn asked_from(&self) -> QueueView {
+        QueueView { packets: u32::MAX, bytes: u64::MAX }
+    }
+}
