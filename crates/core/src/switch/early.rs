@@ -173,14 +173,11 @@ mod tests {
 
     #[test]
     fn nothing_below_the_minimum_everything_beyond_the_maximum() {
-        assert_eq!(
-            seeing_at(Time::ZERO, view(300_000), &Packet::default(), |at| estimate(70_000.0).hits(at, &curve())),
-            false
-        );
-        assert_eq!(
-            seeing_at(Time::ZERO, view(200_000), &Packet::default(), |at| estimate(226_000.0).hits(at, &curve())),
-            true
-        );
+        let hits = |average: f64, bytes: u64| {
+            let it = estimate(average);
+            seeing_at(Time::ZERO, view(bytes), &Packet::default(), |at| it.hits(at, &curve()))
+        };
+        assert!(!hits(70_000.0, 300_000) && hits(226_000.0, 200_000));
     }
 
     /// With p_b = 0.05 the gaps between hits are uniform on 1 to 19, 1/p_b − 1, as the arriving
