@@ -14,15 +14,26 @@ use millpond_sim::{Observer, Standing};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-const SCENARIO: &str = r#"
-    duration = "2ms"
-    [topology]
-    kind = "leaf-spine"
-    leaves = 2
-    spines = 2
-    hosts-per-leaf = 4
-    host-link = { rate = "10Gbps", delay = "1us" }
-    fabric-link = { rate = "10Gbps", delay = "1us" }
+/// Hosts.
+const HOSTS: u32 = 8;
+
+/// Two leaves of four hosts, and two spines. The fabric's links differ in length by odd amounts, so that
+/// what left a leaf at one instant does not meet at the next one.
+fn scenario() -> String {
+    let link = |a: String, b: String, ps: u32| {
+        format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"{ps}ps\" }}")
+    };
+    let hosts = (0..HOSTS).map(|h| link(format!("host{h}"), format!("leaf{}", h / 4), 1_000_000));
+    let fabric = [(0, 0, 101), (0, 1, 233), (1, 0, 367), (1, 1, 490)];
+    let fabric = fabric.map(|(leaf, spine, odd)| link(format!("leaf{leaf}"), format!("spine{spine}"), 1_000_000 + odd));
+    let links: Vec<String> = hosts.chain(fabric).collect();
+    let names = ["leaf0", "leaf1", "spine0", "spine1"].map(|name| format!("{{ name = \"{name}\" }}"));
+    let (names, links) = (names.join(", "), links.join(", "));
+    let network = format!("graph = {{ hosts = {HOSTS}, switches = [{names}], links = [{links}] }}");
+    format!("duration = \"2ms\"\n[topology]\nkind = \"file\"\n{network}\n{REST}")
+}
+
+const REST: &str = r#"
     [switch]
     buffer = { kind = "per-port", size = "30KB" }
     marking = { kind = "ecn", threshold-packets = 5 }
@@ -92,7 +103,7 @@ impl Observer for Records {
 /// Runs the scenario.
 pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
     let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let scenario = Scenario::parse("conformance", SCENARIO).unwrap_or_else(|e| panic!("{e}"));
+    let scenario = Scenario::parse("conformance", &scenario()).unwrap_or_else(|e| panic!("{e}"));
     let plan = scenario.plan(None, &set, Some(seed)).unwrap_or_else(|e| panic!("{e}"));
     let mut records = Records::default();
     let Ok(outcome) = millpond_sim::run(&plan, 1, &mut records);
