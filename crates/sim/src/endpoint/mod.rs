@@ -191,8 +191,6 @@ pub struct AckOut {
     /// Hand-down time of the data that it answers (RFC 7323 §4.3: the earliest that it newly
     /// acknowledges).
     pub stamp: Time,
-    /// Of a subflow's: which, and what of the stream has arrived.
-    pub mapping: Option<Mapping>,
 }
 
 /// A data packet as it reaches the receiver.
@@ -433,9 +431,12 @@ impl Receiver {
     pub fn deadline(&self) -> Time {
         each!(self, end => end.deadline())
     }
-    /// The ACK that was held back, if its time has come.
-    pub fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<AckOut> {
-        each!(self, cfg, end => end.on_timer(now, cfg))
+    /// The ACK that was held back, if its time has come, and which subflow's it is.
+    pub fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<(AckOut, Option<u8>)> {
+        match self {
+            Receiver::Tcp(end) => end.on_timer(now, &cfg.tcp).map(|ack| (ack, None)),
+            Receiver::Mptcp(end) => end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow))),
+        }
     }
     /// An ACK of all that has arrived, now.
     pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {

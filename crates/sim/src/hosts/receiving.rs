@@ -110,6 +110,7 @@ impl Hosts {
             stamp: packet.stamp,
             mapping: fabric.packets.side(packet).copied(),
         };
+        let subflow = data.mapping.map(|mapping| mapping.subflow);
         let arrived = it.receiver.on_data(now, data, &shared.transport);
         it.out_of_order += arrived.out_of_order as u32;
         let news = arrived.in_order_upto - it.delivered;
@@ -128,7 +129,7 @@ impl Hosts {
         let importance = packet.class.importance();
         if importance == Importance::Control {
             for ack in arrived.acks.iter().flatten() {
-                self.acknowledge(now, slot, ack, Importance::Control, fabric);
+                self.acknowledge(now, slot, ack, subflow, Importance::Control, fabric);
             }
         } else {
             self.echo(now, slot, importance, arrived.acks, fabric);
@@ -172,8 +173,8 @@ impl Hosts {
             it.timer_at = deadline;
             fabric.events.push(deadline, Key::new(Class::ReceiverTimer, it.host, flow));
         }
-        if let Some(ack) = ack {
-            self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+        if let Some((ack, subflow)) = ack {
+            self.acknowledge(now, slot, &ack, subflow, Importance::Control, fabric);
         }
     }
 
@@ -183,17 +184,19 @@ impl Hosts {
         now: Time,
         slot: u32,
         ack: &AckOut,
+        subflow: Option<u8>,
         importance: Importance,
         fabric: &mut Fabric,
     ) {
         let it = self.receivers.at(slot);
+        let mapping = subflow.map(|subflow| Mapping { subflow, data: it.delivered });
         let packet = Packet {
             body: Body::Ack { ack: ack.ack, slot, hops: it.hops },
             stamp: ack.stamp,
             flow: it.opening.flow,
             src: it.opening.dst,
             dst: it.opening.src,
-            entropy: of_subflow(it.hash, ack.mapping),
+            entropy: of_subflow(it.hash, mapping),
             side: Side::NONE,
             peer: it.opening.sender_slot,
             rank: 0,
@@ -207,7 +210,7 @@ impl Hosts {
         };
         let (node, mut link) = at_host!(self, it.host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
-        link.mapping = ack.mapping.map(|mapping| (mapping, 0));
+        link.mapping = mapping.map(|mapping| (mapping, 0));
         node.answer(now, packet, it.ingress.as_deref_mut(), || Some(it.opening.class), &mut link);
         self.note_departures(fabric);
     }
@@ -228,18 +231,18 @@ impl Hosts {
         let echo = importance.echo();
         if echo == Importance::Control {
             for ack in acks.into_iter().flatten() {
-                self.acknowledge(now, slot, &ack, Importance::Control, fabric);
+                self.acknowledge(now, slot, &ack, None, Importance::Control, fabric);
             }
             return;
         }
         self.counters.marking.echoes[usize::from(echo == Importance::ForcedEcho)] += 1;
         let [first, second] = acks;
         if let (Some(before), Some(_)) = (&first, &second) {
-            self.acknowledge(now, slot, before, Importance::Control, fabric);
+            self.acknowledge(now, slot, before, None, Importance::Control, fabric);
         }
         let it = self.receivers.at(slot);
         if let Some(ack) = second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport)) {
-            self.acknowledge(now, slot, &ack, echo, fabric);
+            self.acknowledge(now, slot, &ack, None, echo, fabric);
         }
     }
 }

@@ -49,7 +49,7 @@ impl Receiver {
         let nothing = Arrived { in_order_upto: self.next, out_of_order: false, acks: [None, None] };
         let Some(Mapping { subflow, data }) = p.mapping else { return nothing };
         let Some(own) = self.subflows.get_mut(usize::from(subflow)) else { return nothing };
-        let mut arrived = own.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, cfg);
+        let arrived = own.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, cfg);
         let (from, to) = (data.max(self.next), data + u64::from(p.len));
         if from == self.next {
             self.next = to.max(self.next);
@@ -60,17 +60,14 @@ impl Receiver {
             self.next = end;
         }
         self.held.remove_below(self.next);
-        for ack in arrived.acks.iter_mut().flatten() {
-            ack.mapping = Some(Mapping { subflow, data: self.next });
-        }
         Arrived { in_order_upto: self.next, ..arrived }
     }
 
-    /// One acknowledgement at a time; the deadline tells of the next.
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) -> Option<AckOut> {
+    /// One acknowledgement at a time, and the subflow's number; the deadline tells of the next.
+    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) -> Option<(AckOut, u8)> {
         let cfg = &cfg[usize::from(self.which)].tcp;
         let due = self.subflows.iter().position(|subflow| subflow.deadline() <= now)?;
         let ack = self.subflows[due].on_timer(now, cfg)?;
-        Some(AckOut { mapping: Some(Mapping { subflow: due as u8, data: self.next }), ..ack })
+        Some((ack, due as u8))
     }
 }

@@ -28,7 +28,7 @@ enum Event {
     Syn(Mapping, Time),
     SynAck(Mapping, Time),
     Data(DataIn),
-    Ack(AckOut),
+    Ack(AckOut, Mapping),
 }
 
 /// What becomes of the n-th packet of a subflow, each way together: `None` is a loss; else how much
@@ -118,8 +118,8 @@ impl Pipe {
         }
         self.now = self.now.max(at);
         if self.receiver.deadline() <= at {
-            let ack = self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
-            self.answer(ack);
+            let (ack, subflow) = self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
+            self.answer(ack, subflow);
         } else if next <= at {
             let (_, event) = self.events.pop_first().expect("it was there");
             self.handle(event);
@@ -130,9 +130,9 @@ impl Pipe {
         true
     }
 
-    fn answer(&mut self, ack: AckOut) {
-        let subflow = ack.mapping.expect("an answer is of a subflow").subflow;
-        self.travel(subflow, Event::Ack(ack));
+    fn answer(&mut self, ack: AckOut, subflow: u8) {
+        let mapping = Mapping { subflow, data: self.receiver.received() };
+        self.travel(subflow, Event::Ack(ack, mapping));
     }
 
     fn handle(&mut self, event: Event) {
@@ -141,14 +141,15 @@ impl Pipe {
             Event::SynAck(mapping, stamp) => self.sender.on_syn_ack(self.now, stamp, mapping, &self.cfg),
             Event::Data(packet) => {
                 let before = self.receiver.received();
+                let subflow = packet.mapping.expect("a packet is of a subflow").subflow;
                 let arrived = self.receiver.on_data(self.now, &packet, &self.cfg);
                 assert_eq!(arrived.in_order_upto, self.receiver.received());
                 assert!((before..=self.sender.written()).contains(&arrived.in_order_upto));
-                arrived.acks.into_iter().flatten().for_each(|ack| self.answer(ack));
+                arrived.acks.into_iter().flatten().for_each(|ack| self.answer(ack, subflow));
             }
-            Event::Ack(ack) => {
+            Event::Ack(ack, mapping) => {
                 let sack = (ack.sack.count > 0).then_some(&ack.sack);
-                let AckOut { ack, ece, stamp, mapping, .. } = ack;
+                let (AckOut { ack, ece, stamp, .. }, mapping) = (ack, Some(mapping));
                 self.sender.on_ack(self.now, &AckIn { ack, ece, sack, stamp, hops: 1, mapping }, &self.cfg);
             }
         }

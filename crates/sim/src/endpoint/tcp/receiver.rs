@@ -104,7 +104,7 @@ impl Receiver {
             // In order, nothing to change in the echo (in either rule), and no ACK to hold back.
             self.next += u64::from(len);
             (self.acked, self.stamp) = (self.next, stamp);
-            let ack = AckOut { ack: self.next, ece: ce, sack: Sack::default(), stamp, mapping: None };
+            let ack = AckOut { ack: self.next, ece: ce, sack: Sack::default(), stamp };
             return Arrived { in_order_upto: self.next, out_of_order: false, acks: [Some(ack), None] };
         }
         self.on_data_else(now, seq, len, (ce, cwr), stamp, cfg)
@@ -186,7 +186,7 @@ impl Receiver {
             Some(held) if self.holding && cfg.sack => held.report(),
             _ => Sack::default(),
         };
-        AckOut { ack: self.next, ece: self.echo, sack, stamp: self.stamp, mapping: None }
+        AckOut { ack: self.next, ece: self.echo, sack, stamp: self.stamp }
     }
 
     #[cold]
