@@ -80,9 +80,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "edge.load-balancing",
-        &["plb", "flowbender"],
-        "PLB (SIGCOMM 2022) and FlowBender, which change a flow's label when it meets congestion, are not built yet; the nearest is { kind = \"flowlet\" }",
-        "flowlet",
+        &["flowbender"],
+        "FlowBender (CoNEXT 2014) is not built; the nearest is PLB, its successor: { kind = \"plb\" }",
+        "plb",
     ),
     kind("edge.load-balancing", &["flowcell", "flowcells"], "flowcells are Presto's: { kind = \"presto\" }", "presto"),
     // Transports.

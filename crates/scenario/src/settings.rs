@@ -122,7 +122,6 @@ registry! {
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.pause", &["bfc"]),
     ("transport", &["dcqcn", "irn", "hpcc", "timely", "homa"]),
-    ("edge.load-balancing", &["plb"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"]),
 ];
 

@@ -108,7 +108,6 @@ fn what_is_not_built_yet_says_so() {
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
     fails("[transport]\nkind = \"hpcc\"", 3, 8, "not built yet");
     fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
-    fails("[edge]\nload-balancing = { kind = \"plb\" }", 3, 27, "not built yet");
 }
 
 #[test]

@@ -30,3 +30,16 @@ pub mod schedule;
 
 pub use ordering::{Ordering, OrderingParams};
 pub use rank::{Outbound, RankParams, Ranker};
+
+/// An acknowledgement, as the stages hear of it before the endpoint does.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// Where what was acknowledged ended.
+    pub from: u64,
+    /// Where it ends now.
+    pub to: u64,
+    /// Where what was sent ends.
+    pub sent: u64,
+    /// The receiver saw congestion.
+    pub is_marked: bool,
+}

@@ -15,7 +15,7 @@
 use super::ingress::Ingress;
 use super::nic::Offered;
 use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
-use crate::edge::Ranker;
+use crate::edge::{Heard, Ranker};
 use crate::edge::flowcell::counted;
 use crate::importance::Marker;
 use crate::packet::tcp::HEADERS;
@@ -114,6 +114,25 @@ impl Egress {
     #[inline]
     pub fn marker(&mut self) -> Option<&mut Marker> {
         self.stages.as_mut()?.marker.as_deref_mut()
+    }
+
+    /// An acknowledgement has come for it.
+    #[inline]
+    pub fn heard(&mut self, now: Time, heard: &Heard) {
+        if let Some(label) = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut()) {
+            label.heard(now, heard);
+        }
+    }
+
+    /// Its retransmission timer has fired.
+    pub fn timed_out(&mut self, now: Time) {
+        let Some(stages) = self.stages.as_deref_mut() else { return };
+        if let Some(marker) = stages.marker.as_deref_mut() {
+            marker.on_timeout();
+        }
+        if let Some(label) = stages.label.as_deref_mut() {
+            label.timed_out(now);
+        }
     }
 
     /// Its connection is over: what its marker has counted.

@@ -5,6 +5,7 @@
 //! time; the driver knows ([`HostWire::labels`]).
 
 use super::{HostWire, passes};
+use crate::edge::Heard;
 use crate::edge::flowcell::{Flowcell, Rule};
 use crate::packet::Packet;
 use crate::random::mix64;
@@ -34,6 +35,12 @@ impl Label {
     pub fn new(rule: &Rule, key: u64, hash: u32) -> Label {
         Label { cell: Flowcell::new(rule, key, 0), hash }
     }
+
+    /// An acknowledgement has come: no rule asks yet.
+    pub(super) fn heard(&mut self, _now: Time, _heard: &Heard) {}
+
+    /// The retransmission timer has fired: no rule asks yet.
+    pub(super) fn timed_out(&mut self, _now: Time) {}
 
     /// Stamps the first packet of a segment that counts for so many bytes; the others are copied
     /// from it.

@@ -414,7 +414,7 @@ mod tests {
             let (src, dst) = (src % 65_536, src.wrapping_mul(40_503) % 65_536);
             assert!(src == dst || times.flow(&p, src, dst, 1_000_000) > Time::from_us(800));
         }
-        assert!(from.elapsed().as_secs() < 5, "{:?}", from.elapsed());
+        assert!(from.elapsed().as_secs() < 60, "{:?}", from.elapsed());
         assert_eq!(times.ways.lock().unwrap().len(), 2);
     }
 }

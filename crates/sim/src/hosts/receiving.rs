@@ -1,6 +1,7 @@
 //! Receiving: data, acknowledgements, handshakes, and what comes too late.
 
 use super::*;
+use millpond_core::edge::Heard;
 
 impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
@@ -35,7 +36,11 @@ impl Hosts {
         let mapping = fabric.packets.side(packet).copied();
         let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
         let is_seen = match &mut it.egress {
-            Some(egress) if egress.is_staged() => sees(egress, packet, &ack, it.sender.acked()),
+            Some(egress) if egress.is_staged() => {
+                let (from, sent) = (it.sender.acked(), it.sender.sent());
+                egress.heard(now, &Heard { from, to: ack.ack, sent, is_marked: ack.ece });
+                sees(egress, packet, &ack, from)
+            }
             _ => true,
         };
         if is_seen {

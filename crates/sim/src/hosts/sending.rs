@@ -65,9 +65,9 @@ impl Hosts {
         let timeouts = it.sender.counters().timeouts;
         it.sender.on_timer(now, &self.shared.transport);
         if it.sender.counters().timeouts > timeouts
-            && let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker())
+            && let Some(egress) = &mut it.egress
         {
-            marker.on_timeout();
+            egress.timed_out(now);
         }
         self.pump(now, slot, fabric);
     }
