@@ -38,7 +38,8 @@ pub struct Tag {
 impl Tag {
     /// As bytes, before a frame's EtherType.
     pub fn write(&self) -> [u8; LENGTH] {
-        let flags = u8::from(self.label.is_some()) * HAS_LABEL | u8::from(self.deflected) * DEFLECTED;
+        let label = if self.label.is_some() { HAS_LABEL } else { 0 };
+        let flags = label | if self.deflected { DEFLECTED } else { 0 };
         let mut bytes = [0; LENGTH];
         bytes[..2].copy_from_slice(&ETHERTYPE.to_be_bytes());
         bytes[2] = VERSION << 4 | flags;

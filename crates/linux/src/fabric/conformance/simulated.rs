@@ -156,7 +156,7 @@ impl Trace {
         let ends = links.iter().flat_map(|link| [(link.a, link.rate), (link.b, link.rate)]);
         let mut rates: Vec<(u16, Rate)> = ends
             .filter_map(|(end, rate)| match end {
-                End::Switch { switch: its, port } if its as u32 == switch => Some((port as u16, rate)),
+                End::Switch { switch: its, port } if its == switch => Some((port, rate)),
                 _ => None,
             })
             .collect();
@@ -167,7 +167,7 @@ impl Trace {
     /// The switch and the port that a capture is of.
     fn place(&self, tap: u16) -> (u32, u16) {
         match self.plan.capture.taps[usize::from(tap)].end {
-            End::Switch { switch, port } => (switch as u32, port as u16),
+            End::Switch { switch, port } => (switch, port),
             End::Host(host) => unreachable!("host{host} is not captured"),
         }
     }
