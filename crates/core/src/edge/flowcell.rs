@@ -11,6 +11,7 @@
 //! 2^16, one by one.
 
 use super::flows::FlowTable;
+use super::plb::{self, PlbParams, PlbRule};
 use super::schedule::{Order, Turn};
 use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Time};
@@ -72,6 +73,7 @@ crate::registry! {
     "none" => None { UnspreadParams; UNSPREAD },
     "presto" => Presto { PrestoParams; PRESTO },
     "flowlet" => Flowlet { FlowletParams; FLOWLET },
+    "plb" => Plb { PlbParams; plb::ABOUT },
 }
 
 /// What opens the next flowcell.
@@ -81,6 +83,8 @@ pub enum Opening {
     Bytes(u64),
     /// A silence longer than this.
     Gap(Time),
+    /// Rounds of congestion, of which acknowledgements tell.
+    Congestion(PlbRule),
 }
 
 /// The rule that a host's flows share.
@@ -105,12 +109,15 @@ impl LoadBalancingParams {
             LoadBalancingParams::Flowlet(p) => {
                 Some(Rule { opening: Opening::Gap(p.gap), order: p.order, is_first: p.first_path })
             }
+            LoadBalancingParams::Plb(p) => {
+                Some(Rule { opening: Opening::Congestion(p.rule()), order: Order::Random, is_first: false })
+            }
         }
     }
     /// How long after a failure hosts have new lists; `None`: they never have.
     pub fn controller_delay(&self) -> Option<Time> {
         match self {
-            LoadBalancingParams::None(_) => None,
+            LoadBalancingParams::None(_) | LoadBalancingParams::Plb(_) => None,
             LoadBalancingParams::Presto(p) => p.controller_delay,
             LoadBalancingParams::Flowlet(p) => p.controller_delay,
         }
@@ -142,12 +149,19 @@ pub struct Flowcell {
     /// When its last segment was sent.
     last: Time,
     number: u16,
+    /// It was [ended](Flowcell::end).
+    is_over: bool,
 }
 
 impl Flowcell {
     /// Of a new flow. `key` is a random number of its own; `number` its first flowcell's.
     pub fn new(rule: &Rule, key: u64, number: u16) -> Flowcell {
-        Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: Time::ZERO, number }
+        Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: Time::ZERO, number, is_over: false }
+    }
+
+    /// The next segment opens another flowcell.
+    pub fn end(&mut self) {
+        self.is_over = true;
     }
 
     /// A segment of `len` bytes is sent, as [`counted`]; `labels` lead to its destination, and there is at least one.
@@ -156,7 +170,9 @@ impl Flowcell {
         let ends = match rule.opening {
             Opening::Bytes(threshold) => self.bytes + u64::from(len) > threshold,
             Opening::Gap(gap) => now.saturating_sub(self.last) > gap,
+            Opening::Congestion(_) => false,
         };
+        let ends = std::mem::take(&mut self.is_over) | ends;
         // A flow's first segment has none before it, however long it is and whenever its connection was opened.
         if ends && self.bytes > 0 {
             self.bytes = 0;

@@ -6,6 +6,7 @@
 //! | `ordering` | `transport.ordering` | does the receiver restore order below the transport? |
 //!
 //! | `flowcell` | `edge.load-balancing` | which label does it get? |
+//! | `plb` | | when has a flow met enough congestion for another one? |
 //! | `schedule` | | in which order does a flow go through its labels? |
 //! | `controller` | | which labels lead from leaf to leaf? |
 //! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
@@ -25,6 +26,7 @@ pub mod flowcell;
 pub mod flows;
 pub mod gro;
 pub mod ordering;
+pub mod plb;
 pub mod rank;
 pub mod schedule;
 

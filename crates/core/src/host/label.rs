@@ -6,7 +6,8 @@
 
 use super::{HostWire, passes};
 use crate::edge::Heard;
-use crate::edge::flowcell::{Flowcell, Rule};
+use crate::edge::flowcell::{Flowcell, Opening, Rule};
+use crate::edge::plb::Plb;
 use crate::packet::Packet;
 use crate::random::mix64;
 use crate::units::Time;
@@ -28,19 +29,35 @@ pub struct Label {
     cell: Flowcell,
     /// Of its 5-tuple.
     hash: u32,
+    /// What ends flowcells, if that is congestion.
+    plb: Option<Box<Plb>>,
 }
 
 impl Label {
     /// Of a new connection; `key` is a random number of its own.
     pub fn new(rule: &Rule, key: u64, hash: u32) -> Label {
-        Label { cell: Flowcell::new(rule, key, 0), hash }
+        let plb = match rule.opening {
+            Opening::Congestion(rule) => Some(Box::new(Plb::new(rule, key))),
+            Opening::Bytes(_) | Opening::Gap(_) => None,
+        };
+        Label { cell: Flowcell::new(rule, key, 0), hash, plb }
     }
 
-    /// An acknowledgement has come: no rule asks yet.
-    pub(super) fn heard(&mut self, _now: Time, _heard: &Heard) {}
+    /// An acknowledgement has come.
+    pub(super) fn heard(&mut self, now: Time, heard: &Heard) {
+        if let Some(plb) = &mut self.plb
+            && plb.heard(now, heard)
+        {
+            self.cell.end();
+        }
+    }
 
-    /// The retransmission timer has fired: no rule asks yet.
-    pub(super) fn timed_out(&mut self, _now: Time) {}
+    /// The retransmission timer has fired.
+    pub(super) fn timed_out(&mut self, now: Time) {
+        if let Some(plb) = &mut self.plb {
+            plb.timed_out(now);
+        }
+    }
 
     /// Stamps the first packet of a segment that counts for so many bytes; the others are copied
     /// from it.

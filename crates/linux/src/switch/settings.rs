@@ -120,6 +120,9 @@ impl Edge {
                 r.wrong_at(key, format!("is the former name of {table}.{name}"), Some(help));
             }
         }
+        if matches!(edge.load_balancing.0, LoadBalancingParams::Plb(_)) {
+            r.wrong_at("load-balancing", "plb is for simulated hosts: a switch does not read acknowledgements", None);
+        }
         for path in OTHERS.into_iter().filter(|path| r.has(path)).collect::<Vec<_>>() {
             r.wrong_at(path, "is for simulated hosts: a switch has nothing to set there", None);
         }
