@@ -109,7 +109,7 @@ impl Plb {
     pub fn timed_out(&mut self, now: Time) {
         self.key = mix64(self.key);
         let suspend = self.rule.suspend.as_ps();
-        let drawn = (u128::from(self.key) * u128::from(suspend) >> 64) as u64;
+        let drawn = ((u128::from(self.key) * u128::from(suspend)) >> 64) as u64;
         self.stays_until = now.saturating_add(self.rule.suspend).saturating_add(Time::from_ps(drawn));
         self.congested = 0;
     }

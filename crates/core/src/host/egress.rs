@@ -15,8 +15,8 @@
 use super::ingress::Ingress;
 use super::nic::Offered;
 use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
-use crate::edge::{Heard, Ranker};
 use crate::edge::flowcell::counted;
+use crate::edge::{Heard, Ranker};
 use crate::importance::Marker;
 use crate::packet::tcp::HEADERS;
 use crate::packet::{Body, Importance, Packet, PacketId, flags};

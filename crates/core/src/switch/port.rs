@@ -124,10 +124,10 @@ fn admit(
         let overflows = terms.known.is_some() && lacks_room(&live.view).is_some();
         overflows.then_some(DropReason::OverflowStale)
     });
-    if full.is_none() || terms.sample_full {
-        if let Some(admission) = &mut admission {
-            admission.commit(&seen, refusal.is_none());
-        }
+    if (full.is_none() || terms.sample_full)
+        && let Some(admission) = &mut admission
+    {
+        admission.commit(&seen, refusal.is_none());
     }
     refusal.map_or(Ok(()), Err)
 }

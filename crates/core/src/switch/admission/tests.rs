@@ -58,12 +58,11 @@ fn an_empty_queue_takes_packets_again() {
             it.install(&PortFacts { capacity, rate: Rate::from_gbps(10) }, &mut Stream::new(1, "t"));
             let mut offer = |now, bytes, rank| {
                 let view = QueueView { packets: (bytes / 1500) as u32, bytes };
-                let joins = seeing_at(now, view, &ranked(rank), |at| {
+                seeing_at(now, view, &ranked(rank), |at| {
                     let joins = it.test(at).is_none();
                     it.commit(at, joins);
                     joins
-                });
-                joins
+                })
             };
             for i in 0..10_000 {
                 offer(Time::from_us(i), 298_500, 7);

@@ -145,7 +145,7 @@ impl Conga {
         let Some(estimator) = self.estimators.get_mut(usize::from(port)) else { return 0 };
         estimator.settle(now, period);
         let whole = u128::from(self.rates[usize::from(port)].bps()) * u128::from(window.as_ps());
-        let ps_of_bits = (u128::from(estimator.bytes) * 8) * 1_000_000_000_000 << bits;
+        let ps_of_bits = (u128::from(estimator.bytes) * 8_000_000_000_000) << bits;
         (ps_of_bits / whole.max(1)).min((1 << bits) - 1) as u8
     }
 
@@ -237,12 +237,12 @@ impl Chooses for Conga {
         let Choice { candidates, site, .. } = &context.view;
         let hash = mix64(u64::from(packet.entropy) << 32 | u64::from(site.salt)) >> 32;
         if site.tier > 0 {
-            return candidates[(hash * candidates.len() as u64 >> 32) as usize];
+            return candidates[((hash * candidates.len() as u64) >> 32) as usize];
         }
         if self.flowlets.is_empty() {
             self.flowlets = vec![None; self.params.entries as usize];
         }
-        let entry = (hash * u64::from(self.params.entries) >> 32) as usize;
+        let entry = ((hash * u64::from(self.params.entries)) >> 32) as usize;
         let flowlet = self.flowlets[entry].filter(|it| candidates.contains(&it.port));
         let port = match flowlet {
             Some(it) if now.saturating_sub(it.last) <= self.params.gap => it.port,

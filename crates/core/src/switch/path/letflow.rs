@@ -62,7 +62,7 @@ impl Chooses for LetFlow {
             self.flowlets = vec![None; self.entries as usize];
         }
         let hash = mix64(u64::from(context.packet.entropy) << 32 | u64::from(site.salt)) >> 32;
-        let entry = &mut self.flowlets[(hash * u64::from(self.entries) >> 32) as usize];
+        let entry = &mut self.flowlets[((hash * u64::from(self.entries)) >> 32) as usize];
         let goes_on = entry.filter(|it| now.saturating_sub(it.last) <= self.gap && candidates.contains(&it.port));
         let port = match goes_on {
             Some(flowlet) => flowlet.port,
