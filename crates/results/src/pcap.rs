@@ -4,11 +4,12 @@
 //! is 10.0.0.1 + h. A flow's sender has the port 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15),
 //! so flows of two hosts are told apart up to 2^30. Sequence numbers are those of a connection whose first one is 0: SYN
 //! takes it, and byte o of the stream is 1 + o, cut to 32 bits. Payload is zeros. The simulator acknowledges on a
-//! connection of its own each way, so data always acknowledges 1; it has no FIN. PAUSE frames are those of IEEE 802.1Qbb; their
-//! source address is of no node and ends with the capture's number.
+//! connection of its own each way, so data always acknowledges 1; it has no FIN. A pause's frame is its family's (`pfc`).
 //!
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12 bytes where TCP
 //! timestamps are asked for), checksums are right for the whole packet, and the bytes depend on the records alone.
+
+mod pfc;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use millpond_core::packet::flags;
+use millpond_core::switch::pause::PauseTarget;
 use millpond_core::{Packet, Sack, Time};
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -35,8 +37,6 @@ const TCP: usize = 20;
 /// The most that TCP options can take.
 const OPTIONS_MAX: usize = 40;
 const PORT: u16 = 1 << 15;
-/// A PAUSE frame without its check sequence: the least of Ethernet.
-const PAUSE_FRAME: usize = 60;
 
 /// TCP's bits.
 mod bit {
@@ -87,8 +87,11 @@ impl Capture {
 
     /// Adds a PAUSE frame.
     pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
-        pause_frame(&mut self.frame, record);
-        self.put(record.at, record.outgoing, PAUSE_FRAME as u32)
+        match record.frame.target {
+            PauseTarget::Priority(priority) => pfc::frame(&mut self.frame, record, priority),
+        }
+        let whole = self.frame.len() as u32;
+        self.put(record.at, record.outgoing, whole)
     }
 
     /// Adds the frame under construction, which is `whole` bytes long.
@@ -133,20 +136,6 @@ fn frame(out: &mut Vec<u8>, record: &PacketRecord, timestamps: bool) -> u32 {
     put_ip(out, p, total);
     put_tcp(out, p, options, segment as u16);
     (ETHERNET + total as usize) as u32
-}
-
-/// A frame of priority-based flow control (IEEE 802.1Qbb; 802.3 annex 31D): address, length/type, opcode, the priorities that it
-/// is of, a time for each.
-fn pause_frame(out: &mut Vec<u8>, record: &PauseRecord) {
-    let [high, low] = record.tap.to_be_bytes();
-    out.clear();
-    out.extend_from_slice(&[0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x01, 0x01]);
-    out.extend_from_slice(&(1u16 << record.priority).to_be_bytes());
-    for priority in 0..8 {
-        let quanta = if priority == record.priority { record.quanta } else { 0 };
-        out.extend_from_slice(&quanta.to_be_bytes());
-    }
-    out.resize(PAUSE_FRAME, 0);
 }
 
 fn mac(host: u32) -> [u8; 6] {
@@ -311,16 +300,5 @@ mod tests {
         };
         assert_eq!(numbers(flags::SYN), (0, 0, bit::SYN));
         assert_eq!(numbers(flags::SYN | flags::ACK), (0, 1, bit::SYN | bit::ACK));
-    }
-
-    #[test]
-    fn a_pause_by_hand() {
-        let mut out = Vec::new();
-        let record = PauseRecord { at: Time::ZERO, tap: 7, outgoing: true, priority: 3, quanta: 0xFFFE };
-        pause_frame(&mut out, &record);
-        assert_eq!(out[..12], [0x01, 0x80, 0xC2, 0, 0, 1, 2, 0xFF, 0, 0, 0, 7]);
-        assert_eq!(out[12..18], [0x88, 0x08, 0x01, 0x01, 0, 0b1000]);
-        assert_eq!(out[18..28], [0, 0, 0, 0, 0, 0, 0xFF, 0xFE, 0, 0]);
-        assert!(out.len() == 60 && out[28..].iter().all(|byte| *byte == 0));
     }
 }

@@ -94,7 +94,7 @@ impl Nic {
         }
     }
 
-    /// The switch pauses a priority, or lets it go on: what the NIC begins to send, for the caller to transmit. Where
+    /// The switch pauses a target, or lets it go on: what the NIC begins to send, for the caller to transmit. Where
     /// switches pause, NICs are general ones.
     pub fn on_pause(
         &mut self,
@@ -107,7 +107,7 @@ impl Nic {
             Nic::Fast(..) => None,
             Nic::General(inner) => {
                 let (port, memory, random) = &mut **inner;
-                port.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+                port.on_pause(now, frame.target, now.saturating_add(frame.duration));
                 let service = port.serve(now, &mut fabric.packets, memory, random);
                 act(out, service, fabric)
             }
@@ -115,7 +115,7 @@ impl Nic {
         }
     }
 
-    /// How long priorities have been paused here by `now`, summed over them.
+    /// How long queues have been paused here by `now`, summed over them.
     pub fn paused_time(&self, now: Time) -> Time {
         match self {
             Nic::Fast(..) => Time::ZERO,

@@ -120,7 +120,7 @@ pub struct Outcome {
     pub deflected: u64,
     /// Pause frames that switches sent, and what made them.
     pub pauses: PauseCounts,
-    /// How long priorities were paused, summed over priorities of switch ports and NICs.
+    /// How long queues were paused, summed over queues of switch ports and NICs.
     pub paused: Time,
     /// Application bytes delivered in the measured time, by (source, destination), of the pairs that had some to send.
     pub pairs: BTreeMap<(HostId, HostId), u64>,
@@ -539,7 +539,7 @@ impl<O: Observer> Director<'_, O> {
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
         // Stable, for a host may look at several packets at one instant, and a port send several frames.
         packets.sort_by_key(|record| (record.at, record.tap, !record.outgoing));
-        pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
+        pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.frame.target));
         polls.sort_by_key(|record| (record.at, record.host));
         for (_, _, rtt) in rtts {
             self.observer.rtt(rtt)?;
