@@ -94,8 +94,8 @@ impl Nic {
         }
     }
 
-    /// The switch pauses a target, or lets it go on: what the NIC begins to send, for the caller to transmit. Where
-    /// switches pause, NICs are general ones.
+    /// The switch pauses a target, or lets it go on: what the NIC begins to send, for the caller to
+    /// transmit. Where switches pause, NICs are general ones.
     pub fn on_pause(
         &mut self,
         now: Time,

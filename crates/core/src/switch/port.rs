@@ -437,8 +437,8 @@ impl GeneralPort {
         self.serve(now, packets, memory, random)
     }
 
-    /// A pause frame from the neighbour: stop `target` until then; a time that has passed resumes it. Follow with
-    /// [`GeneralPort::serve`].
+    /// A pause frame from the neighbour: stop `target` until then; a time that has passed resumes
+    /// it. Follow with [`GeneralPort::serve`].
     pub fn on_pause(&mut self, now: Time, target: PauseTarget, until: Time) {
         let queue = target.queue();
         let Pauses { spans, lasted: sum, .. } = &mut **self.pauses.get_or_insert_default();

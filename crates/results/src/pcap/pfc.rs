@@ -1,5 +1,6 @@
-//! The frame of priority-based flow control (IEEE 802.1Qbb; 802.3 annex 31D): address, length/type, opcode, the priorities that
-//! it is of, a time for each. Its source address is of no node and ends with the capture's number.
+//! The frame of priority-based flow control (IEEE 802.1Qbb; 802.3 annex 31D): address, length/type,
+//! opcode, the priorities that it is of, a time for each. Its source address is of no node and ends
+//! with the capture's number.
 
 use crate::record::PauseRecord;
 use millpond_core::packet::PRIORITIES;

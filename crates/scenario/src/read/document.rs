@@ -75,8 +75,8 @@ impl<'a> DocumentReader<'a> {
         self.reader.params(&mut self.top.section, params, &[]);
     }
 
-    /// Reads the choice `key`, which stands outside of any table; `None` where it is not written. A word alone is a kind
-    /// as it is by default.
+    /// Reads the choice `key`, which stands outside of any table; `None` where it is not written. A
+    /// word alone is a kind as it is by default.
     pub fn choice<C: Choice>(&mut self, key: &str) -> Option<C> {
         let entry = self.top.section.table.and_then(|t| t.get(key))?;
         match &entry.node.datum {

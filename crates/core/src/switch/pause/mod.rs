@@ -1,8 +1,9 @@
 //! Pause: *whom do I stop, and until when?*
 //!
-//! A policy sees, per ingress port and target, the bytes that the switch holds, and answers with a frame to send
-//! upstream and a time at which it wants to look again. A frame names its target ([`PauseTarget`]). What a paused port does is the port's part
-//! ([`super::port::GeneralPort`]) and exists whether or not any policy sends pauses.
+//! A policy sees, per ingress port and target, the bytes that the switch holds, and answers with a
+//! frame to send upstream and a time at which it wants to look again. A frame names its target
+//! ([`PauseTarget`]). What a paused port does is the port's part ([`super::port::GeneralPort`]) and
+//! exists whether or not any policy sends pauses.
 
 mod none;
 mod pfc;
@@ -19,8 +20,9 @@ pub const FRAME_BYTES: u64 = 64;
 
 /// Whom a pause stops, at the sending end of the link that its frame comes back over.
 ///
-/// A family of pauses that stops something else has its variant here; the compiler then names who must answer for it: the
-/// port that stands still ([`PauseTarget::queue`]), the driver's calls ([`PauseTarget::number`]), the frame's encoding.
+/// A family of pauses that stops something else has its variant here; the compiler then names who
+/// must answer for it: the port that stands still ([`PauseTarget::queue`]), the driver's calls
+/// ([`PauseTarget::number`]), the frame's encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PauseTarget {
     /// A priority of the link (PFC, IEEE 802.1Qbb).
@@ -28,7 +30,8 @@ pub enum PauseTarget {
 }
 
 impl PauseTarget {
-    /// The queue of a port that stands still. One without queues by priority stands still as a whole.
+    /// The queue of a port that stands still. One without queues by priority stands still as a
+    /// whole.
     #[inline]
     pub fn queue(self) -> u8 {
         match self {
@@ -49,7 +52,8 @@ impl PauseTarget {
     }
 }
 
-/// A frame for the upstream neighbour of one ingress port: stop this target for so long, or let it go on.
+/// A frame for the upstream neighbour of one ingress port: stop this target for so long, or let it
+/// go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseFrame {
     /// Whom.
@@ -89,7 +93,8 @@ pub struct PauseCounts {
     pub resumes: u64,
     /// Times that a target of an ingress port was stopped, until it was let go on.
     pub episodes: u64,
-    /// Packets that arrived of a target that was to be stopped. One frame each is what TLT's simulators send.
+    /// Packets that arrived of a target that was to be stopped. One frame each is what TLT's
+    /// simulators send.
     pub arrivals: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Queue: *who is served next?*
 //!
-//! A policy holds packet ids in the order in which they will be served, in one physical queue or several, which have
-//! numbers from 0. Pause is a set of those numbers that the caller passes in: what is paused is never served, and a policy
-//! with one queue stands still while any is paused.
+//! A policy holds packet ids in the order in which they will be served, in one physical queue or
+//! several, which have numbers from 0. Pause is a set of those numbers that the caller passes in:
+//! what is paused is never served, and a policy with one queue stands still while any is paused.
 
 mod fifo;
 mod sp_pifo;
