@@ -176,6 +176,10 @@ fn mechanisms(plan: &Plan, outcome: &Outcome) -> BTreeMap<String, BTreeMap<Strin
     if let Some(offload) = outcome.offload.as_ref().filter(|_| plan.host.choices.receive_offload.kind() != "none") {
         all.insert(plan.host.choices.receive_offload.kind().to_string(), merging(offload));
     }
+    if let Some(it) = outcome.scheduled {
+        let counters = [("rounds", it.rounds), ("large", it.large), ("placed", it.placed), ("crowded", it.crowded)];
+        all.insert(plan.edge.load_balancing.kind().to_string(), named(counters));
+    }
     if plan.host.receive_cpu.is_some() {
         all.insert("receive-cpu".to_string(), cores(&outcome.cores, outcome.simulated.saturating_sub(plan.warm_up)));
     }

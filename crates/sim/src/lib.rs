@@ -15,6 +15,7 @@
 //! | [`hosts`], [`nic`] | connections and applications; what leaves a host |
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
+//! | [`scheduling`] | the rounds of a central scheduler |
 //! | [`limiter`] | what holds a host to a bandwidth |
 //! | [`transport`] | TCP: NewReno, CUBIC, DCTCP, Swift |
 //! | [`samples`] | queues, deliveries and connections over time |
@@ -38,6 +39,7 @@ pub mod nic;
 pub mod partition;
 pub mod run;
 pub mod samples;
+pub mod scheduling;
 pub mod shared;
 pub mod slab;
 pub mod transport;

@@ -26,8 +26,10 @@ use crate::limiter::LimitCounts;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
+use crate::scheduling::Rounds;
 use crate::shared::Shared;
 use millpond_core::edge::gro::Counters;
+use millpond_core::edge::hedera::Counts;
 use millpond_core::switch::pause::PauseCounts;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
@@ -134,6 +136,8 @@ pub struct Outcome {
     pub limits: BTreeMap<(u16, bool), LimitCounts>,
     /// What the hosts' receive offload has counted, if they have any.
     pub offload: Option<Counters>,
+    /// What the central scheduler has done, if there is one.
+    pub scheduled: Option<Counts>,
     /// What each host's core has done, in the order of hosts; none where receiving costs nothing.
     pub cores: Vec<(HostId, CoreCounts)>,
 }
@@ -160,6 +164,7 @@ fn run_in_parts<O: Observer>(plan: &Plan, threads: usize, observer: &mut O, part
     let director = Director {
         arrivals: Ahead::new(plan),
         connections: ConnectionFilter::new(&plan.capture),
+        rounds: Rounds::new(plan, shared.layout.window),
         shared: &shared,
         observer,
         threads,
@@ -362,6 +367,8 @@ struct Director<'a, O: Observer> {
     shared: &'a Shared,
     arrivals: Ahead,
     connections: ConnectionFilter,
+    /// Of the central scheduler, if there is one.
+    rounds: Option<Rounds>,
     observer: &'a mut O,
     threads: usize,
     /// Events served so far, and the moving mean of a window's, in sixteenths.
@@ -407,7 +414,11 @@ impl<O: Observer> Director<'_, O> {
             return None;
         };
         let window = self.shared.layout.window;
-        let end = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps()) + window;
+        let start = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps());
+        let end = start + window;
+        if let Some(rounds) = &mut self.rounds {
+            rounds.hold(start, self.shared, partitions);
+        }
         self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
         self.window_end = end.min(plan.horizon);
         Some(self.part_from(next))
@@ -580,6 +591,7 @@ impl<O: Observer> Director<'_, O> {
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
             offload: None,
+            scheduled: self.rounds.as_ref().map(Rounds::counts),
             cores: Vec::new(),
         };
         for p in &mut partitions {

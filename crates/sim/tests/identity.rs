@@ -380,6 +380,7 @@ fn threads_do_not_change_a_result() {
         (EDGE, &[]),
         (PRESTO, &[]),
         (PRESTO, BUSY),
+        (PRESTO, HEDERA),
         (FAT_TREE, &swift),
         (FAT_TREE, LOTS),
     ] {
@@ -392,13 +393,14 @@ fn threads_do_not_change_a_result() {
 }
 
 /// What is run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 13] = [
+const ALIKE: [(&str, &[(&str, &str)]); 14] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
     (EDGE, &[]),
     (PRESTO, &[]),
     (PRESTO, BUSY),
+    (PRESTO, HEDERA),
     (LEAF_SPINE, NARROW_NIC),
     (EVERYTHING, EXACT),
     (FAT_TREE, EXACT),
@@ -406,6 +408,12 @@ const ALIKE: [(&str, &[(&str, &str)]); 13] = [
     (SHORT_FLOWS, &[]),
     (SHORT_FLOWS, EXACT),
     (LEAF_SPINE, OFTEN),
+];
+/// Rounds that find, place and move flows; their period is no whole number of windows.
+const HEDERA: &[(&str, &str)] = &[
+    ("edge.load-balancing.kind", "hedera"),
+    ("edge.load-balancing.period", "151us"),
+    ("edge.load-balancing.controller-delay", "300us"),
 ];
 /// Connections are looked at within a window, and some halves of them are in different partitions.
 const OFTEN: &[(&str, &str)] = &[
@@ -564,6 +572,14 @@ fn short_flows_do_something() {
     println!("{} flows end in {} windows", records.flows.len(), windows.len());
     assert!(records.flows.len() > 4 * windows.len());
     assert!(outcome.offload.expect("hosts merge").of(Cause::Timeout) > 100);
+}
+
+#[test]
+fn the_scheduler_does_something() {
+    let (outcome, _) = simulate(&plan(PRESTO, HEDERA), 2);
+    let counts = outcome.scheduled.expect("there is a scheduler");
+    println!("{counts:?}");
+    assert!(counts.rounds > 20 && counts.large > 10 && counts.placed > 10 && counts.crowded > 0);
 }
 
 #[test]

@@ -63,19 +63,54 @@ impl Network {
     /// The disjoint trees, in the order of their roots, and of one root in that of its links. Trees of fewer than two
     /// leaves connect nothing and are left out.
     pub fn trees(&self) -> Vec<Tree> {
+        let links_at = self.links_at();
+        let mut is_used = vec![false; self.links.len()];
+        let mut trees = Vec::new();
+        for root in self.leaves..self.switches {
+            self.trees_of(root, &links_at, &mut is_used, &mut trees);
+        }
+        trees
+    }
+
+    /// A tree for each shortest path between leaves that are farthest apart: those of the switches
+    /// farthest from any leaf, as many a root as share none of its links. Trees of different roots
+    /// may share links, so that a fat tree has one for each core, where it has fewer disjoint ones.
+    pub fn paths(&self) -> Vec<Tree> {
+        let links_at = self.links_at();
+        let mut heights: Vec<Option<u32>> = (0..self.switches).map(|it| (it < self.leaves).then_some(0)).collect();
+        let mut reached: VecDeque<u32> = (0..self.leaves).collect();
+        while let Some(at) = reached.pop_front() {
+            for link in &links_at[at as usize] {
+                let next = self.across(*link, at) as usize;
+                if heights[next].is_none() {
+                    heights[next] = heights[at as usize].map(|height| height + 1);
+                    reached.push_back(next as u32);
+                }
+            }
+        }
+        let highest = heights.iter().flatten().max().copied();
+        let mut trees = Vec::new();
+        for root in (self.leaves..self.switches).filter(|it| heights[*it as usize] == highest) {
+            self.trees_of(root, &links_at, &mut vec![false; self.links.len()], &mut trees);
+        }
+        trees
+    }
+
+    /// By switch: its links.
+    fn links_at(&self) -> Vec<Vec<u32>> {
         let mut links_at = vec![Vec::new(); self.switches as usize];
         for (link, it) in self.links.iter().enumerate() {
             it.ends.iter().for_each(|(switch, _)| links_at[*switch as usize].push(link as u32));
         }
-        let mut is_used = vec![false; self.links.len()];
-        let mut trees = Vec::new();
-        for root in self.leaves..self.switches {
-            while let Some(tree) = self.tree(root, &links_at, &is_used) {
-                tree.up.iter().flatten().for_each(|link| is_used[*link as usize] = true);
-                trees.push(tree);
-            }
+        links_at
+    }
+
+    /// Adds the disjoint trees of `root` over links that are not used, and uses theirs.
+    fn trees_of(&self, root: u32, links_at: &[Vec<u32>], is_used: &mut [bool], trees: &mut Vec<Tree>) {
+        while let Some(tree) = self.tree(root, links_at, is_used) {
+            tree.up.iter().flatten().for_each(|link| is_used[*link as usize] = true);
+            trees.push(tree);
         }
-        trees
     }
 
     /// The tree of shortest paths from `root` over links that are not used. A leaf is an end: nothing goes through it.
@@ -131,6 +166,18 @@ impl Network {
         Some(there)
     }
 
+    /// The tree's links from one switch to another, each with its way: 0 from its first end, 1 from
+    /// its second.
+    pub fn directed(&self, tree: &Tree, from: u32, to: u32) -> Option<Vec<(u32, usize)>> {
+        let mut at = from;
+        let way = |link: u32| {
+            let way = usize::from(self.links[link as usize].ends[0].0 != at);
+            at = self.across(link, at);
+            (link, way)
+        };
+        Some(self.path(tree, from, to)?.into_iter().map(way).collect())
+    }
+
     /// The labels over which the leaf `from` reaches the leaf `to`, with their weights as repetitions. A link for which
     /// `is_alive` says no is not gone over. Empty if no tree connects them, as for a leaf and itself.
     pub fn labels(&self, trees: &[Tree], from: u32, to: u32, is_alive: impl Fn(u32) -> bool) -> Vec<u16> {
@@ -144,7 +191,7 @@ impl Network {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -226,9 +273,9 @@ mod tests {
         assert_eq!(whole([1; 4], [10.0, 10.0, 10.0, 2.0]), 8.0);
     }
 
-    #[test]
-    fn a_fat_tree_has_as_many_as_an_edge_has_uplinks() {
-        // Four pods of two edges and two aggregations, four cores: edges 0-7, aggregations 8-15, cores 16-19.
+    /// Four pods of two edges and two aggregations, four cores: edges 0-7, aggregations 8-15, cores
+    /// 16-19.
+    pub(in crate::edge) fn fat_tree_of_four_pods() -> Network {
         let mut links = Vec::new();
         let mut link = |a: u32, pa: u32, b: u32, pb: u32| {
             links.push(FabricLink { ends: [(a, pa as u16), (b, pb as u16)], rate: Rate::from_gbps(10) });
@@ -241,7 +288,27 @@ mod tests {
                 (0..2).for_each(|core| link(8 + pod * 2 + agg, 2 + core, 16 + agg * 2 + core, pod));
             }
         }
-        let net = Network { leaves: 8, switches: 20, links };
+        Network { leaves: 8, switches: 20, links }
+    }
+
+    /// A path for each core, and all labels of a pair arrive.
+    #[test]
+    fn paths_of_a_fat_tree_are_its_cores() {
+        let net = fat_tree_of_four_pods();
+        let trees = net.paths();
+        assert_eq!(trees.iter().map(|tree| tree.root).collect::<Vec<_>>(), [16, 17, 18, 19]);
+        let ways: BTreeSet<Vec<u32>> = (0..4).filter_map(|label| follow(&net, &trees, label, 0, 7)).collect();
+        assert!(ways.len() == 4 && ways.iter().all(|way| way.len() == 4), "{ways:?}");
+        assert_eq!(follow(&net, &trees, 3, 0, 1).map(|way| way.len()), Some(2), "within a pod no core is needed");
+        assert_eq!(net.labels(&trees, 0, 7, |_| true), [0, 1, 2, 3]);
+        let there = net.directed(&trees[0], 0, 7).unwrap();
+        assert_eq!(there.iter().map(|(_, way)| *way).collect::<Vec<_>>(), [0, 0, 1, 1], "up twice and down twice");
+        assert_eq!(clos(3, 2, 2, |_, _| 10).paths().len(), 4, "parallel links are paths of their own");
+    }
+
+    #[test]
+    fn a_fat_tree_has_as_many_as_an_edge_has_uplinks() {
+        let net = fat_tree_of_four_pods();
         let trees = net.trees();
         let whole = trees.iter().filter(|tree| tree.up[..8].iter().all(Option::is_some)).count();
         assert_eq!(whole, 2, "{:?}", trees.iter().map(|t| t.root).collect::<Vec<_>>());
