@@ -113,7 +113,10 @@ impl Edge {
     /// Reads its keys, which stand outside of any table.
     pub fn read(r: &mut DocumentReader<'_>) -> Edge {
         let mut former = FormerParams::default();
-        r.top(&mut former);
+        // Where none is written, no error names them as keys there are.
+        if FORMER.iter().any(|(key, ..)| r.has(key)) {
+            r.top(&mut former);
+        }
         let mut edge = Edge {
             load_balancing: r.choice("load-balancing").unwrap_or_default(),
             receive_offload: r.choice("receive-offload").unwrap_or_default(),
@@ -264,8 +267,10 @@ mod tests {
             "held-max = \"1MB\"\nreceive-offload = { min = \"1ms\" }\n",
             "a.toml:1:12: `held-max`: is the former name of receive-offload.flow-held-max (write flow-held-max",
         );
-        has("held-max = 1\n", "a.toml:1:12: `held-max`: expected 65536B or more");
+        has("held-max = 1\n", "a.toml:1:12: `held-max`: expected 64KiB or more");
         has("order = \"sideways\"\n", "a.toml:1:9");
+        has("receive-ofload = \"none\"\n", "a.toml:1:1: unknown key `receive-ofload`");
+        has("receive-ofload = \"none\"\n", "did you mean `receive-offload`?");
     }
 
     /// Without load balancing no packet of a flow changes its path.
