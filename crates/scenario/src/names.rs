@@ -63,8 +63,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.path",
         &["hedera", "mahout", "microte", "sdn"],
-        "central scheduling of elephants (Hedera, NSDI 2010) is not built; the nearest is [edge] load-balancing = { kind = \"presto\" }, which spreads every flow",
-        "presto",
+        "central scheduling of elephants (Hedera, NSDI 2010) is [edge] load-balancing = { kind = \"hedera\" }",
+        "hedera",
     ),
     kind(
         "switch.path",

@@ -316,6 +316,7 @@ fn parts_of_a_switch_that_do_not_go_together() {
         "400KB is above important-max-threshold (300KB)",
     );
     fails("[switch]\ndeflection = { kind = \"vertigo\" }", 3, 1, "\"fifo\" gives none up");
+    fails("[edge]\nload-balancing = { kind = \"hedera\" }", 3, 1, "switch.path \"ecmp\" follows none");
     let warns = |table: &str| {
         let text = format!(
             "{HEAD}[switch]\n{table}\n[transport]\nrank = {{ kind = \"remaining-bytes\" }}\n\

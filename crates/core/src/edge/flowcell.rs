@@ -11,6 +11,7 @@
 //! 2^16, one by one.
 
 use super::flows::FlowTable;
+use super::hedera::{self, HederaParams};
 use super::schedule::{Order, Turn};
 use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Time};
@@ -72,6 +73,7 @@ crate::registry! {
     "none" => None { UnspreadParams; UNSPREAD },
     "presto" => Presto { PrestoParams; PRESTO },
     "flowlet" => Flowlet { FlowletParams; FLOWLET },
+    "hedera" => Hedera { HederaParams; hedera::ABOUT },
 }
 
 /// What opens the next flowcell.
@@ -105,6 +107,7 @@ impl LoadBalancingParams {
             LoadBalancingParams::Flowlet(p) => {
                 Some(Rule { opening: Opening::Gap(p.gap), order: p.order, is_first: p.first_path })
             }
+            LoadBalancingParams::Hedera(_) => Some(hedera::RULE),
         }
     }
     /// How long after a failure hosts have new lists; `None`: they never have.
@@ -113,6 +116,7 @@ impl LoadBalancingParams {
             LoadBalancingParams::None(_) => None,
             LoadBalancingParams::Presto(p) => p.controller_delay,
             LoadBalancingParams::Flowlet(p) => p.controller_delay,
+            LoadBalancingParams::Hedera(p) => p.controller_delay,
         }
     }
 }

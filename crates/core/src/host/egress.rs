@@ -15,8 +15,8 @@
 use super::ingress::Ingress;
 use super::nic::Offered;
 use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
-use crate::edge::{Heard, Ranker};
 use crate::edge::flowcell::counted;
+use crate::edge::{Heard, Ranker};
 use crate::importance::Marker;
 use crate::packet::tcp::HEADERS;
 use crate::packet::{Body, Importance, Packet, PacketId, flags};
@@ -121,6 +121,13 @@ impl Egress {
     pub fn heard(&mut self, now: Time, heard: &Heard) {
         if let Some(label) = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut()) {
             label.heard(now, heard);
+        }
+    }
+
+    /// A central scheduler gives it a label for its further segments; `None`: its own again.
+    pub fn pin(&mut self, label: Option<u16>) {
+        if let Some(mine) = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut()) {
+            mine.pin(label);
         }
     }
 

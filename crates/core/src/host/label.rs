@@ -1,8 +1,9 @@
 //! Labels: every segment that a connection's end hands down gets a label and a flowcell.
 //!
 //! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell into a
-//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it. Which labels there are changes over
-//! time; the driver knows ([`HostWire::labels`]).
+//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it.
+//! Which labels there are changes over time; the driver knows ([`HostWire::labels`]). A flow that a
+//! central scheduler has placed has one label ([`super::Egress::pin`]).
 
 use super::{HostWire, passes};
 use crate::edge::Heard;
@@ -28,12 +29,19 @@ pub struct Label {
     cell: Flowcell,
     /// Of its 5-tuple.
     hash: u32,
+    /// The label that a central scheduler has given it.
+    pinned: Option<u16>,
 }
 
 impl Label {
     /// Of a new connection; `key` is a random number of its own.
     pub fn new(rule: &Rule, key: u64, hash: u32) -> Label {
-        Label { cell: Flowcell::new(rule, key, 0), hash }
+        Label { cell: Flowcell::new(rule, key, 0), hash, pinned: None }
+    }
+
+    /// Further segments go by this label; `None`: by their own.
+    pub(super) fn pin(&mut self, label: Option<u16>) {
+        self.pinned = label;
     }
 
     /// An acknowledgement has come: no rule asks yet.
@@ -50,7 +58,7 @@ impl Label {
         let labels = wire.labels(now, packet.src, packet.dst);
         let stamp = self.cell.stamp(now, labels.rule, bytes, labels.list);
         packet.entropy = match labels.is_followed {
-            true => u32::from(stamp.label),
+            true => u32::from(self.pinned.unwrap_or(stamp.label)),
             false => mix64(u64::from(self.hash) << 32 | u64::from(stamp.flowcell)) as u32,
         };
         packet.set_flowcell(stamp.flowcell);
