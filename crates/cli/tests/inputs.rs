@@ -71,7 +71,7 @@ fn names_of_the_field_are_found() {
         ("switch.marking.threshold-packets", "at least 20"),
         ("traffic.background.load", "traffic.load: "),
         ("po2", "power-of-n"),
-        ("hedera", "presto"),
+        ("mahout", "edge.load-balancing = { kind = \"hedera\" }"),
         ("codel", "switch.admission = { kind = \"red\" }"),
     ] {
         let ran = dir.run(&["explain", name]).ends(0);

@@ -13,7 +13,7 @@ use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::marking::Marking;
 use millpond_core::switch::occupancy::Occupancy;
 use millpond_core::switch::path::{Path, Site};
-use millpond_core::switch::pause::{Pause, PauseFrame};
+use millpond_core::switch::pause::{Pause, PauseFrame, PauseTarget};
 use millpond_core::switch::port::PortConfig;
 use millpond_core::switch::queue::{Queue, QueueParams};
 use millpond_core::switch::route::{Attachment, Routes};
@@ -44,7 +44,7 @@ impl Wire for Sink {
         self.dropped += 1;
     }
     fn send_pause(&mut self, _: u16, _: PauseFrame, _: Time) {}
-    fn call_pause_check(&mut self, _: u16, _: u8, _: Time) {}
+    fn call_pause_check(&mut self, _: u16, _: PauseTarget, _: Time) {}
 }
 
 fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {

@@ -3,11 +3,12 @@
 //!
 //! Times are nanoseconds of virtual time (a picosecond's fraction is cut off), from 1970 on as the format wants. Host h
 //! is 10.0.0.1 + h. A flow's sender has the port 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15),
-//! so flows of two hosts are told apart up to 2^30. Payload is zeros. PAUSE frames are those of IEEE 802.1Qbb; their
-//! source address is of no node and ends with the capture's number.
+//! so flows of two hosts are told apart up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
 //!
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12 bytes where TCP
 //! timestamps are asked for), checksums are right for the whole packet, and the bytes depend on the records alone.
+
+mod pfc;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,6 +16,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use millpond_core::switch::pause::PauseTarget;
 use millpond_core::{Packet, Time};
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -29,8 +31,6 @@ use crate::record::{PacketRecord, PauseRecord};
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;
-/// A PAUSE frame without its check sequence: the least of Ethernet.
-const PAUSE_FRAME: usize = 60;
 
 /// One capture being written.
 pub(crate) struct Capture {
@@ -72,8 +72,11 @@ impl Capture {
 
     /// Adds a PAUSE frame.
     pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
-        pause_frame(&mut self.frame, record);
-        self.put(record.at, record.outgoing, PAUSE_FRAME as u32)
+        match record.frame.target {
+            PauseTarget::Priority(priority) => pfc::frame(&mut self.frame, record, priority),
+        }
+        let whole = self.frame.len() as u32;
+        self.put(record.at, record.outgoing, whole)
     }
 
     /// Adds the frame under construction, which is `whole` bytes long.
@@ -121,20 +124,6 @@ fn frame(out: &mut Vec<u8>, record: &PacketRecord, timestamps: bool) -> u32 {
     let sum = checksum(add(pseudo, transport));
     transport[protocol.checksum_at..protocol.checksum_at + 2].copy_from_slice(&sum);
     (ETHERNET + total as usize) as u32
-}
-
-/// A frame of priority-based flow control (IEEE 802.1Qbb; 802.3 annex 31D): address, length/type, opcode, the priorities that it
-/// is of, a time for each.
-fn pause_frame(out: &mut Vec<u8>, record: &PauseRecord) {
-    let [high, low] = record.tap.to_be_bytes();
-    out.clear();
-    out.extend_from_slice(&[0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x01, 0x01]);
-    out.extend_from_slice(&(1u16 << record.priority).to_be_bytes());
-    for priority in 0..8 {
-        let quanta = if priority == record.priority { record.quanta } else { 0 };
-        out.extend_from_slice(&quanta.to_be_bytes());
-    }
-    out.resize(PAUSE_FRAME, 0);
 }
 
 fn mac(host: u32) -> [u8; 6] {
@@ -203,16 +192,5 @@ mod tests {
         let sack = Sack { blocks: [(4380, 5840), (7300, 8760), (0, 0), (0, 0)], count: 2 };
         let (frame, whole) = built(packet, vec![millpond_core::packet::Record::Sack(sack)]);
         assert_eq!((frame.len(), whole), (14 + 60, 14 + 60));
-    }
-
-    #[test]
-    fn a_pause_by_hand() {
-        let mut out = Vec::new();
-        let record = PauseRecord { at: Time::ZERO, tap: 7, outgoing: true, priority: 3, quanta: 0xFFFE };
-        pause_frame(&mut out, &record);
-        assert_eq!(out[..12], [0x01, 0x80, 0xC2, 0, 0, 1, 2, 0xFF, 0, 0, 0, 7]);
-        assert_eq!(out[12..18], [0x88, 0x08, 0x01, 0x01, 0, 0b1000]);
-        assert_eq!(out[18..28], [0, 0, 0, 0, 0, 0, 0xFF, 0xFE, 0, 0]);
-        assert!(out.len() == 60 && out[28..].iter().all(|byte| *byte == 0));
     }
 }

@@ -4,6 +4,8 @@
 //! in `docs/results.md`.
 
 use millpond_core::packet::Record;
+use millpond_core::switch::pause::PauseFrame;
+use millpond_core::switch::port::LinkRate;
 use millpond_core::{Bytes, Packet, Time};
 
 /// One packet that a capture has seen.
@@ -30,10 +32,10 @@ pub struct PauseRecord {
     pub tap: u16,
     /// Whether it left the host or port, or came to it.
     pub outgoing: bool,
-    /// The priority that it stops, or lets go on.
-    pub priority: u8,
-    /// For how long, in times of 512 bits on its link; 0: the priority goes on.
-    pub quanta: u16,
+    /// Whom it stops and for how long.
+    pub frame: PauseFrame,
+    /// Its link's rate, in times of which frames may count.
+    pub rate: LinkRate,
 }
 
 /// A node of the network, by its number.

@@ -1,14 +1,15 @@
-//! The places of the packet path at which a scenario chooses a mechanism, table by table. This list is the only one: the
-//! reader, the resolved text, the catalogue with its schema, explanations and reference, the composition and the plan walk
-//! it.
+//! The places of the packet path at which a scenario chooses a mechanism, table by table. This list
+//! is the only one: the reader, the resolved text, the catalogue with its schema, explanations and
+//! reference, the composition and the plan walk it.
 //!
-//! A line is a field and the registry behind it. The registry says the key: `"switch.path"` is the key `path` of the table
-//! `[switch]`.
+//! A line is a field and the registry behind it. The registry says the key: `"switch.path"` is the
+//! key `path` of the table `[switch]`.
 //!
-//! Not here are the four tables that are a kind by themselves, with keys that all their kinds share: `[topology]`,
-//! `[transport]`, `[[limit]]` and `[[traffic]]`.
+//! Not here are the four tables that are a kind by themselves, with keys that all their kinds
+//! share: `[topology]`, `[transport]`, `[[limit]]` and `[[traffic]]`.
 //!
-//! Invariant: a table's struct holds one choice for each of its places, and every walk meets them in the order below.
+//! Invariant: a table's struct holds one choice for each of its places, and every walk meets them
+//! in the order below.
 
 use crate::jitter::JitterParams;
 use crate::settings::VirtualSwitchParams;

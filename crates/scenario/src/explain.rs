@@ -310,7 +310,7 @@ mod tests {
         has("switch", &["switch.path", "switch.buffer"]);
         has("edge", &["edge.load-balancing"]);
         has("flowlet", &["flowlet (switch.path): ", "edge.load-balancing = { kind = \"flowlet\" }: "]);
-        has("DRILL", &["memory = m", "switch.path = { kind = \"power-of-n\" }: "]);
+        has("DRILL(d,m)", &["memory = m", "switch.path = { kind = \"drill\" }: "]);
         has("dcqcn", &["not built yet", "transport = { kind = \"dctcp\" }: "]);
         has("Min_RTO", &["transport.min-rto"]);
         assert!(explain("min-rtto").unwrap_err().contains("min-rto"));

@@ -44,6 +44,12 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "switch.path",
+        &["drill(2,1)", "drill(d,m)"],
+        "DRILL(d, m) (SIGCOMM 2017) is switch.path = { kind = \"drill\", samples = d, memory = m }",
+        "drill",
+    ),
+    kind(
+        "switch.path",
         &["power-of-two", "power-of-two-choices", "po2", "pow2"],
         "it is switch.path = { kind = \"power-of-n\" }, choices = 2",
         "power-of-n",
@@ -63,8 +69,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.path",
         &["hedera", "mahout", "microte", "sdn"],
-        "central scheduling of elephants (Hedera, NSDI 2010) is not built; the nearest is [edge] load-balancing = { kind = \"presto\" }, which spreads every flow",
-        "presto",
+        "central scheduling of elephants (Hedera, NSDI 2010) is [edge] load-balancing = { kind = \"hedera\" }",
+        "hedera",
     ),
     kind(
         "switch.path",
@@ -351,7 +357,7 @@ mod tests {
     fn a_name_means_what_its_place_makes_of_it() {
         assert!(instead_of_kind("switch.queue", "pfabric").unwrap().contains("srpt"));
         assert!(instead_of_kind("transport", "pfabric").unwrap().contains("remaining-bytes"));
-        assert!(instead_of_kind("switch.path", "DRILL").unwrap().contains("memory = m"));
+        assert!(instead_of_kind("switch.path", "DRILL(d,m)").unwrap().contains("memory = m"));
         assert!(instead_of_kind("host.nic.marking", "wred").unwrap().contains("kind = \"red\""));
         assert_eq!(instead_of_kind("switch.path", "rto"), None);
         assert!(instead_of_key("bandwidth").unwrap().contains("topology.host-link.rate"));

@@ -23,6 +23,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     measures(s, report);
     cells(s, report);
     pause(s, report);
+    scheduler(s, report);
 }
 
 /// What follows from the switches' places in the network: each one's minima and headroom must leave something to share.
@@ -157,6 +158,17 @@ fn cells(s: &Settings, report: &mut Report) {
     if !matches!(&s.switch.buffer, BufferParams::PerPort(p) if is_cells(p)) {
         let text = format!("switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size");
         report.warnings.push(text);
+    }
+}
+
+/// A scheduler's paths are labels, which switches must follow.
+fn scheduler(s: &Settings, report: &mut Report) {
+    let (edge, path) = (s.edge.load_balancing.kind(), s.switch.path.kind());
+    if edge == "hedera" && path != "labels" {
+        let text =
+            format!("edge.load-balancing \"{edge}\" gives flows labels, and switch.path \"{path}\" follows none");
+        let at = if s.is_written("switch.path") { "switch.path" } else { "edge.load-balancing" };
+        report.help(s.place(at), Problem::Impossible(text), "write [switch] path = { kind = \"labels\" }");
     }
 }
 

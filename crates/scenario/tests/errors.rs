@@ -104,7 +104,6 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[switch]\nmarking = { kind = \"red\" }", 3, 20, "not built yet");
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
     fails("[transport]\nkind = \"hpcc\"", 3, 8, "not built yet");
     fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
@@ -282,7 +281,7 @@ fn numbers_outside_of_what_their_key_takes() {
     part("deflection = { kind = \"canary-pisa\", cells = !0 }", "expected 1 or more, found 0");
     part("deflection = { kind = \"canary-pisa\", cell = !0 }", "expected 1B or more, found 0B");
     part("path = { kind = \"power-of-n\", choices = !0 }", "expected 1 to 64");
-    part("path = { kind = \"power-of-n\", memory = !2 }", "expected 0 to 1, found 2");
+    part("path = { kind = \"drill\", memory = !65 }", "expected 0 to 64, found 65");
     part("queue = { kind = \"sp-pifo\", queues = !0 }", "expected 1 to 64");
     part("occupancy = { kind = \"refreshed\", period = !\"0us\" }", "expected 1ps or more, found 0us");
     for kind in ["aifo", "probabilistic"] {
@@ -316,6 +315,7 @@ fn parts_of_a_switch_that_do_not_go_together() {
         "400KB is above important-max-threshold (300KB)",
     );
     fails("[switch]\ndeflection = { kind = \"vertigo\" }", 3, 1, "\"fifo\" gives none up");
+    fails("[edge]\nload-balancing = { kind = \"hedera\" }", 3, 1, "switch.path \"ecmp\" follows none");
     let warns = |table: &str| {
         let text = format!(
             "{HEAD}[switch]\n{table}\n[transport]\nrank = {{ kind = \"remaining-bytes\" }}\n\

@@ -21,7 +21,7 @@ use millpond_core::host::Received;
 use millpond_core::packet::flags;
 use millpond_core::random::Stream;
 use millpond_core::switch::Wire;
-use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame};
+use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame, PauseTarget};
 use millpond_core::switch::port::LinkRate;
 use millpond_core::{Color, PacketId, Packets, Time};
 use millpond_results::{PacketRecord, PauseRecord};
@@ -48,9 +48,6 @@ pub struct OutLink {
     /// Where it ends.
     pub target: Target,
 }
-
-/// PAUSE frames count in times of 512 bits.
-const QUANTUM_BYTES: u64 = 64;
 
 /// A link that fails or is captured.
 #[derive(Clone, Debug)]
@@ -324,12 +321,10 @@ impl Fabric {
                 let it = &mut self.watched[watched as usize];
                 let starts = departs.saturating_sub(it.rate.time(FRAME_BYTES));
                 let lost = it.loses(starts, departs + it.delay, Color::Green).is_some();
-                let quantum = it.rate.time(QUANTUM_BYTES).as_ps().max(1);
-                let quanta = u16::try_from(frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX);
                 for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
                     let at = if tap.outgoing { departs } else { arrives };
                     let LinkTap { tap, outgoing, .. } = *tap;
-                    self.captured_pauses.push(PauseRecord { at, tap, outgoing, priority: frame.priority, quanta });
+                    self.captured_pauses.push(PauseRecord { at, tap, outgoing, frame, rate: it.rate });
                 }
                 if !lost {
                     let plain = it.plain;
@@ -397,7 +392,7 @@ impl Wire for Ports<'_> {
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
         self.fabric.send_pause(self.first + port as u32, frame, departs);
     }
-    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time) {
-        self.fabric.events.push(at, Key::new(Class::PauseCheck, self.first + port as u32, priority as u32));
+    fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
+        self.fabric.events.push(at, Key::new(Class::PauseCheck, self.first + port as u32, target.number()));
     }
 }

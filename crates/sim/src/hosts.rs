@@ -17,6 +17,7 @@ mod ending;
 mod opening;
 mod receiving;
 mod sampling;
+mod scheduling;
 mod sending;
 mod staged;
 mod wire;

@@ -11,7 +11,7 @@
 //! Invariant: what a list says depends on the plan and the time alone.
 
 use millpond_core::edge::controller::{Entries, FabricLink, Network, Tree};
-use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::flowcell::{LoadBalancingParams, Rule};
 use millpond_core::registry::Choice;
 use millpond_core::switch::path::PathParams;
 use millpond_core::{HostId, Time};
@@ -48,7 +48,28 @@ pub struct LabelPlan {
     lists: Vec<Vec<u16>>,
 }
 
-/// The switches and the links between them, as the controller sees them, and the plan's number of each link.
+/// What the controller sees of a plan.
+pub(crate) struct Controller {
+    /// The switches and the links between them.
+    pub network: Network,
+    /// By label: disjoint trees for who spreads each flow, all paths for who picks one.
+    pub trees: Vec<Tree>,
+    /// By link of the network: its number in the plan.
+    pub links: Vec<u32>,
+}
+
+impl Controller {
+    /// Of a plan.
+    pub fn new(plan: &Plan) -> Controller {
+        let (network, links) = network(&plan.topology);
+        let trees = match plan.edge.load_balancing {
+            LoadBalancingParams::Hedera(_) => network.paths(),
+            _ => network.trees(),
+        };
+        Controller { network, trees, links }
+    }
+}
+
 fn network(topology: &Topology) -> (Network, Vec<u32>) {
     let (mut links, mut numbers) = (Vec::new(), Vec::new());
     for (number, link) in topology.links.iter().enumerate() {
@@ -65,8 +86,7 @@ pub fn entries(plan: &Plan) -> Vec<Entries> {
     if plan.switch.path.kind() != "labels" {
         return Vec::new();
     }
-    let (network, _) = network(&plan.topology);
-    let trees = network.trees();
+    let Controller { network, trees, .. } = Controller::new(plan);
     network.entries(&trees)
 }
 
@@ -75,8 +95,8 @@ impl LabelPlan {
     pub fn new(plan: &Plan) -> Option<LabelPlan> {
         let rule = plan.edge.load_balancing.rule()?;
         let is_followed = matches!(plan.switch.path, PathParams::Labels(_));
-        let (network, numbers) = network(&plan.topology);
-        let trees = if is_followed { network.trees() } else { Vec::new() };
+        let Controller { network, mut trees, links: numbers } = Controller::new(plan);
+        trees.truncate(if is_followed { trees.len() } else { 0 });
         let mut labels = LabelPlan {
             rule,
             is_followed,
@@ -156,7 +176,7 @@ fn changes(plan: &Plan) -> Vec<Time> {
 }
 
 /// Whether the controller takes the link to be down at a time.
-fn is_known(failure: &FailurePlan, delay: Option<Time>, at: Time) -> bool {
+pub(crate) fn is_known(failure: &FailurePlan, delay: Option<Time>, at: Time) -> bool {
     let Some(delay) = delay else { return false };
     failure.at.saturating_add(delay) <= at && at < failure.until.saturating_add(delay)
 }

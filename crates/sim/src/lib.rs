@@ -17,6 +17,7 @@
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
 //! | [`endpoint`] | a connection's two ends, a folder a family |
+//! | [`scheduling`] | the rounds of a central scheduler |
 //! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -39,6 +40,7 @@ pub mod mail;
 pub mod partition;
 pub mod run;
 pub mod samples;
+pub mod scheduling;
 pub mod shared;
 pub mod slab;
 

@@ -8,6 +8,7 @@ use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use millpond_core::Time;
 use millpond_core::switch::Switch;
+use millpond_core::switch::pause::PauseTarget;
 use millpond_scenario::traffic::{Arrival, Query};
 use std::collections::VecDeque;
 
@@ -246,7 +247,8 @@ impl Partition {
                 let Receiver::Switch(switch, port) = self.owners[key.source() as usize] else { return };
                 let node = &mut self.switches[switch as usize];
                 let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
-                node.switch.on_pause_check(now, port, key.sequence() as u8, &mut ports);
+                let target = PauseTarget::of_number(key.sequence());
+                node.switch.on_pause_check(now, port, target, &mut ports);
             }
             Class::Probe => self.hosts.on_probe(now, key.sequence(), &mut self.fabric),
             Class::Arrival | Class::PortReady => unreachable!("served in the loop"),

@@ -26,6 +26,7 @@ use crate::layout;
 use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
+use crate::scheduling::Rounds;
 use crate::shared::Shared;
 use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
@@ -158,6 +159,7 @@ fn run_in_parts<O: Observer>(plan: &Plan, threads: usize, observer: &mut O, part
     let director = Director {
         arrivals: Ahead::new(plan),
         connections: ConnectionFilter::new(&plan.capture),
+        rounds: Rounds::new(plan, shared.layout.window),
         shared: &shared,
         observer,
         threads,
@@ -360,6 +362,8 @@ struct Director<'a, O: Observer> {
     shared: &'a Shared,
     arrivals: Ahead,
     connections: ConnectionFilter,
+    /// Of the central scheduler, if there is one.
+    rounds: Option<Rounds>,
     observer: &'a mut O,
     threads: usize,
     /// Events served so far, and the moving mean of a window's, in sixteenths.
@@ -405,7 +409,11 @@ impl<O: Observer> Director<'_, O> {
             return None;
         };
         let window = self.shared.layout.window;
-        let end = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps()) + window;
+        let start = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps());
+        let end = start + window;
+        if let Some(rounds) = &mut self.rounds {
+            rounds.hold(start, self.shared, partitions);
+        }
         self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
         self.window_end = end.min(plan.horizon);
         Some(self.part_from(next))
@@ -537,7 +545,7 @@ impl<O: Observer> Director<'_, O> {
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
         // Stable, for a host may look at several packets at one instant, and a port send several frames.
         packets.sort_by_key(|record| (record.at, record.tap, !record.outgoing));
-        pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.priority));
+        pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.frame.target));
         polls.sort_by_key(|record| (record.at, record.host));
         for (_, _, rtt) in rtts {
             self.observer.rtt(rtt)?;
@@ -601,6 +609,9 @@ impl<O: Observer> Director<'_, O> {
             }
         }
         outcome.cores.sort_unstable_by_key(|(host, _)| *host);
+        if let Some(rounds) = &self.rounds {
+            rounds.tell_counters(&self.shared.plan, &mut outcome.counters);
+        }
         tell_cores(&outcome.cores, self.edge.saturating_sub(self.shared.plan.warm_up), &mut outcome.counters);
         let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
         let standing = self.standing(&all);

@@ -47,6 +47,20 @@ fn four_paths_carry_four_hosts() {
     assert!(presto > 0.95, "{presto}");
 }
 
+/// Flows that draw one of four paths for good share some of them; found large after 2 ms, each gets
+/// one of its own.
+#[test]
+fn a_scheduler_gives_four_hosts_four_paths() {
+    let hedera = [("edge.load-balancing.kind", "hedera"), ("edge.load-balancing.period", "2ms")];
+    let (scheduled, drawn) = (share(&hedera), share(&[hedera[0]]));
+    assert!(scheduled > 0.95 && drawn < 0.8, "{scheduled} {drawn}");
+    let (outcome, _) = simulate(&plan(LEAF_TO_LEAF, &hedera), 2);
+    let [rounds, counts @ ..] =
+        ["rounds", "large", "placed", "crowded"].map(|name| outcome.counters.get("hedera", name));
+    assert_eq!(counts, [4, 4, 0]);
+    assert_eq!(rounds, 29, "one each 2 ms of 60, but none at the end");
+}
+
 /// One of four uplinks is dead. The switch moves its flowcells onto the next, which so has two of every four: each flow gets
 /// a half. Then the controller's lists leave the tree out: three uplinks for four hosts.
 #[test]

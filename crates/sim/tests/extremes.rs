@@ -77,6 +77,7 @@ fn home(place: &str, kind: &str) -> (String, String) {
 fn company(place: &Place, kind: &str) -> Vec<(String, String)> {
     let pairs: &[(&str, &str)] = match (place.path, kind) {
         ("switch.pause", _) => &[("switch.buffer.kind", "pools")],
+        ("edge.load-balancing", "hedera") => &[("switch.path.kind", "labels")],
         ("switch.deflection", "vertigo") => &[("switch.queue.kind", "srpt")],
         _ => &[],
     };

@@ -381,6 +381,7 @@ fn threads_do_not_change_a_result() {
         (EDGE, &[]),
         (PRESTO, &[]),
         (PRESTO, BUSY),
+        (PRESTO, HEDERA),
         (FAT_TREE, &swift),
         (FAT_TREE, LOTS),
     ] {
@@ -393,13 +394,14 @@ fn threads_do_not_change_a_result() {
 }
 
 /// What is run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 13] = [
+const ALIKE: [(&str, &[(&str, &str)]); 14] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
     (EDGE, &[]),
     (PRESTO, &[]),
     (PRESTO, BUSY),
+    (PRESTO, HEDERA),
     (LEAF_SPINE, NARROW_NIC),
     (EVERYTHING, EXACT),
     (FAT_TREE, EXACT),
@@ -407,6 +409,12 @@ const ALIKE: [(&str, &[(&str, &str)]); 13] = [
     (SHORT_FLOWS, &[]),
     (SHORT_FLOWS, EXACT),
     (LEAF_SPINE, OFTEN),
+];
+/// Rounds that find, place and move flows; their period is no whole number of windows.
+const HEDERA: &[(&str, &str)] = &[
+    ("edge.load-balancing.kind", "hedera"),
+    ("edge.load-balancing.period", "151us"),
+    ("edge.load-balancing.controller-delay", "300us"),
 ];
 /// Connections are looked at within a window, and some halves of them are in different partitions.
 const OFTEN: &[(&str, &str)] = &[
@@ -565,6 +573,14 @@ fn short_flows_do_something() {
     println!("{} flows end in {} windows", records.flows.len(), windows.len());
     assert!(records.flows.len() > 4 * windows.len());
     assert!(outcome.counters.get("presto-gro", "segments-timeout") > 100);
+}
+
+#[test]
+fn the_scheduler_does_something() {
+    let (outcome, _) = simulate(&plan(PRESTO, HEDERA), 2);
+    let [rounds, large, placed, crowded] =
+        ["rounds", "large", "placed", "crowded"].map(|name| outcome.counters.get("hedera", name));
+    assert!(rounds > 20 && large > 10 && placed > 10 && crowded > 0, "{rounds} {large} {placed} {crowded}");
 }
 
 #[test]

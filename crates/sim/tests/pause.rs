@@ -240,8 +240,10 @@ fn captures_show_every_frame_at_both_ends_of_its_link() {
     "#;
     let (outcome, records) = simulate(&plan(text, &[]), 1);
     let at_switch: Vec<_> = records.pauses.iter().filter(|pause| pause.outgoing).collect();
-    let stops = at_switch.iter().filter(|pause| pause.quanta > 0).count() as u64;
-    assert!(stops > 1 && at_switch.iter().all(|pause| [0, 65_535].contains(&pause.quanta) && pause.tap < 3));
+    // 65,535 times 512 bits at 10 Gb/s.
+    let lengths = [Time::ZERO, Time::from_ps(65_535 * 51_200)];
+    let stops = at_switch.iter().filter(|pause| pause.frame.duration > Time::ZERO).count() as u64;
+    assert!(stops > 1 && at_switch.iter().all(|pause| lengths.contains(&pause.frame.duration) && pause.tap < 3));
     assert_eq!(
         (stops, at_switch.len() as u64 - stops),
         (outcome.pause_frames, outcome.counters.get("pfc", "resume_frames"))
@@ -251,7 +253,7 @@ fn captures_show_every_frame_at_both_ends_of_its_link() {
             !other.outgoing
                 && other.tap == sent.tap + 3
                 && other.at == sent.at + Time::from_us(2)
-                && other.quanta == sent.quanta
+                && other.frame == sent.frame
         };
         assert_eq!(records.pauses.iter().filter(arrives).count(), 1, "{sent:?}");
     }

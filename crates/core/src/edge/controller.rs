@@ -13,7 +13,7 @@
 //! the leaves below it. Lists are those of pairs of *classes*: leaves that lie on the same side of every link that is dead
 //! or narrower than others, which in an intact regular network is one class.
 //!
-//! Invariant: no two trees share a link; from every switch of a tree its entries lead to the leaf, over links of the tree
+//! Invariant: no two of [`Network::trees`] share a link; from every switch of a tree its entries lead to the leaf, over links of the tree
 //! alone.
 
 use super::schedule::weighted;
@@ -108,19 +108,54 @@ impl Network {
     /// The disjoint trees, in the order of their roots, and of one root in that of its links. Trees of fewer than two
     /// leaves connect nothing and are left out.
     pub fn trees(&self) -> Vec<Tree> {
+        let links_at = self.links_at();
+        let mut is_used = vec![false; self.links.len()];
+        let mut trees = Vec::new();
+        for root in self.leaves..self.switches {
+            self.trees_of(root, &links_at, &mut is_used, &mut trees);
+        }
+        trees
+    }
+
+    /// A tree for each shortest path between leaves that are farthest apart: those of the switches
+    /// farthest from any leaf, as many a root as share none of its links. Trees of different roots
+    /// may share links, so that a fat tree has one for each core, where it has fewer disjoint ones.
+    pub fn paths(&self) -> Vec<Tree> {
+        let links_at = self.links_at();
+        let mut heights: Vec<Option<u32>> = (0..self.switches).map(|it| (it < self.leaves).then_some(0)).collect();
+        let mut reached: VecDeque<u32> = (0..self.leaves).collect();
+        while let Some(at) = reached.pop_front() {
+            for link in &links_at[at as usize] {
+                let next = self.across(*link, at) as usize;
+                if heights[next].is_none() {
+                    heights[next] = heights[at as usize].map(|height| height + 1);
+                    reached.push_back(next as u32);
+                }
+            }
+        }
+        let highest = heights.iter().flatten().max().copied();
+        let mut trees = Vec::new();
+        for root in (self.leaves..self.switches).filter(|it| heights[*it as usize] == highest) {
+            self.trees_of(root, &links_at, &mut vec![false; self.links.len()], &mut trees);
+        }
+        trees
+    }
+
+    /// By switch: its links.
+    fn links_at(&self) -> Vec<Vec<u32>> {
         let mut links_at = vec![Vec::new(); self.switches as usize];
         for (link, it) in self.links.iter().enumerate() {
             it.ends.iter().for_each(|(switch, _)| links_at[*switch as usize].push(link as u32));
         }
-        let mut is_used = vec![false; self.links.len()];
-        let mut trees = Vec::new();
-        for root in self.leaves..self.switches {
-            while let Some(tree) = self.tree(root, &links_at, &is_used) {
-                tree.up.iter().flatten().for_each(|link| is_used[*link as usize] = true);
-                trees.push(tree);
-            }
+        links_at
+    }
+
+    /// Adds the disjoint trees of `root` over links that are not used, and uses theirs.
+    fn trees_of(&self, root: u32, links_at: &[Vec<u32>], is_used: &mut [bool], trees: &mut Vec<Tree>) {
+        while let Some(tree) = self.tree(root, links_at, is_used) {
+            tree.up.iter().flatten().for_each(|link| is_used[*link as usize] = true);
+            trees.push(tree);
         }
-        trees
     }
 
     /// The tree of shortest paths from `root` over links that are not used. A leaf is an end: nothing goes through it.
@@ -191,13 +226,16 @@ impl Network {
             let uplinks = tree.up[..self.leaves as usize].iter().flatten();
             let widest = uplinks.map(|link| rate(*link)).max().unwrap_or(0);
             for link in tree.up.iter().flatten() {
-                narrow[*link as usize] = rate(*link) < widest || !is_alive(*link);
+                narrow[*link as usize] |= rate(*link) < widest || !is_alive(*link);
             }
         }
         let mut known = BTreeMap::new();
         let class = |leaf: u32| {
-            let narrow_of = |tree| self.climb(tree, leaf).map(|(link, _)| link).filter(|link| narrow[*link as usize]);
-            let above: Vec<u32> = trees.iter().flat_map(narrow_of).collect();
+            let narrow_of = |(label, tree): (usize, _)| {
+                let links = self.climb(tree, leaf).map(|(link, _)| link);
+                links.filter(|link| narrow[*link as usize]).map(|link| (label, link)).collect::<Vec<_>>()
+            };
+            let above: Vec<(usize, u32)> = trees.iter().enumerate().flat_map(narrow_of).collect();
             let missing = |(label, tree): (usize, &Tree)| tree.up[leaf as usize].is_none().then_some(label);
             let missing: Vec<usize> = trees.iter().enumerate().filter_map(missing).collect();
             let next = known.len() as u32;
@@ -222,6 +260,18 @@ impl Network {
         Some(there)
     }
 
+    /// The tree's links from one switch to another, each with its way: 0 from its first end, 1 from
+    /// its second.
+    pub fn directed(&self, tree: &Tree, from: u32, to: u32) -> Option<Vec<(u32, usize)>> {
+        let mut at = from;
+        let way = |link: u32| {
+            let way = usize::from(self.links[link as usize].ends[0].0 != at);
+            at = self.across(link, at);
+            (link, way)
+        };
+        Some(self.path(tree, from, to)?.into_iter().map(way).collect())
+    }
+
     /// The labels over which the leaf `from` reaches the leaf `to`, with their weights as repetitions. A link for which
     /// `is_alive` says no is not gone over. Empty if no tree connects them, as for a leaf and itself.
     pub fn labels(&self, trees: &[Tree], from: u32, to: u32, is_alive: impl Fn(u32) -> bool) -> Vec<u16> {
@@ -235,7 +285,7 @@ impl Network {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -256,7 +306,7 @@ mod tests {
     }
 
     /// Edges, aggregations and cores of k ports.
-    fn fat_tree(k: u32) -> Network {
+    pub(in crate::edge) fn fat_tree(k: u32) -> Network {
         let half = k / 2;
         let (edges, mut links) = (k * half, Vec::new());
         let mut link = |a: u32, pa: u32, b: u32, pb: u32| {
@@ -334,6 +384,21 @@ mod tests {
         assert_eq!(whole([1; 4], [10.0, 10.0, 10.0, 2.0]), 8.0);
     }
 
+    /// A path for each core, and all labels of a pair arrive.
+    #[test]
+    fn paths_of_a_fat_tree_are_its_cores() {
+        let net = fat_tree(4);
+        let trees = net.paths();
+        assert_eq!(trees.iter().map(|tree| tree.root).collect::<Vec<_>>(), [16, 17, 18, 19]);
+        let ways: BTreeSet<Vec<u32>> = (0..4).filter_map(|label| follow(&net, &trees, label, 0, 7)).collect();
+        assert!(ways.len() == 4 && ways.iter().all(|way| way.len() == 4), "{ways:?}");
+        assert_eq!(follow(&net, &trees, 3, 0, 1).map(|way| way.len()), Some(2), "within a pod no core is needed");
+        assert_eq!(net.labels(&trees, 0, 7, |_| true), [0, 1, 2, 3]);
+        let there = net.directed(&trees[0], 0, 7).unwrap();
+        assert_eq!(there.iter().map(|(_, way)| *way).collect::<Vec<_>>(), [0, 0, 1, 1], "up twice and down twice");
+        assert_eq!(clos(3, 2, 2, |_, _| 10).paths().len(), 4, "parallel links are paths of their own");
+    }
+
     #[test]
     fn a_fat_tree_has_as_many_as_an_edge_has_uplinks() {
         let net = fat_tree(4);
@@ -394,23 +459,24 @@ mod tests {
             net in any_network(),
             dead in prop::collection::btree_set(0u32..256, 0..6),
         ) {
-            let trees = net.trees();
-            for (at, entries) in (0..).zip(net.entries(&trees)) {
-                for (label, tree) in (0..).zip(&trees) {
-                    for leaf in 0..net.leaves {
-                        prop_assert_eq!(entries.port(label, leaf as u16), by_definition(&net, tree, at, leaf));
+            for trees in [net.trees(), net.paths()] {
+                for (at, entries) in (0..).zip(net.entries(&trees)) {
+                    for (label, tree) in (0..).zip(&trees) {
+                        for leaf in 0..net.leaves {
+                            prop_assert_eq!(entries.port(label, leaf as u16), by_definition(&net, tree, at, leaf));
+                        }
                     }
+                    prop_assert_eq!(entries.port(trees.len() as u32, 0), NO_PORT, "an unknown label");
                 }
-                prop_assert_eq!(entries.port(trees.len() as u32, 0), NO_PORT, "an unknown label");
-            }
-            let is_alive = |link: u32| !dead.contains(&link);
-            let classes = net.classes(&trees, is_alive);
-            let mut lists = BTreeMap::new();
-            for (from, to) in (0..net.leaves).flat_map(|from| (0..net.leaves).map(move |to| (from, to))) {
-                let list = net.labels(&trees, from, to, is_alive);
-                let class = (classes[from as usize], classes[to as usize]);
-                if from != to {
-                    prop_assert_eq!(&list, lists.entry(class).or_insert_with(|| list.clone()));
+                let is_alive = |link: u32| !dead.contains(&link);
+                let classes = net.classes(&trees, is_alive);
+                let mut lists = BTreeMap::new();
+                for (from, to) in (0..net.leaves).flat_map(|from| (0..net.leaves).map(move |to| (from, to))) {
+                    let list = net.labels(&trees, from, to, is_alive);
+                    let class = (classes[from as usize], classes[to as usize]);
+                    if from != to {
+                        prop_assert_eq!(&list, lists.entry(class).or_insert_with(|| list.clone()));
+                    }
                 }
             }
         }

@@ -11,6 +11,7 @@
 //! 2^16, one by one.
 
 use super::flows::FlowTable;
+use super::hedera::{self, HederaParams};
 use super::plb::{self, PlbParams, PlbRule};
 use super::schedule::{Order, Turn};
 use crate::registry::{About, PathProperty};
@@ -73,6 +74,7 @@ crate::registry! {
     "none" => None { UnspreadParams; UNSPREAD },
     "presto" => Presto { PrestoParams; PRESTO },
     "flowlet" => Flowlet { FlowletParams; FLOWLET },
+    "hedera" => Hedera { HederaParams; hedera::ABOUT },
     "plb" => Plb { PlbParams; plb::ABOUT },
 }
 
@@ -109,6 +111,7 @@ impl LoadBalancingParams {
             LoadBalancingParams::Flowlet(p) => {
                 Some(Rule { opening: Opening::Gap(p.gap), order: p.order, is_first: p.first_path })
             }
+            LoadBalancingParams::Hedera(_) => Some(hedera::RULE),
             LoadBalancingParams::Plb(p) => {
                 Some(Rule { opening: Opening::Congestion(p.rule()), order: Order::Random, is_first: false })
             }
@@ -120,6 +123,7 @@ impl LoadBalancingParams {
             LoadBalancingParams::None(_) | LoadBalancingParams::Plb(_) => None,
             LoadBalancingParams::Presto(p) => p.controller_delay,
             LoadBalancingParams::Flowlet(p) => p.controller_delay,
+            LoadBalancingParams::Hedera(p) => p.controller_delay,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | `flowcell` | `edge.load-balancing` | which label does it get? |
 //! | `plb` | | when has a flow met enough congestion for another one? |
 //! | `schedule` | | in which order does a flow go through its labels? |
+//! | `hedera` | | which path has room for this flow? |
 //! | `controller` | | which labels lead from leaf to leaf? |
 //! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
 //! | `flows` | | what is remembered of each flow |
@@ -16,8 +17,10 @@
 //! its published simulations, and are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
 //! [`ordering::Ordering`] beside what receives, and neither if the scenario chooses none.
 //!
-//! The others follow Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast
-//! Datacenter Networks, SIGCOMM 2015). A [`flowcell::Flowcell`] is one sender's; there is one [`gro::Offload`] a receive queue.
+//! `hedera` follows Hedera (Al-Fares and others, NSDI 2010). The others follow Presto (He, Rozner,
+//! Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast Datacenter Networks,
+//! SIGCOMM 2015). A [`flowcell::Flowcell`] is one sender's; there is one [`gro::Offload`] a receive
+//! queue.
 //!
 //! Invariant: the edge knows stream offsets and times only. It never looks at payload and never makes a packet.
 
@@ -25,6 +28,7 @@ pub mod controller;
 pub mod flowcell;
 pub mod flows;
 pub mod gro;
+pub mod hedera;
 pub mod ordering;
 pub mod plb;
 pub mod rank;

@@ -124,6 +124,13 @@ impl Egress {
         }
     }
 
+    /// A central scheduler gives it a label for its further segments; `None`: its own again.
+    pub fn pin(&mut self, label: Option<u16>) {
+        if let Some(mine) = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut()) {
+            mine.pin(label);
+        }
+    }
+
     /// Its retransmission timer has fired.
     pub fn timed_out(&mut self, now: Time) {
         let Some(stages) = self.stages.as_deref_mut() else { return };

@@ -1,8 +1,9 @@
 //! Labels: every segment that a connection's end hands down gets a label and a flowcell.
 //!
 //! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell into a
-//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it. Which labels there are changes over
-//! time; the driver knows ([`HostWire::labels`]).
+//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it.
+//! Which labels there are changes over time; the driver knows ([`HostWire::labels`]). A flow that a
+//! central scheduler has placed has one label ([`super::Egress::pin`]).
 
 use super::{HostWire, passes};
 use crate::edge::Heard;
@@ -31,6 +32,8 @@ pub struct Label {
     hash: u32,
     /// What ends flowcells, if that is congestion.
     plb: Option<Box<Plb>>,
+    /// The label that a central scheduler has given it.
+    pinned: Option<u16>,
 }
 
 impl Label {
@@ -40,7 +43,12 @@ impl Label {
             Opening::Congestion(rule) => Some(Box::new(Plb::new(rule, key))),
             Opening::Bytes(_) | Opening::Gap(_) => None,
         };
-        Label { cell: Flowcell::new(rule, key, 0), hash, plb }
+        Label { cell: Flowcell::new(rule, key, 0), hash, plb, pinned: None }
+    }
+
+    /// Further segments go by this label; `None`: by their own.
+    pub(super) fn pin(&mut self, label: Option<u16>) {
+        self.pinned = label;
     }
 
     /// An acknowledgement has come.
@@ -67,7 +75,7 @@ impl Label {
         let labels = wire.labels(now, packet.src, packet.dst);
         let stamp = self.cell.stamp(now, labels.rule, bytes, labels.list);
         packet.entropy = match labels.is_followed {
-            true => u32::from(stamp.label),
+            true => u32::from(self.pinned.unwrap_or(stamp.label)),
             false => mix64(u64::from(self.hash) << 32 | u64::from(stamp.flowcell)) as u32,
         };
         packet.set_flowcell(stamp.flowcell);

@@ -176,7 +176,7 @@ impl Host {
         self.nic.marked() + self.limit.as_ref().map_or(0, |limit| limit.marked)
     }
 
-    /// How long priorities have been paused here by `now`, summed over them.
+    /// How long queues have been paused here by `now`, summed over them.
     pub fn paused_time(&self, now: Time) -> Time {
         self.nic.paused_time(now)
     }

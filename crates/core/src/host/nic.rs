@@ -75,16 +75,16 @@ impl Nic {
         act(service, wire);
     }
 
-    /// The switch pauses a priority, or lets it go on. Where switches pause, NICs are general ones.
+    /// The switch pauses a target, or lets it go on. Where switches pause, NICs are general ones.
     pub(super) fn on_pause<W: HostWire>(&mut self, now: Time, frame: PauseFrame, wire: &mut W) {
         let Nic::General(inner) = self else { return };
         let (port, memory, random) = &mut **inner;
-        port.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+        port.on_pause(now, frame.target, now.saturating_add(frame.duration));
         let service = port.serve(now, wire.packets(), memory, random);
         act(service, wire);
     }
 
-    /// How long priorities have been paused here by `now`, summed over them.
+    /// How long queues have been paused here by `now`, summed over them.
     pub(super) fn paused_time(&self, now: Time) -> Time {
         match self {
             Nic::Fast(..) => Time::ZERO,

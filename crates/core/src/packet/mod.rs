@@ -27,6 +27,9 @@ pub type FlowId = u32;
 /// Where a packet sits in its pool.
 pub type PacketId = u32;
 
+/// The priorities that a packet can have (IEEE 802.1Q).
+pub const PRIORITIES: usize = 8;
+
 /// "No id": no side record, no peer slot known.
 pub const NONE: u32 = u32::MAX;
 

@@ -3,7 +3,7 @@
 //! Invariant: where a pause policy is active, every packet that waits is counted once, for the port and priority by which it
 //! came in.
 
-use super::pause::{IngressView, PAUSED, PauseCounts, PauseFrame, Signal};
+use super::pause::{IngressView, PAUSED, PauseCounts, PauseFrame, PauseTarget, Signal};
 use super::{Ports, Switch, Wire};
 use crate::context::Context;
 use crate::counters::{Count, Counters};
@@ -16,15 +16,15 @@ impl Switch {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
             let it = &mut ports[port as usize];
-            it.on_pause(now, frame.priority, now.saturating_add(frame.duration));
+            it.on_pause(now, frame.target, now.saturating_add(frame.duration));
             let service = it.serve(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
 
     /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
-    pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, priority: u8, wire: &mut W) {
-        let view = self.ingress_view(port, priority);
+    pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, target: PauseTarget, wire: &mut W) {
+        let view = self.ingress_view(port, target);
         let signal = self.pause.on_check(now, &view);
         self.signal(now, &view, signal, wire);
     }
@@ -34,7 +34,7 @@ impl Switch {
         self.pause.counts()
     }
 
-    /// How long neighbours have paused priorities here by `now`, summed over ports and priorities.
+    /// How long neighbours have paused queues here by `now`, summed over ports and queues.
     pub fn paused_time(&self, now: Time) -> Time {
         match &self.ports {
             Ports::Fast(_) => Time::ZERO,
@@ -58,15 +58,16 @@ impl Switch {
         let priority = packet.priority();
         let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
-        let view = self.ingress_view(packet.ingress, priority);
+        let view = self.ingress_view(packet.ingress, PauseTarget::Priority(priority));
         let context = Context { now, packet: &packet, view, random: &self.random };
         let signal = if enters { self.pause.on_enqueue(&context) } else { self.pause.on_dequeue(&context) };
         self.signal(now, &view, signal, wire);
     }
 
-    fn ingress_view(&self, port: u16, priority: u8) -> IngressView {
+    fn ingress_view(&self, port: u16, target: PauseTarget) -> IngressView {
+        let PauseTarget::Priority(priority) = target;
         let bytes = self.ingress_bytes[port as usize][priority as usize];
-        IngressView { port, priority, bytes, facts: self.memory.ingress(port, priority) }
+        IngressView { port, target, bytes, facts: self.memory.ingress(port, priority) }
     }
 
     /// Does what the pause policy wants.
@@ -79,7 +80,7 @@ impl Switch {
             wire.send_pause(view.port, frame, departs);
         }
         if let Some(at) = signal.call_at {
-            wire.call_pause_check(view.port, view.priority, at);
+            wire.call_pause_check(view.port, view.target, at);
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod site;
 
 use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::{Packet, PacketId, Packets};
+use crate::packet::{PRIORITIES, Packet, PacketId, Packets};
 use crate::random::{Random, Stream};
 use crate::units::Time;
 use admission::{Admission, PortFacts};
@@ -32,7 +32,7 @@ use buffer::{Claim, Memory};
 use deflection::{Deflection, Elsewhere, Nature};
 use occupancy::Occupancy;
 use path::{Choice, Facts, Passing, Path, Site};
-use pause::{Pause, PauseFrame};
+use pause::{Pause, PauseFrame, PauseTarget};
 use port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use route::Routes;
 
@@ -92,8 +92,8 @@ pub trait Wire {
     fn discard(&mut self, id: PacketId, reason: DropReason);
     /// Send a pause frame to the neighbour at `port`; its last bit leaves at `departs`.
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time);
-    /// Call [`Switch::on_pause_check`] for `port` and `priority` at `at`.
-    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time);
+    /// Call [`Switch::on_pause_check`] for `port` and `target` at `at`.
+    fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time);
 }
 
 /// All ports of a switch, of one kind.
@@ -164,7 +164,7 @@ pub struct Switch {
     pause: Pause,
     fabric_ports: Vec<u16>,
     /// By ingress port and priority: bytes held; empty unless a pause policy is active.
-    ingress_bytes: Vec<[u64; 8]>,
+    ingress_bytes: Vec<[u64; PRIORITIES]>,
     random: Random,
     /// Ports whose links are known to be down, and room for the candidates that are left without them.
     dead: Vec<u16>,
@@ -306,7 +306,7 @@ impl Switch {
             steps_in: nature.diverts || path.watches(),
             path,
             memory: config.memory,
-            ingress_bytes: if pause.is_active() { vec![[0; 8]; count] } else { Vec::new() },
+            ingress_bytes: if pause.is_active() { vec![[0; PRIORITIES]; count] } else { Vec::new() },
             nature,
             deflection: config.deflection,
             occupancy,

@@ -11,7 +11,7 @@ use super::QueueView;
 use super::admission::Admission;
 use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
-use super::pause::FRAME_BYTES;
+use super::pause::{FRAME_BYTES, PauseTarget};
 use super::queue::{PausedSet, Queue};
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -338,9 +338,9 @@ pub struct GeneralPort {
 /// What the neighbour's pause frames have said.
 #[derive(Clone, Debug, Default)]
 struct Pauses {
-    /// By priority: from when and until when it is or was paused last.
-    spans: [(Time, Time); 8],
-    /// Time that spans before those have lasted, summed over priorities.
+    /// By queue, as far as any was paused: from when and until when it is or was last.
+    spans: Vec<(Time, Time)>,
+    /// Time that spans before those have lasted, summed over queues.
     lasted: Time,
     /// The last end of a pause for which the driver was asked to call. As all pauses of a link last as long, the next
     /// ends later.
@@ -364,7 +364,7 @@ impl GeneralPort {
             ready_at: Time::MAX,
             bytes: 0,
             packets: 0,
-            paused: 0,
+            paused: PausedSet::default(),
             rate: LinkRate::new(config.rate),
             capacity: config.capacity,
             marking: config.marking,
@@ -467,7 +467,7 @@ impl GeneralPort {
     #[inline]
     pub fn serve(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
         let mut service = Service::default();
-        if self.paused != 0 {
+        if !self.paused.is_empty() {
             self.expire_pauses(now);
         }
         if now >= self.busy_until
@@ -510,18 +510,14 @@ impl GeneralPort {
         self.serve(now, packets, memory, random)
     }
 
-    /// A pause frame from the neighbour (IEEE 802.1Qbb): stop `priority` until then; a time that has passed resumes it.
-    /// Follow with [`GeneralPort::serve`].
-    pub fn on_pause(&mut self, now: Time, priority: u8, until: Time) {
-        let p = (priority & 7) as usize;
-        let pauses = self.pauses.get_or_insert_default();
-        pauses.lasted += lasted(pauses.spans[p], now);
-        pauses.spans[p] = (now, until);
-        if until > now {
-            self.paused |= 1 << p;
-        } else {
-            self.paused &= !(1 << p);
-        }
+    /// A pause frame from the neighbour: stop `target` until then; a time that has passed resumes
+    /// it. Follow with [`GeneralPort::serve`].
+    pub fn on_pause(&mut self, now: Time, target: PauseTarget, until: Time) {
+        let queue = target.queue();
+        let Pauses { spans, lasted: sum, .. } = &mut **self.pauses.get_or_insert_default();
+        spans.resize(spans.len().max(queue as usize + 1), (Time::ZERO, Time::ZERO));
+        *sum += lasted(std::mem::replace(&mut spans[queue as usize], (now, until)), now);
+        self.paused.put(queue, until > now);
     }
 
     /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and for nothing else. When its
@@ -531,12 +527,12 @@ impl GeneralPort {
         self.busy_until
     }
 
-    /// Whether a priority is paused.
-    pub fn is_paused(&self, priority: u8) -> bool {
-        self.paused & (1 << (priority & 7)) != 0
+    /// Whether a target is paused.
+    pub fn is_paused(&self, target: PauseTarget) -> bool {
+        self.paused.has(target.queue())
     }
 
-    /// How long priorities have been paused by `now`, summed over them.
+    /// How long queues have been paused by `now`, summed over them.
     pub fn paused_time(&self, now: Time) -> Time {
         let Some(pauses) = &self.pauses else { return Time::ZERO };
         pauses.spans.iter().fold(pauses.lasted, |sum, span| sum + lasted(*span, now))
@@ -544,18 +540,16 @@ impl GeneralPort {
 
     fn expire_pauses(&mut self, now: Time) {
         let Some(pauses) = &self.pauses else { return };
-        for p in 0..8 {
-            if pauses.spans[p].1 <= now {
-                self.paused &= !(1 << p);
-            }
+        for (queue, _) in pauses.spans.iter().enumerate().filter(|(_, span)| span.1 <= now) {
+            self.paused.put(queue as u8, false);
         }
     }
 
     /// When the first pause ends, or never.
     fn next_resume(&self) -> Time {
         let Some(pauses) = &self.pauses else { return Time::MAX };
-        let paused = (0..8).filter(|p| self.paused & (1 << p) != 0);
-        paused.map(|p| pauses.spans[p].1).min().unwrap_or(Time::MAX)
+        let paused = pauses.spans.iter().enumerate().filter(|(queue, _)| self.paused.has(*queue as u8));
+        paused.map(|(_, span)| span.1).min().unwrap_or(Time::MAX)
     }
 
     /// The time for which to ask the driver, unless it has been asked already: other priorities may have been served since.

@@ -50,7 +50,7 @@ impl Wire for Recorder {
         self.dropped.push((id, reason));
     }
     fn send_pause(&mut self, _: u16, _: PauseFrame, _: Time) {}
-    fn call_pause_check(&mut self, _: u16, _: u8, _: Time) {}
+    fn call_pause_check(&mut self, _: u16, _: PauseTarget, _: Time) {}
 }
 
 impl Recorder {
@@ -166,7 +166,7 @@ fn a_paused_priority_waits_and_expires() {
     let mut s =
         switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
     let mut w = Recorder::default();
-    s.on_pause(Time::ZERO, 1, PauseFrame { priority: 3, duration: Time::from_us(10) }, &mut w);
+    s.on_pause(Time::ZERO, 1, PauseFrame { target: PauseTarget::Priority(3), duration: Time::from_us(10) }, &mut w);
     w.arrive(&mut s, Time::ZERO, of_priority(3));
     w.arrive(&mut s, Time::ZERO, of_priority(0));
     w.advance(&mut s, Time::from_us(9));
@@ -179,10 +179,10 @@ fn a_paused_priority_waits_and_expires() {
 fn a_resume_ends_a_pause_early() {
     let mut s = switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::default());
     let mut w = Recorder::default();
-    s.on_pause(Time::ZERO, 1, PauseFrame { priority: 0, duration: Time::from_ms(10) }, &mut w);
+    s.on_pause(Time::ZERO, 1, PauseFrame { target: PauseTarget::Priority(0), duration: Time::from_ms(10) }, &mut w);
     w.arrive(&mut s, Time::ZERO, data(1));
     assert!(w.sent.is_empty());
-    s.on_pause(Time::from_us(5), 1, PauseFrame { priority: 0, duration: Time::ZERO }, &mut w);
+    s.on_pause(Time::from_us(5), 1, PauseFrame { target: PauseTarget::Priority(0), duration: Time::ZERO }, &mut w);
     assert_eq!(w.sent, [(1, 0, Time::from_ns(6_200))]);
 }
 

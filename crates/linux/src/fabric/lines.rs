@@ -17,7 +17,7 @@ use crate::switch::node::{Outgoing, Slot};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::Packets;
 use millpond_core::switch::Wire;
-use millpond_core::switch::pause::PauseFrame;
+use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 use millpond_core::switch::port::LinkRate;
 use millpond_core::{Packet, PacketId, Rate, Time};
 use std::cmp::Reverse;
@@ -39,13 +39,13 @@ pub struct Held {
 pub enum Call {
     /// The link of a port is free.
     Ready(u16),
-    /// A look at what is paused: port and priority.
-    PauseCheck(u16, u8),
+    /// A look at what is paused: port and target.
+    PauseCheck(u16, PauseTarget),
 }
 
 impl Call {
     /// No call comes later in its instant.
-    pub const LAST: Call = Call::PauseCheck(u16::MAX, u8::MAX);
+    pub const LAST: Call = Call::PauseCheck(u16::MAX, PauseTarget::Priority(u8::MAX));
 }
 
 /// What leaves a port.
@@ -179,10 +179,11 @@ impl Lines {
 
 impl Line {
     fn send_pause(&mut self, frame: PauseFrame) -> Result<(), Drop> {
+        let PauseTarget::Priority(priority) = frame.target;
         let quantum = self.rate.time(pause::QUANTUM_BYTES).as_ps().max(1);
         let mut quanta = [None; 8];
         let count = u16::try_from(frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX);
-        quanta[usize::from(frame.priority & 7)] = Some(count);
+        quanta[usize::from(priority & 7)] = Some(count);
         let bytes = pause::write(self.address, &quanta);
         let port = self.slot.port.as_mut().ok_or(Drop::PortGone)?;
         port.send(&Offload::default(), &[IoSlice::new(&bytes)]).map_err(Refusal::reason)?;
@@ -219,7 +220,7 @@ impl Wire for Exit<'_> {
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
         self.lines.all[usize::from(port)].departures.push_back((departs, Departure::Pause(frame)));
     }
-    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time) {
-        self.lines.calls.push(Reverse((at, Call::PauseCheck(port, priority))));
+    fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
+        self.lines.calls.push(Reverse((at, Call::PauseCheck(port, target))));
     }
 }

@@ -35,7 +35,7 @@ use crate::switch::node::Frame;
 use lines::{Call, Exit, Held, Lines};
 use millpond_core::Time;
 use millpond_core::switch::Switch;
-use millpond_core::switch::pause::PauseFrame;
+use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 
 /// A switch and its ports.
 pub struct FabricSwitch {
@@ -163,7 +163,7 @@ impl FabricSwitch {
         for (priority, quanta) in quanta.iter().enumerate() {
             if let Some(quanta) = quanta {
                 let duration = rate.time(u64::from(*quanta) * pause::QUANTUM_BYTES);
-                let frame = PauseFrame { priority: priority as u8, duration };
+                let frame = PauseFrame { target: PauseTarget::Priority(priority as u8), duration };
                 self.node.on_pause(now, port, frame, &mut Exit { lines: &mut self.lines, buffers });
             }
         }
@@ -187,7 +187,7 @@ impl FabricSwitch {
             let exit = &mut Exit { lines: &mut self.lines, buffers };
             match call {
                 Call::Ready(port) => self.node.on_ready(at, port, exit),
-                Call::PauseCheck(port, priority) => self.node.on_pause_check(at, port, priority, exit),
+                Call::PauseCheck(port, target) => self.node.on_pause_check(at, port, target, exit),
             }
         }
     }

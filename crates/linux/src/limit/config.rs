@@ -422,7 +422,8 @@ peers = ["10.0.0.0/8", "fd00::1"]
         assert_eq!(Config::parse("b.toml", &config.to_text(), &[]).unwrap(), config, "{}", config.to_text());
     }
 
-    /// A file's text as it lies in the maps of limits that are installed, every key as somebody may have it.
+    /// A file's text as it lies in the maps of limits that are installed, every key as somebody may
+    /// have it.
     const INSTALLED: &str = r#"loopback = true
 kick = "20ms"
 dctcp = true

@@ -19,6 +19,7 @@ use millpond_core::switch::QueueView;
 use millpond_core::switch::admission::{Admission, AdmissionParams};
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
 use millpond_core::switch::marking::{Marking, MarkingParams};
+use millpond_core::switch::pause::PauseTarget;
 use millpond_core::switch::port::{GeneralPort, PortConfig, Terms};
 use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::site::{Auto, PortSite};
@@ -138,7 +139,7 @@ impl<T> Egress<T> {
             if let Some(quanta) = quanta {
                 let until = now + NOMINAL.transmission_time(u64::from(*quanta) * QUANTUM_BYTES);
                 self.paused_until[priority] = until;
-                self.port.on_pause(now, priority as u8, until);
+                self.port.on_pause(now, PauseTarget::Priority(priority as u8), until);
             }
         }
     }
@@ -150,7 +151,7 @@ impl<T> Egress<T> {
         let (clock, paused_until) = (self.clock, self.paused_until);
         *self = Egress { clock, paused_until, ..Egress::default() };
         for (priority, until) in paused_until.into_iter().enumerate().filter(|(_, until)| *until > clock) {
-            self.port.on_pause(clock, priority as u8, until);
+            self.port.on_pause(clock, PauseTarget::Priority(priority as u8), until);
         }
         count
     }

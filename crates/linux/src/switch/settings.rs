@@ -1,10 +1,12 @@
-//! What a switch with peers does at its edge: the registries' load balancing and receive offload, with the switch's
-//! defaults.
+//! What a switch with peers does at its edge: the registries' load balancing and receive offload,
+//! with the switch's defaults.
 //!
-//! The keys are those of a scenario's `edge.load-balancing` and `host.receive-offload`. Before they were, a switch had
-//! names of its own for some of them; files and state folders that have those are still read ([`FORMER`]).
+//! The keys are those of a scenario's `edge.load-balancing` and `host.receive-offload`. Before they
+//! were, a switch had names of its own for some of them; files and state folders that have those
+//! are still read ([`FORMER`]).
 //!
-//! Invariant: what is read from a former name is the same edge as it was, and is written by its present one.
+//! Invariant: what is read from a former name is the same edge as it was, and is written by its
+//! present one.
 
 use millpond_core::edge::flowcell::{LoadBalancingParams, Opening, Rule};
 use millpond_core::edge::gro::{OffloadParams, Rules};
@@ -35,7 +37,8 @@ impl Default for Offloading {
 }
 
 impl Offloading {
-    /// With the switch's defaults: its polls are longer than a simulated host's, and a retransmission may overtake.
+    /// With the switch's defaults: its polls are longer than a simulated host's, and a
+    /// retransmission may overtake.
     fn new(mut params: OffloadParams) -> Offloading {
         if let OffloadParams::Presto(p) = &mut params {
             (p.min, p.rules) = (Time::from_us(250), Rules::Safe);
@@ -93,7 +96,8 @@ const FORMER: [(&str, &str, &str); 4] = [
     ("held-max", "receive-offload", "flow-held-max"),
 ];
 
-/// Keys of the registries that a switch answers by itself: its poll loop takes what is there, and it has no controller.
+/// Keys of the registries that a switch answers by itself: its poll loop takes what is there, and
+/// it has no controller.
 const OTHERS: [&str; 3] = ["load-balancing.controller-delay", "receive-offload.budget", "receive-offload.coalescing"];
 
 /// A switch's edge.
@@ -109,7 +113,10 @@ impl Edge {
     /// Reads its keys, which stand outside of any table.
     pub fn read(r: &mut DocumentReader<'_>) -> Edge {
         let mut former = FormerParams::default();
-        r.top(&mut former);
+        // Where none is written, no error names them as keys there are.
+        if FORMER.iter().any(|(key, ..)| r.has(key)) {
+            r.top(&mut former);
+        }
         let mut edge = Edge {
             load_balancing: r.choice("load-balancing").unwrap_or_default(),
             receive_offload: r.choice("receive-offload").unwrap_or_default(),
@@ -125,6 +132,13 @@ impl Edge {
         }
         for path in OTHERS.into_iter().filter(|path| r.has(path)).collect::<Vec<_>>() {
             r.wrong_at(path, "is for simulated hosts: a switch has nothing to set there", None);
+        }
+        if let LoadBalancingParams::Hedera(_) = edge.load_balancing.0 {
+            r.wrong_at(
+                "load-balancing",
+                "hedera is a scheduler of a whole network, and a switch knows its own paths",
+                None,
+            );
         }
         if let LoadBalancingParams::Presto(p) = &mut edge.load_balancing.0 {
             p.threshold = if r.has("flowcell") { former.flowcell } else { p.threshold };
@@ -145,7 +159,8 @@ impl Edge {
         line("load-balancing", &self.load_balancing) + &line("receive-offload", &self.receive_offload)
     }
 
-    /// What opens the next flowcell; without load balancing a flow keeps the path that it began with.
+    /// What opens the next flowcell; without load balancing a flow keeps the path that it began
+    /// with.
     pub fn rule(&self) -> Rule {
         let one = Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
         self.load_balancing.0.rule().unwrap_or(one)
@@ -182,7 +197,8 @@ mod tests {
         Offloading(OffloadParams::Presto(params))
     }
 
-    /// What `config.toml` of a state folder held before the registries' names were the switch's, and what it means.
+    /// What `config.toml` of a state folder held before the registries' names were the switch's,
+    /// and what it means.
     fn former() -> [(&'static str, Edge); 4] {
         let whole = "buffers = 512\nspin = \"0us\"\nflowcell = \"32KiB\"\norder = \"shuffled\"\ndelay-min = \"500us\"\n\
                      held-max = \"2MiB\"\n";
@@ -244,8 +260,9 @@ mod tests {
             "a.toml:1:20: unknown key `treshold` in [load-balancing] (did you mean",
         );
         has("load-balancing = { threshold = 0 }\n", "a.toml:1:32: `load-balancing.threshold`: expected 1B or more");
-        has("load-balancing = \"flowlets\"\n", "a.toml:1:18: there is no kind of load-balancing \"flowlets\" (did you");
+        has("load-balancing = \"prestoo\"\n", "a.toml:1:18: there is no kind of load-balancing \"prestoo\" (did you");
         has("load-balancing = \"plb\"\n", "a.toml:1:18");
+        has("load-balancing = { kind = \"hedera\" }\n", "`load-balancing`: hedera is a scheduler of a whole network");
         has("receive-offload = { kind = \"stock-gro\", min = \"1us\" }\n", "a.toml:1:41: `min`");
         has("receive-offload = { budget = 8 }\n", "a.toml:1:30: `receive-offload.budget`: is for simulated hosts");
         has("load-balancing = { controller-delay = \"1ms\" }\n", "a.toml:1:39: `load-balancing.controller-delay`");
@@ -253,8 +270,10 @@ mod tests {
             "held-max = \"1MB\"\nreceive-offload = { min = \"1ms\" }\n",
             "a.toml:1:12: `held-max`: is the former name of receive-offload.flow-held-max (write flow-held-max",
         );
-        has("held-max = 1\n", "a.toml:1:12: `held-max`: expected 65536B or more");
+        has("held-max = 1\n", "a.toml:1:12: `held-max`: expected 64KiB or more");
         has("order = \"sideways\"\n", "a.toml:1:9");
+        has("receive-ofload = \"none\"\n", "a.toml:1:1: unknown key `receive-ofload`");
+        has("receive-ofload = \"none\"\n", "did you mean `receive-offload`?");
     }
 
     /// Without load balancing no packet of a flow changes its path.

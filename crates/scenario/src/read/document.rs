@@ -75,13 +75,12 @@ impl<'a> DocumentReader<'a> {
         self.reader.params(&mut self.top.section, params, &[]);
     }
 
-    /// Reads the choice `key`, which stands outside of any table; `None` where it is not written. A word alone is a kind
-    /// as it is by default.
+    /// Reads the choice `key`, which stands outside of any table; `None` where it is not written. A
+    /// word alone is a kind as it is by default.
     pub fn choice<C: Choice>(&mut self, key: &str) -> Option<C> {
-        let entry = self.top.section.table.and_then(|t| t.get(key))?;
+        let entry = self.top.section.take(key)?;
         match &entry.node.datum {
             Datum::Text(kind) => {
-                self.top.section.take(key);
                 self.reader.places.insert(key.to_string(), entry.node.span);
                 self.reader.of_kind(kind, key, entry.node.span)
             }
@@ -89,9 +88,9 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    /// Whether a key was read: `key`, or `table.key`.
+    /// Whether a key is written: one outside of any table, or `table.key` of what was read.
     pub fn has(&self, path: &str) -> bool {
-        self.reader.places.contains_key(path)
+        self.top.section.table.is_some_and(|t| t.get(path).is_some()) || self.reader.places.contains_key(path)
     }
 
     /// Whether a key outside of any table is a table.

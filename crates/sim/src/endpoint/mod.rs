@@ -28,8 +28,9 @@ use millpond_core::congestion::{Family, Quantity};
 use millpond_core::{Ecn, Mapping, Sack, Time};
 use millpond_scenario::plan::Plan;
 
-/// A connection's sending end.
+/// A connection's sending end. TCP's lies in it, since that is most connections'.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
 pub enum Sender {
     /// TCP's.
     Tcp(tcp::Sender),

@@ -1,8 +1,9 @@
 //! Pause: *whom do I stop, and until when?*
 //!
-//! A policy sees, per ingress port and priority, the bytes that the switch holds, and answers with a frame to send
-//! upstream and a time at which it wants to look again. What a paused port does is the port's part
-//! ([`super::port::GeneralPort`]) and exists whether or not any policy sends pauses.
+//! A policy sees, per ingress port and target, the bytes that the switch holds, and answers with a
+//! frame to send upstream and a time at which it wants to look again. A frame names its target
+//! ([`PauseTarget`]). What a paused port does is the port's part ([`super::port::GeneralPort`]) and
+//! exists whether or not any policy sends pauses.
 
 mod none;
 mod pfc;
@@ -21,22 +22,57 @@ pub const FRAME_BYTES: u64 = 64;
 /// The counter of how long ports were paused, which switches and hosts tell.
 pub const PAUSED: &str = "paused_us";
 
-/// A frame for the upstream neighbour of one ingress port (IEEE 802.1Qbb): stop this priority until then, or go on.
+/// Whom a pause stops, at the sending end of the link that its frame comes back over.
+///
+/// A family of pauses that stops something else has its variant here; the compiler then names who
+/// must answer for it: the port that stands still ([`PauseTarget::queue`]), the driver's calls
+/// ([`PauseTarget::number`]), the frame's encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PauseTarget {
+    /// A priority of the link (PFC, IEEE 802.1Qbb).
+    Priority(u8),
+}
+
+impl PauseTarget {
+    /// The queue of a port that stands still. One without queues by priority stands still as a
+    /// whole.
+    #[inline]
+    pub fn queue(self) -> u8 {
+        match self {
+            PauseTarget::Priority(priority) => priority & 7,
+        }
+    }
+    /// A number, for drivers that remember a target in one; in the order of targets.
+    #[inline]
+    pub fn number(self) -> u32 {
+        match self {
+            PauseTarget::Priority(priority) => u32::from(priority),
+        }
+    }
+    /// The target of a number that [`PauseTarget::number`] gave.
+    #[inline]
+    pub fn of_number(number: u32) -> PauseTarget {
+        PauseTarget::Priority(number as u8)
+    }
+}
+
+/// A frame for the upstream neighbour of one ingress port: stop this target for so long, or let it
+/// go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseFrame {
-    /// Which priority.
-    pub priority: u8,
+    /// Whom.
+    pub target: PauseTarget,
     /// Until when, from the frame's arrival; zero resumes.
     pub duration: Time,
 }
 
-/// What the switch holds for one ingress port and priority.
+/// What the switch holds of what one ingress port's neighbour can be told to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct IngressView {
     /// The ingress port.
     pub port: u16,
-    /// The priority.
-    pub priority: u8,
+    /// Whom a frame to that neighbour would stop.
+    pub target: PauseTarget,
     /// Bytes in the switch that came in there.
     pub bytes: u64,
     /// How they stand in the buffer.
@@ -48,20 +84,21 @@ pub struct IngressView {
 pub struct Signal {
     /// Send this upstream.
     pub frame: Option<PauseFrame>,
-    /// Ask [`Pause::on_check`] of this ingress and priority then.
+    /// Ask [`Pause::on_check`] of this ingress and target then.
     pub call_at: Option<Time>,
 }
 
 /// What a policy has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseCounts {
-    /// Frames sent that stop a priority.
+    /// Frames sent that stop a target.
     pub frames: u64,
     /// Frames sent that let one go on.
     pub resumes: u64,
-    /// Times that a priority of an ingress port was stopped, until it was let go on.
+    /// Times that a target of an ingress port was stopped, until it was let go on.
     pub episodes: u64,
-    /// Packets that arrived in a priority that was to be stopped. One frame each is what TLT's simulators send.
+    /// Packets that arrived of a target that was to be stopped. One frame each is what TLT's
+    /// simulators send.
     pub arrivals: u64,
 }
 

@@ -12,8 +12,9 @@
 //! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that resumes follows one that
 //! stops.
 
-use super::{IngressView, PauseCounts, PauseFrame, Pauses, Signal};
+use super::{IngressView, PauseCounts, PauseFrame, PauseTarget, Pauses, Signal};
 use crate::context::Context;
+use crate::packet::PRIORITIES;
 use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Rate, Time};
 
@@ -82,7 +83,7 @@ pub struct Pfc {
     alpha: i128,
     /// By port: how long its frames stop, and from one to the next look.
     durations: Vec<(Time, Time)>,
-    groups: Vec<[Group; 8]>,
+    groups: Vec<[Group; PRIORITIES]>,
     counts: PauseCounts,
 }
 
@@ -94,7 +95,8 @@ impl Pfc {
     }
 
     fn group(&mut self, view: &IngressView) -> &mut Group {
-        &mut self.groups[view.port as usize][view.priority as usize]
+        let PauseTarget::Priority(priority) = view.target;
+        &mut self.groups[view.port as usize][priority as usize]
     }
 
     /// What the group holds beyond its minimum, in 1/1024 of a byte; `None`: nothing.
@@ -121,7 +123,7 @@ impl Pfc {
         let at = group.check_at;
         self.counts.episodes += u64::from(is_new);
         self.counts.frames += 1;
-        Signal { frame: Some(PauseFrame { priority: view.priority, duration }), call_at: self.call(view, at) }
+        Signal { frame: Some(PauseFrame { target: view.target, duration }), call_at: self.call(view, at) }
     }
 
     fn let_go_on(&mut self, view: &IngressView) -> Signal {
@@ -131,7 +133,7 @@ impl Pfc {
             return Signal::default();
         }
         self.counts.resumes += 1;
-        Signal { frame: Some(PauseFrame { priority: view.priority, duration: Time::ZERO }), call_at: None }
+        Signal { frame: Some(PauseFrame { target: view.target, duration: Time::ZERO }), call_at: None }
     }
 
     /// The time for which to ask the driver, unless it has been asked for an earlier one, at which all is seen anew.
@@ -154,7 +156,7 @@ impl Pauses for Pfc {
         });
         self.durations = durations.collect();
         let group = Group { is_stopped: false, check_at: Time::MAX, called_at: Time::MAX };
-        self.groups = vec![[group; 8]; ports.len()];
+        self.groups = vec![[group; PRIORITIES]; ports.len()];
     }
 
     fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal {
@@ -210,7 +212,7 @@ mod tests {
     /// A priority that holds so much, alone in the switch of TLT's simulations.
     fn view(bytes: u64) -> IngressView {
         let facts = IngressFacts { minimum: 3_000, free: POOL - bytes as i64, headroom: 0 };
-        IngressView { port: 0, priority: 3, bytes, facts }
+        IngressView { port: 0, target: PauseTarget::Priority(3), bytes, facts }
     }
 
     fn pfc(params: PfcParams) -> Pfc {
@@ -231,7 +233,7 @@ mod tests {
         assert!(goes.iter().all(|(bytes, goes)| it.may_go_on(&view(*bytes)) == *goes));
         let with = |bytes: u64, free: i64, headroom: u64| {
             let facts = IngressFacts { minimum: 3_000, free, headroom };
-            let view = IngressView { port: 0, priority: 3, bytes, facts };
+            let view = IngressView { port: 0, target: PauseTarget::Priority(3), bytes, facts };
             (it.must_stop(&view), it.may_go_on(&view))
         };
         assert_eq!(with(3_000, -50_000, 0), (false, true));
@@ -251,7 +253,7 @@ mod tests {
             frames.extend(signal.frame);
             assert_eq!(signal.call_at.is_some(), n == 125, "{n}");
         }
-        assert_eq!(frames, [PauseFrame { priority: 3, duration: longest }]);
+        assert_eq!(frames, [PauseFrame { target: PauseTarget::Priority(3), duration: longest }]);
         assert_eq!(it.counts(), PauseCounts { frames: 1, resumes: 0, episodes: 1, arrivals: 76 });
         // Half of the pause is over: again. Later: not by a call of before.
         let at = Time::from_us(125) + longest / 2;

@@ -34,7 +34,7 @@ impl Fifo {
     }
     #[inline]
     pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
-        if paused != 0 { None } else { self.waiting.pop_front() }
+        if !paused.is_empty() { None } else { self.waiting.pop_front() }
     }
     pub(super) fn waiting(&self) -> Vec<PacketId> {
         self.waiting.iter().copied().collect()

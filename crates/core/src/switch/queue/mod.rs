@@ -1,8 +1,8 @@
 //! Queue: *who is served next?*
 //!
-//! A queue holds packet ids in the order in which they will be served. Pause is a set of priorities that the caller
-//! passes in: a queue never serves a paused priority, and a queue without priorities stands still while any
-//! priority is paused.
+//! A policy holds packet ids in the order in which they will be served, in one physical queue or
+//! several, which have numbers from 0. Pause is a set of those numbers that the caller passes in:
+//! what is paused is never served, and a policy with one queue stands still while any is paused.
 
 mod fifo;
 mod sp_pifo;
@@ -16,8 +16,30 @@ pub use strict_priority::{StrictPriority, StrictPriorityParams};
 
 use crate::packet::{Packet, PacketId};
 
-/// The set of paused priorities: bit p is priority p.
-pub type PausedSet = u8;
+/// The paused queues of a port, by their numbers; a port has 64 at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PausedSet(u64);
+
+impl PausedSet {
+    /// Puts a queue in, or takes it out.
+    pub fn put(&mut self, queue: u8, is_paused: bool) {
+        self.0 = self.0 & !(1 << queue) | u64::from(is_paused) << queue;
+    }
+    /// Whether a queue is in it.
+    pub fn has(self, queue: u8) -> bool {
+        self.0 >> queue & 1 != 0
+    }
+    /// Whether none is.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// Bit q is queue q.
+    #[inline]
+    fn bits(self) -> u64 {
+        self.0
+    }
+}
 
 crate::registry! {
     /// Which queue, with its parameters.
@@ -40,4 +62,29 @@ crate::registry! {
     "sp-pifo" => SpPifo { SpPifoParams, SpPifo; sp_pifo::ABOUT },
     "srpt" => Srpt { SrptParams, Srpt; srpt::ABOUT },
     "strict-priority" => StrictPriority { StrictPriorityParams, StrictPriority; strict_priority::ABOUT },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl PausedSet {
+        /// Of these queues.
+        pub(crate) fn of(queues: &[u8]) -> PausedSet {
+            let mut set = PausedSet::default();
+            queues.iter().for_each(|queue| set.put(*queue, true));
+            set
+        }
+    }
+
+    #[test]
+    fn queues_are_paused_by_their_numbers() {
+        let mut set = PausedSet::of(&[0, 9, 63]);
+        assert!(set.has(0) && set.has(9) && set.has(63) && !set.has(1));
+        set.put(9, false);
+        set.put(0, false);
+        assert!(!set.is_empty() && !set.has(9));
+        set.put(63, false);
+        assert_eq!(set, PausedSet::default());
+    }
 }

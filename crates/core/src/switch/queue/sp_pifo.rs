@@ -58,7 +58,7 @@ impl SpPifo {
         self.levels[at].waiting.push_back(id);
     }
     pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
-        if paused != 0 {
+        if !paused.is_empty() {
             return None;
         }
         self.levels.iter_mut().find_map(|level| level.waiting.pop_front())
@@ -103,15 +103,15 @@ mod tests {
         // 5 and 6 to the second, 3 and 4 to the first; 2 is below both and costs 2.
         assert_eq!(seen, [[0, 5], [3, 5], [4, 5], [4, 6], [2, 4]]);
         assert_eq!(it.waiting(), [1, 2, 4, 0, 3]);
-        assert_eq!(it.pop(1), None);
-        assert_eq!(std::iter::from_fn(|| it.pop(0)).collect::<Vec<_>>(), [1, 2, 4, 0, 3]);
+        assert_eq!(it.pop(PausedSet::of(&[0])), None);
+        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [1, 2, 4, 0, 3]);
     }
 
     #[test]
     fn one_queue_is_a_fifo() {
         let mut it = SpPifo::new(&SpPifoParams { queues: 1 });
         [9, 1, 5].into_iter().zip(0..).for_each(|(rank, id)| push(&mut it, id, rank));
-        assert_eq!(std::iter::from_fn(|| it.pop(0)).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     /// Unpifoness: how often a packet is served while one of a smaller rank waits, and by how much.
@@ -124,7 +124,7 @@ mod tests {
             ranks.push(random.below(100) as u32);
             it.push(id, &Packet { rank: ranks[id as usize], ..Packet::default() });
             if id >= 40 {
-                let served = ranks[it.pop(0).expect("forty wait") as usize];
+                let served = ranks[it.pop(PausedSet::default()).expect("forty wait") as usize];
                 let better = it.waiting().into_iter().map(|id| ranks[id as usize]).filter(|rank| *rank < served);
                 sum += better.map(|rank| u64::from(served - rank)).sum::<u64>();
             }
@@ -147,7 +147,7 @@ mod tests {
                 push(&mut it, id as u32, rank);
                 prop_assert!(bounds(&it).is_sorted());
             }
-            let mut served: Vec<u32> = std::iter::from_fn(|| it.pop(0)).collect();
+            let mut served: Vec<u32> = std::iter::from_fn(|| it.pop(PausedSet::default())).collect();
             served.sort();
             prop_assert_eq!(served, (0..ranks.len() as u32).collect::<Vec<_>>());
         }

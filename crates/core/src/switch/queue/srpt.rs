@@ -67,7 +67,7 @@ impl Srpt {
         self.waiting.insert(at, entry);
     }
     pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
-        if paused != 0 {
+        if !paused.is_empty() {
             return None;
         }
         let at = match self.service {
@@ -119,14 +119,14 @@ mod tests {
         assert_eq!(it.evict(29), Some(2));
         assert_eq!(it.evict(30), None);
         assert_eq!([it.can_evict(10, 200, 0), it.can_evict(10, 201, 0), it.can_evict(10, 1, 3)], [true, false, false]);
-        assert_eq!(std::iter::from_fn(|| it.pop(0)).collect::<Vec<_>>(), [1, 4, 3, 0]);
+        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [1, 4, 3, 0]);
     }
 
     #[test]
     fn serves_by_arrival_and_still_gives_up_by_rank() {
         let mut it = queue(SrptService::Arrival, &[30, 10, 40, 20]);
         assert_eq!(it.evict(0), Some(2));
-        assert_eq!(std::iter::from_fn(|| it.pop(0)).collect::<Vec<_>>(), [0, 1, 3]);
+        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [0, 1, 3]);
     }
 
     proptest! {
@@ -136,7 +136,7 @@ mod tests {
             let mut it = queue(SrptService::Rank, &ranks);
             let mut left: Vec<u32> = ranks.clone();
             for serve in serve {
-                let id = if serve { it.pop(0) } else { it.evict(0) };
+                let id = if serve { it.pop(PausedSet::default()) } else { it.evict(0) };
                 let Some(id) = id else { continue };
                 let rank = ranks[id as usize];
                 let extreme = if serve { left.iter().min() } else { left.iter().max() };

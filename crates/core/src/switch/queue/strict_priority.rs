@@ -1,7 +1,7 @@
 //! Strict priority: eight FIFOs, the highest non-empty and unpaused one is served (IEEE 802.1Q §8.6.8.1).
 
 use super::PausedSet;
-use crate::packet::{Packet, PacketId};
+use crate::packet::{PRIORITIES, Packet, PacketId};
 use crate::registry::About;
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ crate::params! {
 #[derive(Clone, Debug, Default)]
 pub struct StrictPriority {
     /// Boxed, so that a port with a FIFO does not carry the space of eight.
-    waiting: Box<[VecDeque<PacketId>; 8]>,
+    waiting: Box<[VecDeque<PacketId>; PRIORITIES]>,
     occupied: u8,
 }
 
@@ -36,7 +36,7 @@ impl StrictPriority {
         self.occupied |= 1 << p;
     }
     pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
-        let ready = self.occupied & !paused;
+        let ready = self.occupied & !(paused.bits() as u8);
         if ready == 0 {
             return None;
         }
@@ -74,11 +74,12 @@ mod tests {
                 &Packet { class: crate::packet::TrafficClass::default().with_priority(priority), ..Packet::default() },
             );
         }
-        assert_eq!(q.pop(1 << 7), Some(1));
-        assert_eq!(q.pop(1 << 7), Some(0));
-        assert_eq!(q.pop(0), Some(3));
-        assert_eq!(q.pop(1 << 1), None);
-        assert_eq!(q.pop(0), Some(2));
-        assert_eq!(q.pop(0), None);
+        let [none, first, seventh] = [&[][..], &[1], &[7]].map(PausedSet::of);
+        assert_eq!(q.pop(seventh), Some(1));
+        assert_eq!(q.pop(seventh), Some(0));
+        assert_eq!(q.pop(none), Some(3));
+        assert_eq!(q.pop(first), None);
+        assert_eq!(q.pop(none), Some(2));
+        assert_eq!(q.pop(none), None);
     }
 }

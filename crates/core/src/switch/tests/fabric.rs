@@ -76,7 +76,7 @@ impl Wire for Fabric {
         self.dropped.push(reason);
     }
     fn send_pause(&mut self, _: u16, _: PauseFrame, _: Time) {}
-    fn call_pause_check(&mut self, _: u16, _: u8, _: Time) {}
+    fn call_pause_check(&mut self, _: u16, _: PauseTarget, _: Time) {}
 }
 
 fn node(number: u16, deflection: &str) -> Switch {

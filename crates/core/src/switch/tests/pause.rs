@@ -15,7 +15,7 @@ enum What {
     Ready(u16),
     Arrive(u16),
     Frame(u16),
-    Check(u16, u8),
+    Check(u16, PauseTarget),
     /// A neighbour may begin to send.
     Send(u16),
     /// The neighbour downstream pauses what the switch sends, or lets it go on.
@@ -55,8 +55,8 @@ impl Wire for World {
         self.frames[port as usize].push_back(frame);
         assert!(self.events.insert((departs + self.delay, What::Frame(port))), "frames follow each other");
     }
-    fn call_pause_check(&mut self, port: u16, priority: u8, at: Time) {
-        assert!(self.events.insert((at, What::Check(port, priority))), "one call is enough");
+    fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
+        assert!(self.events.insert((at, What::Check(port, target))), "one call is enough");
     }
 }
 
@@ -126,7 +126,7 @@ impl Run {
     fn happen(&self, now: Time, what: What, s: &mut Switch, w: &mut World, random: &mut Stream) {
         match what {
             What::Ready(port) => s.on_ready(now, port, w),
-            What::Check(port, priority) => s.on_pause_check(now, port, priority, w),
+            What::Check(port, target) => s.on_pause_check(now, port, target, w),
             What::Arrive(port) => {
                 let (_, id) = w.arriving[port as usize].pop_front().expect("it is on its way");
                 if let Some((next, _)) = w.arriving[port as usize].front() {
@@ -136,7 +136,7 @@ impl Run {
             }
             What::Frame(port) => {
                 let frame = w.frames[port as usize].pop_front().expect("it is on its way");
-                w.paused_until[port as usize][frame.priority as usize] = now + frame.duration;
+                w.paused_until[port as usize][frame.target.queue() as usize] = now + frame.duration;
                 w.events.insert((now.max(w.busy_until[port as usize]), What::Send(port)));
             }
             What::Send(port) => self.send(now, port, w, random),
@@ -144,7 +144,7 @@ impl Run {
                 let blocks = random.below(64) < self.blocked;
                 let duration = if blocks { Time::from_us(60) } else { Time::ZERO };
                 for priority in 0..self.priorities as u8 {
-                    s.on_pause(now, port, PauseFrame { priority, duration }, w);
+                    s.on_pause(now, port, PauseFrame { target: PauseTarget::Priority(priority), duration }, w);
                 }
                 w.events.insert((now + Time::from_ns(10_000 + random.below(40_000)), What::Downstream(port)));
             }
@@ -331,7 +331,12 @@ fn paused_time_is_counted_once() {
     let mut w = hard().go(Time::ZERO).1;
     let us = Time::from_us;
     let mut step = |now: u64, priority: u8, duration: u64| {
-        run.on_pause(us(now), 1, PauseFrame { priority, duration: us(duration) }, &mut w);
+        run.on_pause(
+            us(now),
+            1,
+            PauseFrame { target: PauseTarget::Priority(priority), duration: us(duration) },
+            &mut w,
+        );
         run.paused_time(us(now + 5))
     };
     assert_eq!(step(10, 3, 100), us(5));
@@ -350,7 +355,7 @@ fn a_paused_priority_waits_and_others_do_not() {
     let mut s = run.switch();
     let mut w = run.go(Time::ZERO).1;
     w.events.clear();
-    s.on_pause(Time::ZERO, 1, PauseFrame { priority: 0, duration: Time::from_us(50) }, &mut w);
+    s.on_pause(Time::ZERO, 1, PauseFrame { target: PauseTarget::Priority(0), duration: Time::from_us(50) }, &mut w);
     for n in 0..10u64 {
         for priority in [0, 1] {
             let id = w.packets.insert(Packet {
@@ -389,7 +394,12 @@ fn a_red_drop_pauses_nobody() {
     let mut w = run.go(Time::ZERO).1;
     w.events.clear();
     for priority in [0, 1] {
-        s.on_pause(Time::ZERO, 1, PauseFrame { priority, duration: Time::from_ms(9) }, &mut w);
+        s.on_pause(
+            Time::ZERO,
+            1,
+            PauseFrame { target: PauseTarget::Priority(priority), duration: Time::from_ms(9) },
+            &mut w,
+        );
     }
     let mut arrive = |s: &mut Switch, importance: Importance| {
         let packet = Packet { dst: 1, size: 1_500, class: importance.into(), ttl: 9, ..Packet::default() };

@@ -2,8 +2,10 @@
 
 use super::{Counted, Left, Seen};
 use crate::frame::parse::tcp;
+use crate::frame::pause::QUANTUM_BYTES;
 use millpond_core::packet::{Body, Kind, flags};
 use millpond_core::switch::Switch;
+use millpond_core::switch::pause::PauseTarget;
 use millpond_core::{Ecn, Packet, Rate, Time};
 use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord};
 use millpond_scenario::Scenario;
@@ -177,7 +179,10 @@ impl Trace {
         let packets = self.packets.iter().filter(|record| !record.outgoing);
         let packets = packets.map(|record| (record.at, record.tap, Arrival::Packet(record.packet)));
         let pauses = self.pauses.iter().filter(|record| !record.outgoing);
-        let pauses = pauses.map(|it| (it.at, it.tap, Arrival::Pause(it.priority, it.quanta)));
+        let pauses = pauses.map(|record| {
+            let (priority, quanta) = said(record);
+            (record.at, record.tap, Arrival::Pause(priority, quanta))
+        });
         let here = packets.chain(pauses).map(|(at, tap, what)| (at, self.place(tap), what));
         let here = here.filter(|(_, place, _)| place.0 == switch);
         let mut arrivals: Vec<_> = here.map(|(at, place, what)| (at, place.1, what)).collect();
@@ -190,8 +195,8 @@ impl Trace {
         let packets = self.packets.iter().filter(|record| record.outgoing);
         let packets = packets.map(|record| (record.tap, Left::Packet(seen(record, self.place(record.tap).1))));
         let pauses = self.pauses.iter().filter(|record| record.outgoing);
-        let pauses = pauses.map(|it| {
-            let PauseRecord { at, tap, priority, quanta, .. } = *it;
+        let pauses = pauses.map(|record| {
+            let (PauseRecord { at, tap, .. }, (priority, quanta)) = (*record, said(record));
             (tap, Left::Pause { at, port: self.place(tap).1, priority, quanta })
         });
         let mut left: Vec<Left> =
@@ -248,4 +253,11 @@ pub fn tcp_flags(p: &Packet) -> u8 {
         Kind::Data | Kind::Ack => tcp::ACK,
     };
     pairs.iter().filter(|(flag, _)| p.has(*flag)).fold(kind, |set, (_, bit)| set | bit)
+}
+
+/// What a pause's frame says: which priority, and for how many quanta of its link.
+fn said(record: &PauseRecord) -> (u8, u16) {
+    let PauseTarget::Priority(priority) = record.frame.target;
+    let quantum = record.rate.time(QUANTUM_BYTES).as_ps();
+    (priority, u16::try_from(record.frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX))
 }
