@@ -51,7 +51,7 @@ const PATHS: &[&[(&str, &str)]] = &[
     &[("switch.path.kind", "balanced")],
     &[("switch.path.kind", "spray"), ("transport.dupack-threshold", "off")],
     &[("switch.path.kind", "spray"), ("switch.path.order", "round-robin")],
-    &[("switch.path.kind", "power-of-n"), ("switch.path.memory", "1")],
+    &[("switch.path.kind", "drill")],
     &[("switch.path.kind", "ecmp"), ("switch.deflection.kind", "dibs"), ("switch.buffer.size", "30KB")],
     &[
         ("switch.path.kind", "labels"),
