@@ -264,13 +264,15 @@ impl Packets {
     }
     #[cold]
     fn send_records(&mut self, packet: &mut Packet, records: &mut Vec<Record>) {
-        let (mut side, mut count) = (packet.side, 0);
+        let (mut side, mut count, from) = (packet.side, 0, records.len());
         while !side.is_none() {
             let (record, next) = self.sides.look(side);
             self.sides.free(side);
             records.push(record);
             (side, count) = (next, count + 1);
         }
+        // Each is put before those that follow it here, so the list is the same again.
+        records[from..].reverse();
         packet.side = Side(count);
     }
     /// Puts in a packet that another pool has sent; `records` begins with its own.
@@ -373,5 +375,18 @@ mod tests {
             assert_eq!(u32::from(count), to[id].flow);
         }
         assert_eq!(to.live_records(), 2);
+    }
+
+    #[test]
+    fn a_packets_records_keep_their_order_when_they_cross() {
+        let (mut from, mut to) = (Packets::default(), Packets::default());
+        let mut packet = Packet::default();
+        from.attach(&mut packet, sack(1));
+        from.attach(&mut packet, Mapping { subflow: 3, data: 9 });
+        let before = from.records(&packet);
+        let (id, mut records) = (from.insert(packet), Vec::new());
+        let sent = from.send(id, &mut records);
+        let id = to.bring(sent, &mut records.into_iter());
+        assert_eq!((to.records(&to[id]), before.len()), (before, 2));
     }
 }
