@@ -153,7 +153,8 @@ fn could_move(class: &Tree<Estimate>, key: &str) -> bool {
 mod tests {
     use super::*;
     use crate::compare::statistics;
-    use crate::summary::{Fct, Ordered, Percentiles, Qct};
+    use crate::ordered::Ordered;
+    use crate::summary::{Fct, Percentiles, Qct};
 
     fn class(count: u64, unfinished: u64) -> Fct {
         let share = Some(count as f64 / (count + unfinished) as f64);

@@ -18,8 +18,9 @@ use crate::folder::{Folder, folder_name};
 use crate::html;
 use crate::interval::{IntervalKind, Resampler, excludes_zero};
 use crate::manifest::{Kind, Manifest};
+use crate::ordered::Ordered;
 use crate::pool::pool_compare;
-use crate::summary::{Ordered, Status, Summary};
+use crate::summary::{Status, Summary};
 
 /// Its name in the folder.
 const COMPARE: &str = "compare.json";

@@ -5,7 +5,7 @@
 use millpond_core::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::summary::Ordered;
+use crate::ordered::Ordered;
 
 /// Goodput of each class that delivered anything, over the whole run, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -23,6 +23,7 @@ mod guard;
 mod html;
 mod interval;
 mod manifest;
+mod ordered;
 mod pcap;
 mod pool;
 mod record;
@@ -54,6 +55,7 @@ pub use html::write_report;
 pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero};
 pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use millpond_core::congestion::Quantity;
+pub use ordered::Ordered;
 pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
     Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
@@ -62,8 +64,8 @@ pub use reproduction::{
 pub use reproduction_table::reproduction_table;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
-    Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Ordered, Packets, Percentiles, Qct, Rtt, RunInfo, SCHEMA,
-    Slowdown, Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
+    Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles, Qct, Rtt, RunInfo, SCHEMA, Slowdown,
+    Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
 };
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};

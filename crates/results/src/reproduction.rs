@@ -25,7 +25,8 @@ use crate::html;
 use crate::html::rows::Rows;
 use crate::interval::Resampler;
 use crate::manifest::{Kind, LinkFailure, Manifest};
-use crate::summary::{Latency, Ordered, SCHEMA, Summary, World};
+use crate::ordered::Ordered;
+use crate::summary::{Latency, SCHEMA, Summary, World};
 use crate::writer::QUERIES;
 
 const CLAIMS: &str = "claims.json";

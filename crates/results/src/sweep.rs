@@ -24,7 +24,8 @@ use crate::compare::{Estimate, Tree};
 use crate::error::{At, Error, Result};
 use crate::folder::{Folder, LOCK, folder_name, plain};
 use crate::manifest::{Kind, MANIFEST, is_result};
-use crate::summary::{Ordered, SCHEMA, Status, Summary};
+use crate::ordered::Ordered;
+use crate::summary::{SCHEMA, Status, Summary};
 use crate::target::{Owner, check_target};
 use crate::writer::{FLOWS, QUERIES};
 

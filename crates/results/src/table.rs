@@ -6,7 +6,8 @@ use crate::censoring::{difference, shown};
 use crate::compare::{Difference, Estimate, Noise, Tree, VariantResult, grouped_warnings, statistics};
 use crate::format::{NONE, bytes, change, count, digits, percent, ratio, time, whole};
 use crate::interval::FEW;
-use crate::summary::{Ordered, Summary};
+use crate::ordered::Ordered;
+use crate::summary::Summary;
 
 /// Longest name in a table; a longer one loses its middle.
 const NAME: usize = 20;
@@ -398,7 +399,8 @@ fn shortened(name: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Fct, Flows, Ordered, Packets, Qct};
+    use crate::ordered::Ordered;
+    use crate::summary::{Fct, Flows, Packets, Qct};
 
     fn summary(seed: u64, times: f64) -> Summary {
         let fct = Fct { count: 9, mean: Some(times), p50: Some(times), p99: Some(times * 9.9), ..Fct::default() };

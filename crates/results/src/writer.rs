@@ -16,10 +16,11 @@ use crate::completions::{Completions, PS_PER_US, Slowdowns};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
+use crate::ordered::Ordered;
 use crate::record::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::statistics::Samples;
 use crate::summary::{
-    Fct, Flows, Latency, Ordered, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
+    Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
 };
 use crate::survival::percentiles;
 

@@ -18,6 +18,8 @@
 //!
 //! Invariant: what happens in a window depends on the plan alone; the number of threads decides only who computes it.
 
+mod director;
+
 use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
@@ -28,6 +30,7 @@ use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
 use crate::scheduling::Rounds;
 use crate::shared::Shared;
+use director::{Ahead, Director};
 use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
@@ -39,22 +42,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far arrivals are laid out beyond the next edge: enough that most edges have nothing to do.
-const LAY_OUT_AHEAD: u64 = 16;
-/// Windows with fewer events than this, in the mean of the last ones, are run by one thread (about 100 µs of work: some
-/// ten times what a barrier costs).
-const EVENTS_WORTH_SHARING: u64 = 1_500;
 /// In a part of a window hosts can send no more than so many full packets at line rate: some tenths
 /// of a second of work.
 const PACKETS_A_PART: u128 = 50_000;
-/// The observer is asked after at least so many events, and after so many edges.
-const EVENTS_A_LOOK: u64 = 1 << 18;
-const EDGES_A_LOOK: u64 = 256;
-/// Records are handed over when this many wait.
-const RECORDS_WAIT: usize = 4096;
-/// So many samples and captured packets may wait, some of which are not due yet.
-const CAPTURED_WAIT: usize = 1 << 16;
-
 /// Where a run stands at the end of a window or of a part of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standing {
@@ -321,305 +311,8 @@ fn part(plan: &Plan) -> Time {
     Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX).max(1))
 }
 
-/// Adds a partition's samples, which are of the same times.
-fn add_samples(all: &mut Vec<Vec<u64>>, samples: Vec<Vec<u64>>) {
-    all.resize_with(all.len().max(samples.len()), Vec::new);
-    for (sum, sample) in all.iter_mut().zip(samples) {
-        sum.resize(sample.len(), 0);
-        sum.iter_mut().zip(sample).for_each(|(sum, bytes)| *sum += bytes);
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The stream of arrivals, with one looked at ahead.
-struct Ahead {
-    arrivals: Arrivals,
-    next: Option<Event>,
-}
-
-impl Ahead {
-    fn new(plan: &Plan) -> Ahead {
-        let mut arrivals = plan.traffic.arrivals();
-        let next = arrivals.next();
-        Ahead { arrivals, next }
-    }
-    fn next_time(&self) -> Option<Time> {
-        self.next.as_ref().map(|event| match event {
-            Event::Flow(flow) => flow.at,
-            Event::Query(query) => query.at,
-        })
-    }
-    fn take(&mut self) -> Option<Event> {
-        std::mem::replace(&mut self.next, self.arrivals.next())
-    }
-}
-
-/// Who runs the edges.
-struct Director<'a, O: Observer> {
-    shared: &'a Shared,
-    arrivals: Ahead,
-    connections: ConnectionFilter,
-    /// Of the central scheduler, if there is one.
-    rounds: Option<Rounds>,
-    observer: &'a mut O,
-    threads: usize,
-    /// Events served so far, and the moving mean of a window's, in sixteenths.
-    events: u64,
-    recent: u64,
-    /// Events served when the observer was last asked.
-    looked: u64,
-    /// Edges seen.
-    edges: u64,
-    /// Until when all events have been served: the present edge, or the end of a window's part.
-    edge: Time,
-    /// The present window's end.
-    window_end: Time,
-    /// How long a part of a window may be.
-    part: Time,
-    interrupted: bool,
-    error: Option<O::Error>,
-}
-
-impl<O: Observer> Director<'_, O> {
-    /// At an edge: hands over records and chooses the end of the next window, or `None` if the run is over.
-    fn next_window(&mut self, partitions: &mut [&mut Partition], mail: bool) -> Option<Time> {
-        let plan = &self.shared.plan;
-        self.edges += 1;
-        let waiting: usize = partitions.iter().map(|p| p.hosts.flow_records.len()).sum();
-        let captured: usize = partitions
-            .iter()
-            .map(|p| p.samplers.waiting() + p.fabric.captured.len() + p.fabric.captured_pauses.len())
-            .sum();
-        let due = waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(EDGES_A_LOOK);
-        let handed = if due { self.hand_over(partitions) } else { Ok(()) };
-        if !self.look(partitions, due, handed) {
-            return None;
-        }
-        if plan.until_complete && self.is_complete(partitions) {
-            return None;
-        }
-        let due = partitions.iter().filter_map(|p| p.next_time()).chain(self.arrivals.next_time()).min();
-        let due = due.into_iter().chain(self.next_connection(partitions)).min();
-        let next = if mail { Some(self.edge) } else { due };
-        let Some(next) = next.filter(|next| *next < plan.horizon) else {
-            self.edge = plan.horizon;
-            return None;
-        };
-        let window = self.shared.layout.window;
-        let start = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps());
-        let end = start + window;
-        if let Some(rounds) = &mut self.rounds {
-            rounds.hold(start, self.shared, partitions);
-        }
-        self.lay_out(partitions, end, end + window * LAY_OUT_AHEAD);
-        self.window_end = end.min(plan.horizon);
-        Some(self.part_from(next))
-    }
-
-    /// Whether a window is under way, of which a part has been served.
-    fn is_amid_window(&self) -> bool {
-        self.edge < self.window_end
-    }
-
-    /// Amid a window: chooses the end of its next part, or `None` if the observer has enough.
-    fn next_part(&mut self, partitions: &[&mut Partition]) -> Option<Time> {
-        if !self.look(partitions, false, Ok(())) {
-            self.window_end = self.edge;
-            return None;
-        }
-        let due = partitions.iter().filter_map(|p| p.next_time()).min();
-        Some(self.part_from(due.unwrap_or(self.window_end)))
-    }
-
-    /// The end of the part that begins at `from`.
-    fn part_from(&mut self, from: Time) -> Time {
-        self.edge = self.window_end.min(from.saturating_add(self.part));
-        self.edge
-    }
-
-    /// Asks the observer whether to go on, if it is `due` or enough has happened. An error ends the
-    /// run, too.
-    fn look(&mut self, partitions: &[&mut Partition], due: bool, so_far: Result<(), O::Error>) -> bool {
-        if !due && self.events - self.looked < EVENTS_A_LOOK {
-            return true;
-        }
-        self.looked = self.events;
-        let standing = self.standing(partitions);
-        match so_far.and_then(|()| self.observer.edge(&standing)) {
-            Ok(goes_on) => {
-                self.interrupted = !goes_on;
-                goes_on
-            }
-            Err(error) => {
-                self.error = Some(error);
-                false
-            }
-        }
-    }
-
-    /// When a connection is to be sampled next. A run without an end does not go on for that.
-    fn next_connection(&self, partitions: &[&mut Partition]) -> Option<Time> {
-        let bounded = self.shared.plan.horizon < Time::MAX;
-        partitions.iter().filter(|_| bounded).filter_map(|p| p.samplers.next_connection(&p.hosts)).min()
-    }
-
-    /// Whether windows hold too little to share. Decides who computes, never what.
-    fn is_quiet(&mut self, partitions: &[&mut Partition]) -> bool {
-        let events: u64 = partitions.iter().map(|p| p.fabric.audit.events).sum();
-        self.recent = self.recent - self.recent / 16 + (events - self.events);
-        self.events = events;
-        self.threads == 1 || self.recent < EVENTS_WORTH_SHARING * 16
-    }
-
-    /// Whether every flow of the plan is over.
-    fn is_complete(&self, partitions: &[&mut Partition]) -> bool {
-        let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
-        active == 0 && self.arrivals.next.is_none() && partitions.iter().all(|p| p.nothing_to_start(self.edge))
-    }
-
-    /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead` while at it.
-    fn lay_out(&mut self, partitions: &mut [&mut Partition], end: Time, ahead: Time) {
-        if self.arrivals.next_time().is_none_or(|next| next >= end) {
-            return;
-        }
-        while self.arrivals.next_time().is_some_and(|next| next < ahead) {
-            match self.arrivals.take() {
-                Some(Event::Flow(flow)) => {
-                    partitions[self.shared.partition_of_host(flow.src) as usize].schedule(flow);
-                }
-                Some(Event::Query(query)) => {
-                    partitions[self.shared.partition_of_host(query.client) as usize].expect(query);
-                }
-                None => break,
-            }
-        }
-    }
-
-    fn standing(&self, partitions: &[&mut Partition]) -> Standing {
-        let mut standing = Standing { simulated: self.edge, ..Standing::default() };
-        for p in partitions {
-            standing.hops += p.fabric.audit.hops;
-            standing.started += p.hosts.counters.started;
-            standing.completed += p.hosts.counters.completed;
-        }
-        standing
-    }
-
-    /// Hands over the records of all partitions in an order that does not depend on partitions.
-    fn hand_over(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
-        let mut flows: Vec<(Time, FlowRecord)> = Vec::new();
-        let mut queries: Vec<(Time, QueryRecord)> = Vec::new();
-        for p in partitions.iter_mut() {
-            flows.append(&mut p.hosts.flow_records);
-            queries.append(&mut p.hosts.query_records);
-        }
-        flows.sort_by_key(|(at, record)| (*at, record.flow, record.start));
-        queries.sort_by_key(|(at, record)| (*at, record.query));
-        for (_, record) in flows {
-            self.observer.flow(&record)?;
-        }
-        for (_, record) in queries {
-            self.observer.query(&record)?;
-        }
-        self.hand_over_captured(partitions)
-    }
-
-    /// The same with what was sampled, captured and probed before this edge. A departure may be known before its time;
-    /// it waits until it is due, whatever the kind of port that knew it.
-    fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
-        let (mut rtts, mut queues, mut polls) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut packets, mut pauses, mut connections) = (Vec::new(), Vec::new(), Vec::new());
-        for p in partitions.iter_mut() {
-            rtts.append(&mut p.hosts.rtts);
-            polls.append(&mut p.hosts.poll_records);
-            let (mut of_queues, mut of_connections) = p.samplers.take();
-            queues.append(&mut of_queues);
-            connections.append(&mut of_connections);
-            packets.extend(p.fabric.captured.extract_if(.., |record| record.at < self.edge));
-            pauses.extend(p.fabric.captured_pauses.extract_if(.., |record| record.at < self.edge));
-        }
-        rtts.sort_unstable();
-        queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
-        // Stable, for a host may look at several packets at one instant, and a port send several frames.
-        packets.sort_by_key(|record| (record.at, record.tap, !record.outgoing));
-        pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.frame.target));
-        polls.sort_by_key(|record| (record.at, record.host));
-        for (_, _, rtt) in rtts {
-            self.observer.rtt(rtt)?;
-        }
-        queues.iter().try_for_each(|record| self.observer.queue(record))?;
-        connections.sort_unstable_by_key(|record| (record.at, record.flow));
-        for record in connections.iter().filter(|record| self.connections.keeps(record)) {
-            self.observer.connection(record)?;
-        }
-        polls.iter().try_for_each(|record| self.observer.poll(record))?;
-        let mut pauses = pauses.iter().peekable();
-        for packet in &packets {
-            while let Some(pause) = pauses.next_if(|pause| pause.at < packet.at) {
-                self.observer.pause(pause)?;
-            }
-            self.observer.packet(packet)?;
-        }
-        pauses.try_for_each(|pause| self.observer.pause(pause))
-    }
-
-    /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.
-    fn conclude(mut self, stage: Stage) -> Result<Outcome, O::Error> {
-        stage.deliver_last_mail();
-        let mut partitions: Vec<Partition> =
-            stage.partitions.into_iter().map(|p| p.into_inner().expect("a panic has been passed on")).collect();
-        let mut outcome = Outcome {
-            simulated: self.edge,
-            interrupted: self.interrupted,
-            audit: Audit::default(),
-            hosts: HostCounters::default(),
-            marked: 0,
-            deflected: 0,
-            pause_frames: 0,
-            pairs: BTreeMap::new(),
-            delivered: Vec::new(),
-            sampled: BTreeSet::new(),
-            queue_bytes_max: 0,
-            limits: BTreeMap::new(),
-            counters: Counters::default(),
-            cores: Vec::new(),
-        };
-        for p in &mut partitions {
-            p.finish(self.edge);
-            add_samples(&mut outcome.delivered, std::mem::take(&mut p.samplers.delivered));
-            outcome.audit.merge(&p.audit());
-            outcome.hosts.merge(&p.hosts.counters);
-            outcome.marked += p.hosts.marked();
-            p.hosts.tell_counters(self.edge, &mut outcome.counters);
-            p.hosts.count_limits(&mut outcome.limits);
-            outcome.cores.extend(p.hosts.cores(self.edge));
-            for node in &p.switches {
-                outcome.marked += node.switch.marked();
-                outcome.deflected += node.switch.deflected;
-                outcome.pause_frames += node.switch.pause_counts().frames;
-                node.switch.tell_counters(self.edge, &mut outcome.counters);
-                let most = node.switch.bytes_max().into_iter().max().unwrap_or(0);
-                outcome.queue_bytes_max = outcome.queue_bytes_max.max(most);
-            }
-            for (pair, bytes) in std::mem::take(&mut p.hosts.pairs) {
-                *outcome.pairs.entry(pair).or_insert(0) += bytes;
-            }
-        }
-        outcome.cores.sort_unstable_by_key(|(host, _)| *host);
-        if let Some(rounds) = &self.rounds {
-            rounds.tell_counters(&self.shared.plan, &mut outcome.counters);
-        }
-        tell_cores(&outcome.cores, self.edge.saturating_sub(self.shared.plan.warm_up), &mut outcome.counters);
-        let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
-        let standing = self.standing(&all);
-        self.hand_over(&mut all)?;
-        self.observer.edge(&standing)?;
-        outcome.sampled = self.connections.kept();
-        Ok(outcome)
-    }
 }
 
 #[cfg(test)]
@@ -700,7 +393,12 @@ mod tests {
         let plan = plan();
         let mut seen = Seen::default();
         let whole = run(&plan, 1, &mut seen).unwrap();
-        assert!(seen.looks >= whole.audit.events / (2 * EVENTS_A_LOOK), "{} of {}", seen.looks, whole.audit.events);
+        assert!(
+            seen.looks >= whole.audit.events / (2 * director::EVENTS_A_LOOK),
+            "{} of {}",
+            seen.looks,
+            whole.audit.events
+        );
         let part = Time::from_us(130);
         let mut all = Seen::default();
         run_in_parts(&plan, 2, &mut all, part).unwrap();

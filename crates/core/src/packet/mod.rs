@@ -145,7 +145,14 @@ impl TrafficClass {
     /// What the packet is to TLT.
     #[inline]
     pub const fn importance(self) -> Importance {
-        Importance::ALL[((self.0 >> Self::IMPORTANCE_SHIFT) & 7) as usize % Importance::ALL.len()]
+        match (self.0 >> Self::IMPORTANCE_SHIFT) & 7 {
+            1 => Importance::Unimportant,
+            2 => Importance::Important,
+            3 => Importance::Echo,
+            4 => Importance::Forced,
+            5 => Importance::ForcedEcho,
+            _ => Importance::Control,
+        }
     }
     /// What a color-aware switch sees.
     #[inline]

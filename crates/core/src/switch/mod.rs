@@ -412,7 +412,7 @@ impl Switch {
         if !alive {
             self.dead.push(port);
         }
-        self.detours = !self.dead.is_empty() && matches!(self.path, Path::Labels(_));
+        self.detours = !self.dead.is_empty() && self.path.follows_labels();
     }
 
     /// Where a packet goes that has one way only, which may be down: then out of the next port to another switch, which
@@ -566,9 +566,11 @@ impl Switch {
 /// The candidates that a path choice has while some are dead: of labels, the one that their failover names.
 #[cold]
 fn alive<'a>(candidates: &'a [u16], packet: &Packet, path: &Path, dead: &[u16], room: &'a mut Vec<u16>) -> &'a [u16] {
-    let Path::Labels(labels) = path else { return survivors(candidates, dead, room) };
+    if !path.follows_labels() {
+        return survivors(candidates, dead, room);
+    }
     room.clear();
-    room.extend(labels.failover(candidates, packet, dead));
+    room.extend(path.failover(candidates, packet, dead));
     if room.is_empty() { candidates } else { room }
 }
 

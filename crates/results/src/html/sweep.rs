@@ -327,7 +327,7 @@ mod tests {
     use super::super::chart::swatch;
     use super::*;
     use crate::compare::Tree;
-    use crate::summary::Ordered;
+    use crate::ordered::Ordered;
     use crate::sweep::SweepRun;
 
     fn sweep(keys: &[(&str, &[&str])], p99: impl Fn(usize) -> Option<f64>) -> Sweep {

@@ -499,7 +499,8 @@ pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Fct, Flows, Ordered, Percentiles, Summary};
+    use crate::ordered::Ordered;
+    use crate::summary::{Fct, Flows, Percentiles, Summary};
 
     /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could be any longer.
     fn variants(p99s: &[(&[f64], bool)]) -> Vec<Variant> {

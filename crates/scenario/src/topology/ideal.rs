@@ -403,18 +403,16 @@ mod tests {
         assert_eq!(IdealTimes::default().flow(&p, 0, 2, 1_461), Time::from_ns(4 * 1_200 + 12_000));
     }
 
-    /// A hundred thousand pairs in the largest network take no longer than a few.
+    /// A hundred thousand pairs in the largest network cost two searches.
     #[test]
     fn sixty_five_thousand_hosts_have_two_kinds_of_pairs() {
         let text = "duration = \"1ms\"\n[topology]\nkind = \"fat-tree\"\nk = 64\nfabric-link = { rate = \"2500Mbps\", delay = \"1us\" }";
         let p = Scenario::parse("t", text).unwrap().plan(None, &[], None).unwrap();
         let times = IdealTimes::default();
-        let from = std::time::Instant::now();
         for src in 0..100_000u32 {
             let (src, dst) = (src % 65_536, src.wrapping_mul(40_503) % 65_536);
             assert!(src == dst || times.flow(&p, src, dst, 1_000_000) > Time::from_us(800));
         }
-        assert!(from.elapsed().as_secs() < 60, "{:?}", from.elapsed());
         assert_eq!(times.ways.lock().unwrap().len(), 2);
     }
 }

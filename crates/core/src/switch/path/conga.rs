@@ -12,10 +12,11 @@
 //!
 //! Invariant: the packets of a flowlet take one uplink; a measure is 0 to 2^Q - 1.
 
+use super::flowlets::{self, Flowlets};
 use super::{Choice, Chooses, Facts, Passing};
 use crate::context::Context;
 use crate::packet::{PacketId, Packets};
-use crate::random::{Random, mix64};
+use crate::random::Random;
 use crate::registry::{About, PathProperty};
 use crate::switch::route::Attachment;
 use crate::units::{Rate, Time};
@@ -102,13 +103,6 @@ struct Ways {
     turn: usize,
 }
 
-/// A flowlet: by which port, and when its last packet came.
-#[derive(Clone, Copy, Debug)]
-struct Flowlet {
-    last: Time,
-    port: u16,
-}
-
 /// CONGA at one switch.
 #[derive(Clone, Debug)]
 pub struct Conga {
@@ -117,8 +111,7 @@ pub struct Conga {
     /// By port.
     rates: Vec<Rate>,
     estimators: Vec<Estimator>,
-    /// By entry; empty before the first choice.
-    flowlets: Vec<Option<Flowlet>>,
+    flowlets: Flowlets,
     /// By leaf; empty before something is known of it.
     ways: Vec<Option<Box<Ways>>>,
 }
@@ -130,7 +123,7 @@ impl Conga {
             attachment: Arc::default(),
             rates: Vec::new(),
             estimators: Vec::new(),
-            flowlets: Vec::new(),
+            flowlets: Flowlets::new(params.gap, params.entries),
             ways: Vec::new(),
         }
     }
@@ -235,20 +228,14 @@ impl Chooses for Conga {
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
         let (now, packet, random) = (context.now, context.packet, context.random);
         let Choice { candidates, site, .. } = &context.view;
-        let hash = mix64(u64::from(packet.entropy) << 32 | u64::from(site.salt)) >> 32;
         if site.tier > 0 {
-            return candidates[((hash * candidates.len() as u64) >> 32) as usize];
+            return candidates[flowlets::place(packet, *site, candidates.len())];
         }
-        if self.flowlets.is_empty() {
-            self.flowlets = vec![None; self.params.entries as usize];
-        }
-        let entry = ((hash * u64::from(self.params.entries)) >> 32) as usize;
-        let flowlet = self.flowlets[entry].filter(|it| candidates.contains(&it.port));
-        let port = match flowlet {
-            Some(it) if now.saturating_sub(it.last) <= self.params.gap => it.port,
-            _ => self.best(now, self.leaf_of(packet.dst), candidates, flowlet.map(|it| it.port), random),
-        };
-        self.flowlets[entry] = Some(Flowlet { last: now, port });
+        let leaf = self.leaf_of(packet.dst);
+        let mut flowlets = std::mem::take(&mut self.flowlets);
+        let port =
+            flowlets.port(now, packet, *site, candidates, |before| self.best(now, leaf, candidates, before, random));
+        self.flowlets = flowlets;
         port
     }
 
@@ -292,6 +279,7 @@ mod tests {
     use super::super::tests::Crossing;
     use super::*;
     use crate::packet::Packet;
+    use crate::random::mix64;
 
     const PORTS: [u16; 4] = [2, 3, 4, 5];
 

@@ -50,15 +50,18 @@ impl Labels {
         let place = candidates.binary_search(&self.entries.port(label, leaf));
         place.unwrap_or(label as usize % candidates.len())
     }
-    /// Where the packet goes while some ports are down: the label's port, or the next of the candidates that may be taken.
-    pub(in crate::switch) fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> {
+}
+
+impl Chooses for Labels {
+    fn follows_labels(&self) -> bool {
+        true
+    }
+    /// The label's port, or the next of the candidates that may be taken.
+    fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> {
         let place = self.place(candidates, packet.entropy, packet.dst);
         let mut ports = candidates.iter().cycle().skip(place).take(candidates.len());
         ports.find(|port| !dead.contains(port) && **port != packet.ingress).copied()
     }
-}
-
-impl Chooses for Labels {
     fn install(&mut self, facts: &Facts<'_>) {
         self.attachment = facts.attachment.clone();
     }

@@ -3,13 +3,11 @@
 //! A flow that has been silent for longer than the gap may take another port without overtaking itself. Nothing is known of
 //! congestion: a flow on a slow path is slowed down, is silent more often, and so leaves it more often.
 //!
-//! Flows share the table's entries by their hash, as in a switching chip: two flows of one entry are one to it.
-//!
-//! Invariant: packets of an entry that follow each other within the gap leave by one port while that may be taken.
+//! Invariant: a flowlet keeps its port ([`Flowlets`]); the next one's does not depend on it.
 
+use super::flowlets::Flowlets;
 use super::{Choice, Chooses};
 use crate::context::Context;
-use crate::random::mix64;
 use crate::registry::{About, PathProperty};
 use crate::units::Time;
 
@@ -32,44 +30,24 @@ crate::params! {
     }
 }
 
-/// A flowlet: by which port, and when its last packet came.
-#[derive(Clone, Copy, Debug)]
-struct Flowlet {
-    last: Time,
-    port: u16,
-}
-
 /// LetFlow.
 #[derive(Clone, Debug)]
 pub struct LetFlow {
-    gap: Time,
-    entries: u32,
-    /// By entry; empty before the first choice, since most switches of a tree never choose.
-    flowlets: Vec<Option<Flowlet>>,
+    flowlets: Flowlets,
 }
 
 impl LetFlow {
     pub(super) fn new(params: &LetFlowParams) -> LetFlow {
-        LetFlow { gap: params.gap, entries: params.entries.max(1), flowlets: Vec::new() }
+        LetFlow { flowlets: Flowlets::new(params.gap, params.entries) }
     }
 }
 
 impl Chooses for LetFlow {
     #[inline]
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16 {
-        let (now, Choice { candidates, site, .. }) = (context.now, &context.view);
-        if self.flowlets.is_empty() {
-            self.flowlets = vec![None; self.entries as usize];
-        }
-        let hash = mix64(u64::from(context.packet.entropy) << 32 | u64::from(site.salt)) >> 32;
-        let entry = &mut self.flowlets[((hash * u64::from(self.entries)) >> 32) as usize];
-        let goes_on = entry.filter(|it| now.saturating_sub(it.last) <= self.gap && candidates.contains(&it.port));
-        let port = match goes_on {
-            Some(flowlet) => flowlet.port,
-            None => candidates[context.random.below(candidates.len() as u64) as usize],
-        };
-        *entry = Some(Flowlet { last: now, port });
-        port
+        let Choice { candidates, site, .. } = &context.view;
+        let draw = |_| candidates[context.random.below(candidates.len() as u64) as usize];
+        self.flowlets.port(context.now, context.packet, *site, candidates, draw)
     }
 }
 
@@ -78,6 +56,7 @@ mod tests {
     use super::super::tests::Crossing;
     use super::*;
     use crate::packet::Packet;
+    use crate::random::mix64;
 
     const PORTS: [u16; 4] = [4, 5, 6, 7];
 

@@ -7,6 +7,7 @@ mod balanced;
 mod conga;
 mod drill;
 mod ecmp;
+mod flowlets;
 mod labels;
 mod letflow;
 mod power_of_n;
@@ -23,7 +24,7 @@ pub use power_of_n::{PowerOfN, PowerOfNParams};
 pub use spray::{Spray, SprayOrder, SprayParams};
 
 use crate::context::Context;
-use crate::packet::{PacketId, Packets};
+use crate::packet::{Packet, PacketId, Packets};
 use crate::switch::PortView;
 use crate::switch::route::Attachment;
 use crate::units::{Rate, Time};
@@ -77,6 +78,15 @@ pub(super) trait Chooses {
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
     /// What the switch is like, before the first packet.
     fn install(&mut self, _: &Facts<'_>) {}
+    /// Whether a packet's label names its port, so that a dead port is a matter of the label: then
+    /// [`Chooses::failover`] is asked, and a packet with one way only is led around.
+    fn follows_labels(&self) -> bool {
+        false
+    }
+    /// Which of the candidates a label's packet takes while some are dead, if it can take one.
+    fn failover(&self, _candidates: &[u16], _packet: &Packet, _dead: &[u16]) -> Option<u16> {
+        None
+    }
     /// Whether it is shown every packet, also where there is one port only.
     fn watches(&self) -> bool {
         false
@@ -95,6 +105,10 @@ crate::registry! {
         fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
         /// What the switch is like, before the first packet.
         fn install(&mut self, facts: &Facts<'_>) -> ();
+        /// Whether a packet's label names its port, so that a dead port is a matter of the label.
+        fn follows_labels(&self) -> bool;
+        /// Which of the candidates a label's packet takes while some are dead, if it can take one.
+        fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16>;
         /// Whether it is shown every packet, also where there is one port only.
         fn watches(&self) -> bool;
         /// A packet leaves by some port; it may be written to.
@@ -115,7 +129,6 @@ crate::registry! {
 #[cfg(test)]
 pub(in crate::switch) mod tests {
     use super::*;
-    use crate::packet::Packet;
     use crate::random::{Random, Stream};
     use crate::switch::NoPorts;
     use crate::units::Time;

@@ -1,0 +1,90 @@
+//! A JSON object whose keys keep their order.
+//!
+//! Invariant: what is read and written again has its keys in the order in which they were read.
+
+use indexmap::IndexMap;
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A JSON object whose keys keep the order in which they were put in. A value is found at once,
+/// however many there are: a summary may have tens of thousands of classes, and a page asks for
+/// each of them.
+#[derive(Clone, Debug)]
+pub struct Ordered<V>(pub(crate) IndexMap<String, V>);
+
+impl<V> Default for Ordered<V> {
+    fn default() -> Self {
+        Ordered(IndexMap::new())
+    }
+}
+
+impl<V> FromIterator<(String, V)> for Ordered<V> {
+    fn from_iter<I: IntoIterator<Item = (String, V)>>(pairs: I) -> Self {
+        Ordered(pairs.into_iter().collect())
+    }
+}
+
+impl<V> From<Vec<(String, V)>> for Ordered<V> {
+    fn from(pairs: Vec<(String, V)>) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+/// Equal objects have their keys in the same order.
+impl<V: PartialEq> PartialEq for Ordered<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().eq(other.0.iter())
+    }
+}
+
+impl<V> Ordered<V> {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&V> {
+        self.0.get(key)
+    }
+    /// Puts a value behind the others, or in the place of the one that the key has.
+    pub fn insert(&mut self, key: String, value: V) {
+        self.0.insert(key, value);
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// In order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+}
+
+impl<V: Serialize> Serialize for Ordered<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Entries<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
+            type Value = Ordered<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Ordered<V>, A::Error> {
+                let mut entries = IndexMap::new();
+                while let Some((key, value)) = map.next_entry()? {
+                    entries.insert(key, value);
+                }
+                Ok(Ordered(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
