@@ -2,7 +2,7 @@
 //!
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
-use millpond_results::Summary;
+use millpond_results::{Packets, Summary};
 
 /// A number of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Statistic {
     Completed,
     /// Dropped packets.
     Dropped,
+    /// Of the packets that hosts sent, the share that was dropped, in percent.
+    Lost,
     /// Application bytes delivered, in Gb/s.
     Goodput,
     /// Mean smoothed round-trip time that the first limit saw.
@@ -70,6 +72,10 @@ impl Statistic {
             Statistic::P99 => summary.qct_us.p99,
             Statistic::Completed => Some(summary.qct_us.completed as f64),
             Statistic::Dropped => Some(summary.packets.dropped as f64),
+            Statistic::Lost => {
+                let Packets { sent, dropped, .. } = summary.packets;
+                (sent > 0).then(|| dropped as f64 / sent as f64 * 100.0)
+            }
             Statistic::Goodput => summary.flows.goodput_gbps,
             Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
             Statistic::Calls(class, of) => {
@@ -118,7 +124,7 @@ impl Statistic {
     pub fn unit(self) -> &'static str {
         match self {
             Statistic::Goodput => "Gb/s",
-            Statistic::Important | Statistic::Busy => "percent",
+            Statistic::Important | Statistic::Busy | Statistic::Lost => "percent",
             Statistic::Fairness => "",
             Statistic::Completed
             | Statistic::Dropped
@@ -177,5 +183,18 @@ impl Statistic {
     /// Whether it is of queries, so that the share that completed belongs beside it.
     pub fn is_of_queries(self) -> bool {
         matches!(self, Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loss_rate_is_of_what_hosts_sent() {
+        let mut summary = Summary::default();
+        assert_eq!(Statistic::Lost.of(&summary), None);
+        (summary.packets.sent, summary.packets.dropped) = (4000, 10);
+        assert_eq!((Statistic::Lost.of(&summary), Statistic::Lost.unit()), (Some(0.25), "percent"));
     }
 }
