@@ -28,9 +28,10 @@
 //! core is free.
 
 use super::ingress::Received;
-use super::{Call, HostWire, offload, passes};
+use super::offload::{self, Flow};
+use super::{Call, HostWire, passes};
 use crate::counters::{Counters as Told, DropReason};
-use crate::edge::gro::{Counters, Offload, OffloadParams, StockGroParams};
+use crate::edge::gro::{Counters, Offload, OffloadParams, Released, StockGroParams};
 use crate::packet::{FlowId, HostId, Packet, PacketId};
 use crate::random::mix64;
 use crate::units::Time;
@@ -67,6 +68,10 @@ const EVICTION_POLLS: u32 = 64;
 pub struct ReceiveConfig {
     /// What merges.
     pub offload: OffloadParams,
+    /// Packets that a poll takes at most.
+    pub budget: u32,
+    /// From the first packet of an idle ring to its poll.
+    pub coalescing: Time,
     /// Rings, at least one.
     pub rings: u16,
     /// Cores, and what they charge; none: polls take no time. Ring r is worked on by core r modulo
@@ -85,7 +90,16 @@ impl ReceiveConfig {
     ) -> Option<ReceiveConfig> {
         let polls = costs.is_some() || !matches!(offload, OffloadParams::None(_));
         let cores = costs.map(|costs| (1, costs.clone()));
-        polls.then(|| ReceiveConfig { offload: offload.clone(), rings: 1, cores, measured_from })
+        let (budget, coalescing) = match offload {
+            // Polls without merging are the kernel's.
+            OffloadParams::None(_) => {
+                let p = StockGroParams::default();
+                (p.budget, p.coalescing)
+            }
+            OffloadParams::Stock(p) => (p.budget, p.coalescing),
+            OffloadParams::Presto(p) => (p.budget, p.coalescing),
+        };
+        polls.then(|| ReceiveConfig { offload: offload.clone(), budget, coalescing, rings: 1, cores, measured_from })
     }
 }
 
@@ -195,9 +209,9 @@ impl Core {
 }
 
 /// A receive ring with its offload.
-struct Ring {
+struct Ring<K> {
     number: u16,
-    offload: Offload<offload::Flow, PacketId>,
+    offload: Offload<K, PacketId>,
     budget: u32,
     coalescing: Time,
     waiting: VecDeque<PacketId>,
@@ -214,22 +228,13 @@ struct Ring {
     up: VecDeque<Received>,
 }
 
-impl Ring {
-    fn new(number: u16, params: &OffloadParams) -> Ring {
-        let (budget, coalescing) = match params {
-            // Polls without merging are the kernel's.
-            OffloadParams::None(_) => {
-                let p = StockGroParams::default();
-                (p.budget, p.coalescing)
-            }
-            OffloadParams::Stock(p) => (p.budget, p.coalescing),
-            OffloadParams::Presto(p) => (p.budget, p.coalescing),
-        };
+impl<K: Copy + Eq> Ring<K> {
+    fn new(number: u16, config: &ReceiveConfig) -> Ring<K> {
         Ring {
             number,
-            offload: Offload::new(params),
-            budget,
-            coalescing,
+            offload: Offload::new(&config.offload),
+            budget: config.budget,
+            coalescing: config.coalescing,
             waiting: VecDeque::new(),
             held: 0,
             is_called: false,
@@ -249,25 +254,39 @@ impl Ring {
     }
 
     /// Takes packets out of the ring and ends the poll.
-    fn poll<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+    fn poll<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
         let Ring { offload, waiting, held, up, .. } = self;
         for id in waiting.drain(..waiting.len().min(self.budget as usize)) {
+            let Some(arrival) = wire.headers(id) else {
+                up.push_back(Received::one(id, &wire.packets()[id]));
+                continue;
+            };
             *held += 1;
-            let packets = wire.packets();
-            let arrival = offload::arrival(&packets[id], packets.side(&packets[id]));
             offload.receive(now, &arrival, id, &mut |released| {
                 *held -= released.packets.len();
-                up.push_back(offload::merge(released, wire));
+                up.push_back(merge(released, wire));
             });
         }
         self.flush(now, wire);
     }
 
-    fn flush<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+    /// Ends the waits that are over by what the driver has seen.
+    fn flush<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
         let Ring { offload, held, up, .. } = self;
-        offload.flush(now, &mut |released| {
+        offload.flush(wire.has_seen(now), &mut |released| {
             *held -= released.packets.len();
-            up.push_back(offload::merge(released, wire));
+            up.push_back(merge(released, wire));
+        });
+    }
+
+    /// Lets go all that waits or is held.
+    fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
+        self.budget = u32::MAX;
+        self.poll(now, wire);
+        let Ring { offload, held, up, .. } = self;
+        offload.drain(&mut |released| {
+            *held -= released.packets.len();
+            up.push_back(merge(released, wire));
         });
     }
 
@@ -291,7 +310,7 @@ impl Ring {
 
     /// The timer has come; whether it is the one that was asked for last.
     fn is_due(&mut self, now: Time) -> bool {
-        let is_due = self.timer_at == now;
+        let is_due = self.timer_at <= now;
         if is_due {
             self.timer_at = Time::MAX;
         }
@@ -300,17 +319,17 @@ impl Ring {
 }
 
 /// A host's rings and cores.
-pub struct Receive {
-    rings: Vec<Ring>,
+pub struct Receive<K = Flow> {
+    rings: Vec<Ring<K>>,
     cores: Vec<Core>,
     /// The core whose segments go up at present.
     finishes: Option<u16>,
 }
 
-impl Receive {
+impl<K: Copy + Eq> Receive<K> {
     /// Idle.
-    pub fn new(config: &ReceiveConfig) -> Receive {
-        let ring = |number| Ring::new(number, &config.offload);
+    pub fn new(config: &ReceiveConfig) -> Receive<K> {
+        let ring = |number| Ring::new(number, config);
         let cores = config.cores.iter();
         let core = |(count, costs): &(u16, ReceiveCpuParams)| {
             let costs = costs.clone();
@@ -351,7 +370,7 @@ impl Receive {
     }
 
     /// A packet has arrived.
-    pub(super) fn on_arrival<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+    pub(super) fn on_arrival<W: HostWire<Flow = K>>(&mut self, now: Time, id: PacketId, wire: &mut W) {
         let ring = self.ring_of(wire.packets()[id].flow);
         passes!(Ring);
         if let Some(core) = self.core_of(ring as u16) {
@@ -370,7 +389,13 @@ impl Receive {
     }
 
     /// A poll of a ring.
-    pub(super) fn on_poll<W: HostWire>(&mut self, now: Time, ring: u16, up: &mut VecDeque<Received>, wire: &mut W) {
+    pub(super) fn on_poll<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        ring: u16,
+        up: &mut VecDeque<Received>,
+        wire: &mut W,
+    ) {
         if let Some(core) = self.core_of(ring) {
             return self.begin_poll(now, ring, core, wire);
         }
@@ -388,7 +413,13 @@ impl Receive {
     }
 
     /// What a ring's offload holds has waited long enough.
-    pub(super) fn on_held<W: HostWire>(&mut self, now: Time, ring: u16, up: &mut VecDeque<Received>, wire: &mut W) {
+    pub(super) fn on_held<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        ring: u16,
+        up: &mut VecDeque<Received>,
+        wire: &mut W,
+    ) {
         if !self.rings[ring as usize].is_due(now) {
             return;
         }
@@ -402,7 +433,7 @@ impl Receive {
     }
 
     /// A poll of a ring, whose packets cost a core work.
-    fn begin_poll<W: HostWire>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+    fn begin_poll<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
         let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
         if core.works_on.is_some() {
             ring.polls_again = true;
@@ -420,7 +451,7 @@ impl Receive {
     }
 
     /// The timer of what a ring's offload holds, which costs a core work.
-    fn begin_flush<W: HostWire>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+    fn begin_flush<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
         let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
         if core.works_on.is_some() {
             return; // the timer is armed again when it has worked
@@ -448,7 +479,7 @@ impl Receive {
 
     /// All segments are handed up: of the core whose they were the work is done, and the next may
     /// begin.
-    pub(super) fn taken_up<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn taken_up<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
         let Some(number) = self.finishes.take() else { return };
         let count = self.cores.len();
         let core = &mut self.cores[number as usize];
@@ -464,6 +495,23 @@ impl Receive {
         }
     }
 
+    /// Forgets some of the flows that are idle.
+    pub(super) fn age(&mut self, now: Time) {
+        self.rings.iter_mut().for_each(|ring| {
+            ring.offload.evict(now);
+        });
+    }
+
+    /// Lets go all that waits or is held, whatever cores work on.
+    pub(super) fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, up: &mut VecDeque<Received>, wire: &mut W) {
+        for ring in &mut self.rings {
+            ring.drain(now, wire);
+            up.append(&mut ring.up);
+        }
+    }
+}
+
+impl Receive {
     /// A connection is over: its subflows need not be remembered.
     pub(super) fn forget(&mut self, flow: FlowId, subflows: u8) {
         let ring = self.ring_of(flow);
@@ -473,11 +521,16 @@ impl Receive {
     }
 }
 
+fn merge<K, W: HostWire<Flow = K>>(released: Released<'_, K, PacketId>, wire: &mut W) -> Received {
+    passes!(Offload);
+    wire.merge(released)
+}
+
 /// The core of this number works on what a ring let through, and on the packets and bytes that it
 /// took.
-fn begin<W: HostWire>(
+fn begin<K: Copy + Eq, W: HostWire<Flow = K>>(
     now: Time,
-    ring: &mut Ring,
+    ring: &mut Ring<K>,
     core: &mut Core,
     number: u16,
     (packets, bytes): (u64, u64),
@@ -493,9 +546,9 @@ fn begin<W: HostWire>(
 }
 
 /// Ends a poll that costs nothing, or a timer: what was let through goes up.
-fn finish<W: HostWire>(
+fn finish<K: Copy + Eq, W: HostWire<Flow = K>>(
     now: Time,
-    ring: &mut Ring,
+    ring: &mut Ring<K>,
     taken: Option<Vec<Packet>>,
     up: &mut VecDeque<Received>,
     wire: &mut W,

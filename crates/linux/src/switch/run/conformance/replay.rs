@@ -165,7 +165,7 @@ pub fn receive(trace: &Trace, host: HostId) -> Received {
         }
         while switch.round(poll.at, &Ready { ports: Vec::new(), paths: vec![0] }) {}
         out.read(poll.at, &mut verdicts);
-        counted.push(*switch.uplink.counters().0);
+        counted.push(switch.uplink.counters().0);
     }
     alone(&mut switch, trace.end, &mut out, &mut verdicts);
     let (counters, dropped) = switch.uplink.counters();
