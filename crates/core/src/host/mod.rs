@@ -108,6 +108,11 @@ pub trait HostWire {
     fn headers(&mut self, id: PacketId) -> Option<gro::Arrival<Self::Flow>>;
     /// Makes one of the packets of a segment.
     fn merge(&mut self, released: gro::Released<'_, Self::Flow, PacketId>) -> Received;
+    /// When a packet had come that a poll takes. To the kernel that is the poll; a driver that knows
+    /// better says so, or polls that are late would hide how far paths differ.
+    fn came(&mut self, now: Time, _: PacketId) -> Time {
+        now
+    }
     /// Until when all that has come has been looked at: what is held for longer has waited in vain.
     /// A driver whose polls may be late says how late, or that would look like reordering.
     fn has_seen(&self, now: Time) -> Time {

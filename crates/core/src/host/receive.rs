@@ -262,7 +262,7 @@ impl<K: Copy + Eq> Ring<K> {
                 continue;
             };
             *held += 1;
-            offload.receive(now, &arrival, id, &mut |released| {
+            offload.receive(wire.came(now, id), &arrival, id, &mut |released| {
                 *held -= released.packets.len();
                 up.push_back(merge(released, wire));
             });

@@ -121,7 +121,7 @@ impl World {
             count += 1;
             last = Some(at);
             match Encapsulation::read(&header) {
-                Some((stamp, _)) => side.edge.arrive(now, 0, stamp, packet, &mut self.buffers),
+                Some((stamp, _)) => side.edge.arrive(at, 0, stamp, packet, &mut self.buffers),
                 None => packet.end(&mut self.buffers),
             }
         }

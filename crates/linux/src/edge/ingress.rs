@@ -1,9 +1,10 @@
 //! Ingress: what comes from peers passes the host node, and goes to the switch as super-segments in
 //! order, as far as receive offload restores it.
 //!
-//! Packets wait in the node's ring until the driver's round ends, and are polled then. Waits for a
-//! missing packet end only up to the time by which all that has arrived was looked at: else a loop
-//! that was held up would look like reordering.
+//! Packets wait in the node's ring until the driver's round ends, and are polled then. Their time is
+//! that at which they left the fabric, and waits for a missing packet end only up to the time by
+//! which all that has arrived was looked at: else a loop that was held up would look like reordering,
+//! or hide it.
 //!
 //! A partial checksum says that the sender's kernel made the packet and that what carried it vouches
 //! for its bytes. A packet with a whole one merges only after that was found right, since a
@@ -46,8 +47,8 @@ impl Flows for Kernel {
 }
 
 impl Edge {
-    /// A packet has arrived from a peer; [`Edge::flush`] follows when the round ends.
-    pub fn arrive(&mut self, now: Time, peer: usize, stamp: Encapsulation, bytes: Bytes, buffers: &mut Buffers) {
+    /// A packet has left the fabric at `at`; [`Edge::flush`] follows when the round ends.
+    pub fn arrive(&mut self, at: Time, peer: usize, stamp: Encapsulation, bytes: Bytes, buffers: &mut Buffers) {
         let view = parse_head(bytes.header.bytes(), bytes.length());
         let Some(view) = view.filter(|view| !stamp.partial || view.layers().is_some()) else {
             bytes.end(buffers);
@@ -66,7 +67,7 @@ impl Edge {
                 slot: NONE,
                 flowcell: stamp.flowcell,
             },
-            stamp: now,
+            stamp: at,
             flow: segment.map_or(0, |layers| FlowKey::of(header, &layers, peer as u16).hash(&self.driver.keys)),
             src: peer as HostId,
             dst: NONE,
@@ -80,7 +81,7 @@ impl Edge {
         let arrived = Arrived { bytes, view, is_trusted, merges, is_partial, next: NONE, mss: 0 };
         let id = self.driver.insert(packet, Held::Arrived(arrived));
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
-        self.host.on_arrival(now, id, &mut link);
+        self.host.on_arrival(at, id, &mut link);
     }
 
     /// A round has ended; `has_seen` is no later than what has not been looked at yet.

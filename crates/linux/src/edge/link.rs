@@ -192,6 +192,9 @@ impl HostWire for Link<'_> {
         }
         Received { id: released.packets[0], packets: released.packets.len() as u32, bytes }
     }
+    fn came(&mut self, now: Time, id: PacketId) -> Time {
+        self.driver.packets[id].stamp.min(now)
+    }
     fn has_seen(&self, now: Time) -> Time {
         self.driver.has_seen.min(now)
     }

@@ -219,6 +219,23 @@ fn a_wait_ends_when_all_that_came_was_looked_at() {
     bench.drain(&mut edge);
 }
 
+/// Presto's waits adapt to how far paths differ, which late rounds must not hide.
+#[test]
+fn time_is_when_a_packet_left_the_fabric() {
+    let wait_ends = |round: u64| {
+        let mut bench = Bench::new();
+        let mut edge = presto();
+        let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+        bench.arrive(&mut edge, 0, &packets[0], 0, 0, false);
+        bench.flush(&mut edge, 0);
+        bench.arrive(&mut edge, 10, &packets[2], 2, 2, false);
+        bench.flush(&mut edge, round);
+        edge.deadline()
+    };
+    assert!(wait_ends(10).is_some(), "the later packet is held");
+    assert_eq!(wait_ends(10), wait_ends(100), "from when it came, not from when it was looked at");
+}
+
 #[test]
 fn what_does_not_merge_passes_as_it_is() {
     let mut bench = Bench::new();
