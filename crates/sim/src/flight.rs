@@ -5,7 +5,7 @@
 //!
 //! Invariant: what is pushed on a link comes out of it once, in order.
 
-use millpond_core::packet::Pool;
+use millpond_core::packet::push_tight;
 use millpond_core::{PacketId, Time};
 
 const ENTRIES: usize = 6;
@@ -21,7 +21,7 @@ struct Entry {
 }
 
 /// A cache line: a push touches one, and a pop.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Chunk {
     /// When the first packet arrives.
@@ -33,9 +33,12 @@ struct Chunk {
 
 const _: () = assert!(size_of::<Chunk>() == 64);
 
-/// All chunks of a partition. They are in pages, since a vector of lines is copied where it grows.
+/// All chunks of a partition.
 #[derive(Default)]
-pub struct Chunks(Pool<Chunk, 256>);
+pub struct Chunks {
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+}
 
 /// One link's packets.
 #[derive(Debug)]
@@ -54,9 +57,14 @@ impl Default for Flight {
 
 impl Chunks {
     fn allocate(&mut self, first: Time, id: PacketId) -> u32 {
-        let mut entries = [Entry::default(); ENTRIES];
-        entries[0].id = id;
-        self.0.insert(Chunk { first, entries, next: END, len: 1 })
+        let number = self.free.pop().unwrap_or_else(|| {
+            push_tight(&mut self.chunks, Chunk { first, entries: [Entry::default(); ENTRIES], next: END, len: 1 });
+            (self.chunks.len() - 1) as u32
+        });
+        let chunk = &mut self.chunks[number as usize];
+        (chunk.first, chunk.next, chunk.len) = (first, END, 1);
+        chunk.entries[0] = Entry { later: 0, id };
+        number
     }
 }
 
@@ -71,7 +79,7 @@ impl Flight {
     #[inline]
     pub fn push(&mut self, arrives: Time, id: PacketId, chunks: &mut Chunks) {
         if self.tail != END {
-            let chunk = &mut chunks.0[self.tail];
+            let chunk = &mut chunks.chunks[self.tail as usize];
             let later = arrives.as_ps() - chunk.first.as_ps();
             if (chunk.len as usize) < ENTRIES && later <= u32::MAX as u64 {
                 chunk.entries[chunk.len as usize] = Entry { later: later as u32, id };
@@ -88,7 +96,7 @@ impl Flight {
             self.head = chunk;
             self.take = 0;
         } else {
-            chunks.0[self.tail].next = chunk;
+            chunks.chunks[self.tail as usize].next = chunk;
         }
         self.tail = chunk;
     }
@@ -99,7 +107,7 @@ impl Flight {
         if self.head == END {
             return None;
         }
-        let chunk = &chunks.0[self.head];
+        let chunk = &chunks.chunks[self.head as usize];
         let id = chunk.entries[self.take as usize].id;
         self.take += 1;
         if self.take < chunk.len {
@@ -107,14 +115,14 @@ impl Flight {
             return Some((id, Some((chunk.first + Time::from_ps(u64::from(later)), next))));
         }
         let next = chunk.next;
-        chunks.0.remove(self.head);
+        push_tight(&mut chunks.free, self.head);
         if next == END {
             *self = Flight::default();
             return Some((id, None));
         }
         self.head = next;
         self.take = 0;
-        let next = &chunks.0[next];
+        let next = &chunks.chunks[next as usize];
         Some((id, Some((next.first, next.entries[0].id))))
     }
 
@@ -123,7 +131,7 @@ impl Flight {
         let mut ids = Vec::new();
         let (mut chunk, mut from) = (self.head, self.take as usize);
         while chunk != END {
-            let it = &chunks.0[chunk];
+            let it = &chunks.chunks[chunk as usize];
             ids.extend(it.entries[from..it.len as usize].iter().map(|entry| entry.id));
             from = 0;
             chunk = it.next;
@@ -165,7 +173,7 @@ mod tests {
             for flight in &mut flights {
                 while flight.pop(&mut chunks).is_some() {}
             }
-            prop_assert_eq!(chunks.0.live(), 0);
+            prop_assert_eq!(chunks.free.len(), chunks.chunks.len());
         }
     }
 }

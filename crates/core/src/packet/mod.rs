@@ -14,7 +14,7 @@ mod side;
 pub mod tcp;
 
 pub use mptcp::Mapping;
-pub use pool::Pool;
+pub use pool::{Pool, push_tight};
 pub use side::{Packets, Record, Side, Sided};
 pub use tcp::Sack;
 

@@ -4,7 +4,7 @@
 
 /// Pushes, growing by an eighth instead of doubling: for the few vectors whose slack is most of a run's memory.
 #[inline]
-fn push_tight<T>(vector: &mut Vec<T>, value: T) {
+pub fn push_tight<T>(vector: &mut Vec<T>, value: T) {
     if vector.len() == vector.capacity() {
         vector.reserve_exact(vector.len() / 8 + 16);
     }

@@ -114,9 +114,11 @@ impl Driver {
     pub(super) fn segment(&self, first: PacketId) -> impl Iterator<Item = PacketId> {
         std::iter::successors(Some(first), |id| self.arrived(*id).map(|it| it.next).filter(|id| *id != NONE))
     }
-    /// A call that is due.
+    /// What is due, polls first: what has come counts as looked at, and ends waits.
     pub(super) fn due(&mut self, now: Time) -> Vec<Call> {
-        self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect()
+        let mut due: Vec<Call> = self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect();
+        due.sort_by_key(|call| !matches!(call, Call::Poll(_)));
+        due
     }
     /// When the next is due.
     pub(super) fn deadline(&self) -> Option<Time> {

@@ -10,7 +10,7 @@ use crate::switch::buffers::{BufferId, Buffers};
 use crate::switch::counters::Drop;
 use crate::switch::node::{Frame, Node, Slot};
 use millpond_core::edge::flowcell::{Opening, Rule};
-use millpond_core::edge::gro::{OffloadParams, PrestoGroParams, StockGroParams};
+use millpond_core::edge::gro::{Cause, OffloadParams, PrestoGroParams, StockGroParams};
 use millpond_core::edge::schedule::Order;
 use millpond_core::{Bytes, Time};
 use pcap_file::pcap::PcapReader;
@@ -234,6 +234,23 @@ fn time_is_when_a_packet_left_the_fabric() {
     };
     assert!(wait_ends(10).is_some(), "the later packet is held");
     assert_eq!(wait_ends(10), wait_ends(100), "from when it came, not from when it was looked at");
+}
+
+/// It has come in time, and a round that is late for the wait's end looks at it before it ends waits.
+#[test]
+fn what_came_in_time_ends_its_wait_in_a_late_round() {
+    let mut bench = Bench::new();
+    let mut edge = presto();
+    let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+    for (us, packet, cell) in [(0, 0, 0), (10, 2, 2)] {
+        bench.arrive(&mut edge, us, &packets[packet], cell, cell, false);
+        bench.flush(&mut edge, us);
+    }
+    bench.arrive(&mut edge, 20, &packets[1], 1, 1, false);
+    bench.flush(&mut edge, 90_000);
+    assert_eq!(seqs(&bench.out(), 80), [1000, 2000, 3000]);
+    assert_eq!(edge.offload_counters().of(Cause::Timeout), 0);
+    bench.drain(&mut edge);
 }
 
 #[test]
