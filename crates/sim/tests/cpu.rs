@@ -179,8 +179,8 @@ fn fan(cores: u32) -> Plan {
     )
 }
 
-/// Flows are spread over a host's cores by hash, and each core pays for its own. What one core cannot
-/// do in its time four can, and how many threads simulate them changes nothing.
+/// Flows are spread over a host's cores by hash, and each core pays for its own. What one core
+/// cannot do in its time four can, and how many threads simulate them changes nothing.
 #[test]
 fn four_cores_share_the_work() {
     let of_first = |outcome: &Outcome| -> Vec<CoreCounts> {

@@ -134,9 +134,9 @@ fn offload_by_flowcell_hides_what_stock_offload_shows() {
 }
 
 /// Switches hash onto a link that is dead, and nobody has found that out: a flow whose label leads
-/// there gets through once it has drawn another, and never without that. One packet a flow, since what
-/// its acknowledgements meet is another matter. Labels are all that differs, so flows that began well
-/// are the same in both.
+/// there gets through once it has drawn another, and never without that. One packet a flow, since
+/// what its acknowledgements meet is another matter. Labels are all that differs, so flows that
+/// began well are the same in both.
 #[test]
 fn a_timeout_takes_a_flow_off_a_dead_path() {
     let rows: Vec<String> = (0..64).map(|n| format!("[\"{}us\", {}, {}, 1000]", 20 * n, n % 4, 4 + n % 4)).collect();

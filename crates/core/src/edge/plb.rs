@@ -5,12 +5,12 @@
 //! it acknowledged was marked. After enough congested rounds the flow moves at once; after fewer it
 //! moves as soon as nothing is in flight, since then no packet can be overtaken.
 //!
-//! A timeout moves it at once, since its path may be broken. Linux does that with PLB or without it, at
-//! every timeout of a retransmission (commit 3acf3ec3f4b0 of 2016, `tcp_write_timeout`). Then it stays
-//! for a while: what a failure has moved is not to be moved by marks.
+//! A timeout moves it at once, since its path may be broken. Linux does that without PLB as well,
+//! at every timeout of a retransmission (commit 3acf3ec3f4b0 of 2016, `tcp_write_timeout`). Then it
+//! stays for a while: what a failure has moved is not to be moved by marks.
 //!
-//! Invariant: marks move a flow only at the end of a round, and congested rounds are counted anew after
-//! each move.
+//! Invariant: marks move a flow only at the end of a round, and congested rounds are counted anew
+//! after each move.
 
 use super::Heard;
 use crate::random::mix64;

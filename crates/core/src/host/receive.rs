@@ -37,8 +37,9 @@ use crate::units::Time;
 use std::collections::VecDeque;
 
 crate::params! {
-    /// The table host.receive-cpu: what receiving costs a host's cores. Defaults are solved from published processor
-    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
+    /// The table host.receive-cpu: what receiving costs a host's cores. Defaults are solved from
+    /// published processor shares (docs/reproduce-presto.md has the arithmetic); they are
+    /// calibrated, not measured.
     pub struct ReceiveCpuParams {
         /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
         /// for a byte is ours.
@@ -57,7 +58,8 @@ crate::params! {
         /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
         #[within(1..=1_000_000)]
         pub ring: u32 = 512,
-        /// Cores of a host, each with a ring of its own; a hash spreads flows over them. Source: ours, one.
+        /// Cores of a host, each with a ring of its own; a hash spreads flows over them. Source:
+        /// ours, one.
         #[within(1..=64)]
         pub cores: u32 = 1,
     }
@@ -112,9 +114,9 @@ pub struct CoreCounts {
     pub ring_drops: u64,
 }
 
-/// What receiving cost in the measured time, by name; `cores` are sorted by host. Shares of a core are
-/// in parts per million: of all cores of hosts that received payload, and the largest of the others,
-/// which received acknowledgements at most.
+/// What receiving cost in the measured time, by name; `cores` are sorted by host. Shares of a core
+/// are in parts per million: of all cores of hosts that received payload, and the largest of the
+/// others, which received acknowledgements at most.
 pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
     if cores.is_empty() {
         return;

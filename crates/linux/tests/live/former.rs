@@ -1,11 +1,12 @@
-//! What an earlier version had pinned, as a file of `tests/state`: a line a map with its definition,
-//! and below it a line an entry, key and value in hexadecimal without the zeros at a value's end.
+//! What an earlier version had pinned, as a file of `tests/state`: a line a map with its
+//! definition, and below it a line an entry: key and value in hexadecimal, without the zeros at a
+//! value's end.
 //!
-//! A file is written by these tests as a child in the role `dump`, for a bpf file system whose limits
-//! that version has applied:
+//! A file is written by these tests as a child in the role `dump`, for a bpf file system whose
+//! limits that version has applied:
 //!
 //! ```text
-//! MILLPOND_LIVE_ROLE=dump MILLPOND_LIVE_ARGS=BPFFS cargo test --test live a_child_of -- --nocapture
+//! MILLPOND_LIVE_ROLE=dump MILLPOND_LIVE_ARGS=BPFFS cargo test --test live a_child -- --nocapture
 //! ```
 //!
 //! Invariant: what is put back differs from the file in what no two machines share: the cgroup's id

@@ -405,7 +405,7 @@ fn another_layout_is_refused_and_can_be_removed() {
     place.apply(&file).unwrap();
 }
 
-/// What a binary of before had applied, with the traffic that it had seen; and what its `show` said.
+/// What an earlier binary had applied, with the traffic that it had seen; what its `show` said.
 const FORMER: [&str; 2] = [include_str!("../state/limit-maps.txt"), include_str!("../state/limit-show.json")];
 const FORMER_FILE: &str = "/etc/millpond/limits.toml";
 const FORMER_LIMITS: &str = r#"
