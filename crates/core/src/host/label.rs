@@ -62,8 +62,10 @@ impl Label {
 
     /// The retransmission timer has fired.
     pub(super) fn timed_out(&mut self, now: Time) {
-        if let Some(plb) = &mut self.plb {
-            plb.timed_out(now);
+        if let Some(plb) = &mut self.plb
+            && plb.timed_out(now)
+        {
+            self.cell.end();
         }
     }
 

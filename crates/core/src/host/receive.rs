@@ -38,8 +38,9 @@ use crate::units::Time;
 use std::collections::VecDeque;
 
 crate::params! {
-    /// The table host.receive-cpu: what receiving costs a host's one core. Defaults are solved from published processor
-    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
+    /// The table host.receive-cpu: what receiving costs a host's cores. Defaults are solved from
+    /// published processor shares (docs/reproduce-presto.md has the arithmetic); they are
+    /// calibrated, not measured.
     pub struct ReceiveCpuParams {
         /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
         /// for a byte is ours.
@@ -58,6 +59,10 @@ crate::params! {
         /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
         #[within(1..=1_000_000)]
         pub ring: u32 = 512,
+        /// Cores of a host, each with a ring of its own; a hash spreads flows over them. Source:
+        /// ours, one.
+        #[within(1..=64)]
+        pub cores: u32 = 1,
     }
 }
 
@@ -82,14 +87,15 @@ pub struct ReceiveConfig {
 }
 
 impl ReceiveConfig {
-    /// One ring with its core; `None`: what arrives goes up as it comes.
+    /// As many rings as cores, or one without; `None`: what arrives goes up as it comes.
     pub fn new(
         offload: &OffloadParams,
         costs: Option<&ReceiveCpuParams>,
         measured_from: Time,
     ) -> Option<ReceiveConfig> {
         let polls = costs.is_some() || !matches!(offload, OffloadParams::None(_));
-        let cores = costs.map(|costs| (1, costs.clone()));
+        let cores = costs.map(|costs| (costs.cores as u16, costs.clone()));
+        let rings = cores.as_ref().map_or(1, |(count, _)| *count);
         let (budget, coalescing) = match offload {
             // Polls without merging are the kernel's.
             OffloadParams::None(_) => {
@@ -99,7 +105,7 @@ impl ReceiveConfig {
             OffloadParams::Stock(p) => (p.budget, p.coalescing),
             OffloadParams::Presto(p) => (p.budget, p.coalescing),
         };
-        polls.then(|| ReceiveConfig { offload: offload.clone(), budget, coalescing, rings: 1, cores, measured_from })
+        polls.then(|| ReceiveConfig { offload: offload.clone(), budget, coalescing, rings, cores, measured_from })
     }
 }
 
@@ -122,19 +128,23 @@ pub struct CoreCounts {
     pub ring_drops: u64,
 }
 
-/// What receiving cost in the measured time, by name. Shares of a core are in parts per million: of hosts that received
-/// payload, and the largest of the others, which received acknowledgements at most.
+/// What receiving cost in the measured time, by name; `cores` are sorted by host. Shares of a core
+/// are in parts per million: of all cores of hosts that received payload, and the largest of the
+/// others, which received acknowledgements at most.
 pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
     if cores.is_empty() {
         return;
     }
     let named = counters.of("receive-cpu");
     let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
-    let (receiving, others): (Vec<_>, Vec<_>) = cores.iter().map(|(_, core)| *core).partition(|core| core.bytes > 0);
+    let by_host = cores.chunk_by(|(one, _), (next, _)| one == next);
+    let hosts = by_host.map(|host| host.iter().map(|(_, core)| *core).collect::<Vec<_>>());
+    let (receiving, others): (Vec<_>, Vec<_>) = hosts.partition(|host| host.iter().any(|core| core.bytes > 0));
+    named.add("receiving-hosts", receiving.len() as u64);
+    let (receiving, others) = (receiving.concat(), others.concat());
     let shares = || receiving.iter().map(share);
     let sum = |count: fn(&CoreCounts) -> u64| receiving.iter().map(count).sum::<u64>();
     let (polls, packets) = (sum(|core| core.polls), sum(|core| core.packets));
-    named.add("receiving-hosts", receiving.len() as u64);
     named.add("busy-ppm-mean", (shares().sum::<u128>() / receiving.len().max(1) as u128) as u64);
     named.add("busy-ppm-min", shares().min().unwrap_or(0) as u64);
     named.add("busy-ppm-max", shares().max().unwrap_or(0) as u64);
