@@ -25,4 +25,6 @@ pub mod limit;
 mod metrics;
 pub mod namespace;
 pub mod port;
+#[cfg(test)]
+mod recorded;
 pub mod switch;

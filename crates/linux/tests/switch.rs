@@ -14,6 +14,7 @@ use millpond_linux::{namespace, switch};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -246,6 +247,42 @@ fn a_switch_that_is_started_can_be_changed_by_several_at_once() {
     let names: Vec<&str> = last.ports.iter().map(|port| port.name.as_str()).collect();
     assert_eq!((names, last.pid), (vec!["c"], first.pid));
     assert!(apply::remove_all(state).unwrap() && !state.folder().exists());
+}
+
+/// As the process of another version, which knows other keys: it refuses what it is to become, and
+/// ends when it is told to.
+fn refuse_until_stopped(state: &State, is_up: &AtomicBool) {
+    let _lock = state.lock_frames().unwrap().unwrap();
+    let socket = UnixListener::bind(state.file("control.sock")).unwrap();
+    is_up.store(true, Ordering::Relaxed);
+    for client in socket.incoming() {
+        let (mut client, mut asked) = (client.unwrap(), String::new());
+        client.read_to_string(&mut asked).unwrap();
+        let is_over = asked.starts_with("stop\n");
+        let answer = if is_over { r#"{"ok":null}"# } else { r#"{"error":"config:1:1: unknown key `later`"}"# };
+        client.write_all(answer.as_bytes()).unwrap();
+        if is_over {
+            return fs::remove_file(state.file("control.sock")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_process_of_another_version_makes_way() {
+    let files = Files(State::at(&std::env::temp_dir().join(format!("millpond-switch-other-{}", std::process::id()))));
+    let state = &files.0;
+    state.create().unwrap();
+    let is_up = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| refuse_until_stopped(state, &is_up));
+        assert!(soon(|| is_up.load(Ordering::Relaxed)));
+        assert_eq!(state.process(), Some(std::process::id()));
+        let text = "[[port]]\nname = \"a\"\nkind = \"pcap\"\nwrite = \"/dev/null\"\n";
+        let done = apply::apply(state, &Config::parse("test.toml", text).unwrap(), &|| program(state)).unwrap();
+        assert_eq!((done.open, done.waiting), (1, Vec::new()));
+        other.join().unwrap();
+        assert_ne!(show::read(state).unwrap().pid, std::process::id());
+    });
 }
 
 #[test]

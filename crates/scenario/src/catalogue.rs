@@ -143,7 +143,7 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "host.receive-cpu",
-            about: "What receiving costs a host, which has one core: while it works nothing is polled. Without this table, or \
+            about: "What receiving costs a host's cores: while one works its ring is not polled. Without this table, or \
                     with \"off\" in its place, receiving costs nothing; { } has the values below.",
             keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
         },

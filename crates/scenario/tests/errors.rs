@@ -29,6 +29,9 @@ fn keys_that_nobody_reads() {
     fails("[topology]\nhost-link = { rat = \"1Gbps\" }", 3, 15, "did you mean `rate`?");
     fails("[host]\nreceive-cpu = { per-packets = \"1us\" }", 3, 17, "did you mean `per-packet`?");
     fails("[host]\nreceive-cpu = { ring = 0 }", 3, 24, "1 to 1000000");
+    fails("[host]\nreceive-cpu = { cores = 0 }", 3, 25, "1 to 64");
+    fails("[host]\nreceive-cpu = { cores = 65 }", 3, 25, "1 to 64");
+    fails("[host]\nreceive-cpu = { core = 2 }", 3, 17, "did you mean `cores`?");
     fails("[host]\nreceive-cpu = 3", 3, 15, "expected a table");
     fails("[host]\njitter = \"of\"", 3, 10, "write jitter = { kind = \"of\" }");
     fails("[host]\njitter = { kind = \"unifrom\" }", 3, 19, "did you mean `uniform`?");

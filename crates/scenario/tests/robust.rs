@@ -131,6 +131,7 @@ const KEYS: &[&str] = &[
     "host.receive-cpu",
     "host.receive-cpu.per-byte",
     "host.receive-cpu.ring",
+    "host.receive-cpu.cores",
     "host.nic",
     "host.nic.buffer",
     "host.nic.marking",

@@ -80,7 +80,7 @@ impl Shared {
     /// How segments are cut.
     #[inline]
     pub fn cut(&self) -> Cut {
-        Cut { mss: self.mss, header: self.header }
+        Cut { mss: self.mss, header: self.header, headers: HEADERS }
     }
 
     /// A host's partition.

@@ -164,8 +164,9 @@ fn host() -> impl Strategy<Value = String> {
          coalescing = \"2us\", budget = 3 }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000, order = \"shuffled\" }",
         "receive-offload = { kind = \"stock-gro\", labels = \"kept\", coalescing = \"0us\" }",
         "receive-cpu = { per-packet = \"2us\", ring = 5 }",
+        "[edge]\nload-balancing = { kind = \"plb\", threshold = 8, rounds = 2, idle-rounds = 1, suspend = \"50us\" }",
         "receive-offload = { kind = \"stock-gro\", coalescing = \"0us\" }\nreceive-cpu = { per-byte = \"2ns\", ring = 80 }",
-        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 }\nreceive-cpu = { ring = 20 }\n\
+        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 }\nreceive-cpu = { ring = 20, cores = 3 }\n\
          [edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }",
     ]);
     // Exact hosts, and lots: much happens at one instant.

@@ -8,6 +8,7 @@ use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 use millpond_core::host::CoreCounts;
 use millpond_core::{HostId, Time};
+use millpond_scenario::plan::Plan;
 use millpond_sim::Outcome;
 
 /// One host sends to another.
@@ -158,6 +159,60 @@ fn a_cores_time_is_the_sum_of_its_costs() {
         let went_up = if offload == "none" { (packets, packets) } else { (segments, merged("packets")) };
         assert_eq!(went_up, (up, packets), "what was taken went up");
     }
+}
+
+/// Twelve hosts of three leaves send forty short flows each to one of a fourth.
+fn fan(cores: u32) -> Plan {
+    let rows: Vec<String> = (0..480).map(|n| format!("[\"{}us\", {}, 0, 60000]", 500 * (n / 12), 4 + n % 12)).collect();
+    let text = format!(
+        "name = \"fan\"\nduration = \"200ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\n\
+         hosts-per-leaf = 4\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
+         fabric-link = {{ rate = \"20Gbps\", delay = \"1us\" }}\n[host]\nreceive-offload = {{ kind = \"stock-gro\" }}\n\
+         [transport]\nkind = \"dctcp\"\n[switch]\nmarking = {{ kind = \"ecn\" }}\n\
+         [[traffic]]\nname = \"fan\"\nkind = \"flows\"\nrows = [{}]\n",
+        rows.join(", ")
+    );
+    let cores = cores.to_string();
+    common::plan(
+        &text,
+        &[&COSTS[..], &[("host.receive-cpu.cores", cores.as_str()), ("host.receive-cpu.ring", "4096")]].concat(),
+    )
+}
+
+/// Flows are spread over a host's cores by hash, and each core pays for its own. What one core
+/// cannot do in its time four can, and how many threads simulate them changes nothing.
+#[test]
+fn four_cores_share_the_work() {
+    let of_first = |outcome: &Outcome| -> Vec<CoreCounts> {
+        outcome.cores.iter().filter(|(host, _)| *host == 0).map(|(_, core)| *core).collect()
+    };
+    let (outcome, records) = simulate(&fan(4), 1);
+    let cores = of_first(&outcome);
+    assert_eq!((cores.len(), outcome.cores.len()), (4, 64));
+    let whole: u64 = cores.iter().map(|core| core.bytes).sum();
+    assert!(whole >= 480 * 60_000, "{whole}");
+    let busy = cores.iter().fold(Time::ZERO, |sum, core| sum + core.busy);
+    for core in &cores {
+        println!("{core:?}");
+        let segments = Time::from_us(2) * core.segments + Time::from_us(3) * core.out_of_order;
+        assert_eq!(core.busy, Time::from_us(1) * core.packets + Time::from_ps(300) * core.bytes + segments);
+        for (its, all) in [(core.bytes, whole), (core.busy.as_ps(), busy.as_ps())] {
+            let share = its as f64 / all as f64;
+            assert!((0.2..0.3).contains(&share), "{share} of the work");
+        }
+    }
+    let counted = |name: &str| outcome.counters.get("receive-cpu", name);
+    assert_eq!((counted("receiving-hosts"), counted("packets")), (1, cores.iter().map(|core| core.packets).sum()));
+    for threads in [2, 3] {
+        let (again, its) = simulate(&fan(4), threads);
+        assert_eq!((again.cores, its.flows), (outcome.cores.clone(), records.flows.clone()), "{threads} threads");
+    }
+    let (alone, slow) = simulate(&fan(1), 1);
+    let last =
+        |records: &common::Records| records.flows.iter().map(|flow| flow.finish.expect("it is over")).max().unwrap();
+    let (four, one, work) = (last(&records), last(&slow), of_first(&alone)[0].busy);
+    println!("{four:?} with four, {one:?} with one, which is busy for {work:?}");
+    assert!(work * 10 > one * 9 && one * 4 > four * 5, "{four:?} with four, {one:?} with one, busy for {work:?}");
 }
 
 /// What Presto's offload gives up by its timer is paid for, too, though no packet calls it.

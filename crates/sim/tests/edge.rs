@@ -3,6 +3,7 @@
 mod common;
 
 use common::{plan, simulate};
+use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 
 /// Four leaves, four spines; the four hosts of leaf 0 send to those of leaf 3.
@@ -130,4 +131,38 @@ fn offload_by_flowcell_hides_what_stock_offload_shows() {
     assert!(ejected > 1_000);
     assert!(stock > 10 * presto.max(1), "{stock} {presto}");
     assert!(timed_out * 100 < all, "{timed_out} of {all}");
+}
+
+/// Switches hash onto a link that is dead, and nobody has found that out: a flow whose label leads
+/// there gets through once it has drawn another, and never without that. One packet a flow, since
+/// what its acknowledgements meet is another matter. Labels are all that differs, so flows that
+/// began well are the same in both.
+#[test]
+fn a_timeout_takes_a_flow_off_a_dead_path() {
+    let rows: Vec<String> = (0..64).map(|n| format!("[\"{}us\", {}, {}, 1000]", 20 * n, n % 4, 4 + n % 4)).collect();
+    let text = format!(
+        "name = \"dead\"\nduration = \"400ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\n\
+         hosts-per-leaf = 4\n[edge]\nload-balancing = {{ kind = \"plb\" }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"5ms\"\n\
+         initial-rto = \"5ms\"\nhandshake = false\n[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"0us\"\ndetect = \"10s\"\n\
+         converge = \"never\"\n\
+         [[traffic]]\nname = \"short\"\nkind = \"flows\"\nrows = [{}]\n",
+        rows.join(", ")
+    );
+    let finished = |redraws: &str| {
+        let plan = plan(&text, &[("edge.load-balancing.redraw-on-timeout", redraws)]);
+        let (outcome, records) = simulate(&plan, 2);
+        assert!(outcome.audit.dropped[DropReason::LinkDown as usize].packets > 10);
+        let mut flows: Vec<_> = records.flows.iter().map(|flow| (flow.flow, flow.finish)).collect();
+        flows.sort_unstable();
+        flows
+    };
+    let (moved, stuck) = (finished("true"), finished("false"));
+    let lost = stuck.iter().filter(|(_, finish)| finish.is_none()).count();
+    println!("{lost} of {} never got through", stuck.len());
+    assert_eq!((moved.len(), stuck.len()), (64, 64));
+    assert!((8..24).contains(&lost), "a fourth has drawn the dead link: {lost}");
+    for (with, without) in moved.iter().zip(&stuck) {
+        let finish = with.1.expect("it draws until it gets through");
+        assert!(without.1.is_none_or(|finish_without| finish_without == finish), "{with:?} {without:?}");
+    }
 }

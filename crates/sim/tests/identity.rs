@@ -224,6 +224,10 @@ const PRESTO: &str = r#"
 /// The same with cores that cannot keep up: rings overflow, and timers wait.
 const BUSY: &[(&str, &str)] = &[("host.receive-cpu.per-packet", "700ns"), ("host.receive-cpu.ring", "40")];
 
+/// Several of them a host.
+const SEVERAL: &[(&str, &str)] =
+    &[("host.receive-cpu.per-packet", "2us"), ("host.receive-cpu.ring", "20"), ("host.receive-cpu.cores", "3")];
+
 /// Bursts for ports that hold a quarter of them, so that packets go elsewhere.
 const DEFLECTION: &str = r#"
     name = "identity-deflection"
@@ -381,6 +385,7 @@ fn threads_do_not_change_a_result() {
         (EDGE, &[]),
         (PRESTO, &[]),
         (PRESTO, BUSY),
+        (PRESTO, SEVERAL),
         (PRESTO, HEDERA),
         (FAT_TREE, &swift),
         (FAT_TREE, LOTS),
@@ -394,13 +399,14 @@ fn threads_do_not_change_a_result() {
 }
 
 /// What is run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 14] = [
+const ALIKE: [(&str, &[(&str, &str)]); 15] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
     (EDGE, &[]),
     (PRESTO, &[]),
     (PRESTO, BUSY),
+    (PRESTO, SEVERAL),
     (PRESTO, HEDERA),
     (LEAF_SPINE, NARROW_NIC),
     (EVERYTHING, EXACT),
@@ -590,6 +596,9 @@ fn busy_cores_do_something() {
     let busy = outcome.cores.iter().filter(|(_, core)| core.busy * 10 > outcome.simulated * 8).count();
     assert!(busy >= 4 && outcome.cores.len() == 12, "{:?}", outcome.cores);
     assert!(outcome.counters.get("presto-gro", "segments-timeout") > 10);
+    let (outcome, _) = simulate(&plan(PRESTO, SEVERAL), 2);
+    assert!(outcome.audit.dropped[DropReason::ReceiveRing as usize].packets > 100);
+    assert!(outcome.cores.len() == 36 && outcome.cores.iter().filter(|(_, core)| core.packets > 0).count() > 24);
 }
 
 /// What is only recorded changes nothing else.

@@ -253,7 +253,7 @@ fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
         "",
         "",
         "receive-offload = { kind = \"stock-gro\" }\n",
-        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\" }\nreceive-cpu = { per-packet = \"1us\", ring = 30 }\n",
+        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\" }\nreceive-cpu = { per-packet = \"1us\", ring = 30, cores = 2 }\n",
         "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }\n",
     ]);
     (ordering, host)

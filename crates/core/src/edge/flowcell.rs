@@ -10,7 +10,6 @@
 //! Invariant: all packets of a segment have one label and one flowcell number; flowcell numbers of a flow ascend, modulo
 //! 2^16, one by one.
 
-use super::flows::FlowTable;
 use super::hedera::{self, HederaParams};
 use super::plb::{self, PlbParams, PlbRule};
 use super::schedule::{Order, Turn};
@@ -189,57 +188,6 @@ impl Flowcell {
     }
 }
 
-/// Flows that one call of [`Flowcells::evict`] looks at.
-const EVICTION_STEPS: usize = 256;
-
-/// The flows of a sending edge, by their identity: for a driver that has no connections of its own to keep them in.
-///
-/// A flow that was forgotten, by this edge or with it, begins anew with a random flowcell number, newer or older than what
-/// its receiver may remember: 16 bits can promise neither. Receive offload by the safe rules takes up either.
-#[derive(Clone, Debug)]
-pub struct Flowcells<F> {
-    rule: Rule,
-    /// A silent flow is forgotten after this.
-    idle: Time,
-    flows: FlowTable<F, Flowcell>,
-    /// Of this edge, to draw flows' keys from.
-    key: u64,
-}
-
-impl<F: Copy + Eq> Flowcells<F> {
-    /// No flows. `idle` should be no shorter than a retransmission timeout; 30s will do.
-    pub fn new(rule: Rule, idle: Time, key: u64) -> Flowcells<F> {
-        Flowcells { rule, idle, flows: FlowTable::default(), key }
-    }
-    /// A segment of `len` bytes is sent; see [`Flowcell::stamp`].
-    #[inline]
-    pub fn stamp(&mut self, now: Time, hash: u32, flow: F, len: u32, labels: &[u16]) -> Stamp {
-        let at = match self.flows.find(hash, flow) {
-            Some(at) => at,
-            None => self.open(hash, flow),
-        };
-        self.flows[at].stamp(now, &self.rule, len, labels)
-    }
-    /// Forgets idle flows, of some hundred that it looks at. Returns how many.
-    pub fn evict(&mut self, now: Time) -> usize {
-        let idle = self.idle;
-        self.flows.evict(EVICTION_STEPS, |flow| now.saturating_sub(flow.last) > idle)
-    }
-    /// Flows that are known.
-    pub fn len(&self) -> usize {
-        self.flows.len()
-    }
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.flows.is_empty()
-    }
-    #[cold]
-    fn open(&mut self, hash: u32, flow: F) -> u32 {
-        self.key = crate::random::mix64(self.key ^ u64::from(hash));
-        self.flows.insert(hash, flow, Flowcell::new(&self.rule, self.key, self.key as u16))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,25 +258,6 @@ mod tests {
         let mut late = Flowcell::new(&gap, 3, 0);
         assert_eq!(late.stamp(Time::from_ms(9), &gap, 1_448, &LABELS).label, 10, "no segment was before it");
         assert_eq!(labels_of(rule(Order::RoundRobin)), [10; 5]);
-    }
-
-    /// What its receiver may remember says nothing to it: half of the flows look older.
-    #[test]
-    fn a_flow_that_was_forgotten_begins_with_any_number() {
-        let mut edge: Flowcells<u32> = Flowcells::new(rule(Order::Shuffled), Time::from_s(30), 1);
-        let stamp = |edge: &mut Flowcells<u32>, s| -> Vec<u16> {
-            let flows = 0..1_000;
-            flows.map(|flow| edge.stamp(Time::from_s(s), flow, flow, 65_000, &LABELS).flowcell).collect()
-        };
-        let (first, before) = (stamp(&mut edge, 1), stamp(&mut edge, 31));
-        assert!(first.iter().zip(&before).all(|(first, next)| *next == first.wrapping_add(1)), "known, they go on");
-        assert_eq!((edge.evict(Time::from_s(31)), edge.len()), (0, 1_000));
-        let at = Time::from_s(62);
-        let forgotten: usize = (0..4).map(|_| edge.evict(at)).sum();
-        assert_eq!((forgotten, edge.is_empty()), (1_000, true));
-        let after = stamp(&mut edge, 62);
-        let newer = before.iter().zip(&after).filter(|(before, after)| (after.wrapping_sub(**before) as i16) > 0);
-        assert!((400..600).contains(&newer.count()));
     }
 
     proptest! {

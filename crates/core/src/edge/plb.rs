@@ -3,11 +3,14 @@
 //!
 //! A round is what is in flight when the last one ended. It is congested if at least so much of what
 //! it acknowledged was marked. After enough congested rounds the flow moves at once; after fewer it
-//! moves as soon as nothing is in flight, since then no packet can be overtaken. After a timeout it
+//! moves as soon as nothing is in flight, since then no packet can be overtaken.
+//!
+//! A timeout moves it at once, since its path may be broken. Linux does that without PLB as well,
+//! at every timeout of a retransmission (commit 3acf3ec3f4b0 of 2016, `tcp_write_timeout`). Then it
 //! stays for a while: what a failure has moved is not to be moved by marks.
 //!
-//! Invariant: a flow moves only at the end of a round, and congested rounds are counted anew after
-//! each move.
+//! Invariant: marks move a flow only at the end of a round, and congested rounds are counted anew
+//! after each move.
 
 use super::Heard;
 use crate::random::mix64;
@@ -40,6 +43,8 @@ crate::params! {
         /// How long a flow stays after a timeout; up to as much again is drawn to it. Source: 60s, Linux's
         /// tcp_plb_suspend_rto_sec.
         pub suspend: Time = Time::from_s(60),
+        /// Whether a flow moves at each timeout. Source: on, Linux's net.core.txrehash.
+        pub redraw_on_timeout: bool = true,
     }
 }
 
@@ -50,13 +55,14 @@ pub struct PlbRule {
     rounds: u32,
     idle_rounds: u32,
     suspend: Time,
+    redraws: bool,
 }
 
 impl PlbParams {
     /// The rule.
     pub(super) fn rule(&self) -> PlbRule {
-        let PlbParams { threshold, rounds, idle_rounds, suspend } = *self;
-        PlbRule { threshold: u64::from(threshold), rounds, idle_rounds, suspend }
+        let PlbParams { threshold, rounds, idle_rounds, suspend, redraw_on_timeout: redraws } = *self;
+        PlbRule { threshold: u64::from(threshold), rounds, idle_rounds, suspend, redraws }
     }
 }
 
@@ -105,13 +111,14 @@ impl Plb {
         true
     }
 
-    /// The retransmission timer has fired.
-    pub fn timed_out(&mut self, now: Time) {
+    /// The retransmission timer has fired; whether the flow moves.
+    pub fn timed_out(&mut self, now: Time) -> bool {
         self.key = mix64(self.key);
         let suspend = self.rule.suspend.as_ps();
         let drawn = ((u128::from(self.key) * u128::from(suspend)) >> 64) as u64;
         self.stays_until = now.saturating_add(self.rule.suspend).saturating_add(Time::from_ps(drawn));
         self.congested = 0;
+        self.rule.redraws
     }
 }
 
@@ -179,10 +186,22 @@ mod tests {
     #[test]
     fn after_a_timeout_it_stays() {
         let (mut it, mut una) = begun();
-        it.timed_out(US);
+        assert!(it.timed_out(US), "it moves first");
         assert!(it.stays_until >= US + Time::from_s(60) && it.stays_until < US + Time::from_s(120));
         assert!((0..30).all(|_| !round(&mut it, &mut una, 10, false)));
         it.stays_until = US;
         assert!(round(&mut it, &mut una, 10, false), "and goes as soon as it may");
+    }
+
+    #[test]
+    fn each_timeout_moves_it_unless_that_is_off() {
+        let (mut it, mut una) = begun();
+        assert!((0..11).all(|_| !round(&mut it, &mut una, 10, false)));
+        assert!(it.timed_out(US) && it.timed_out(US * 2), "also where it is to stay");
+        assert_eq!(it.congested, 0, "congested rounds were the other path's");
+        let off = PlbParams { redraw_on_timeout: false, ..PlbParams::default() };
+        let mut it = Plb::new(off.rule(), 1);
+        assert!(!it.timed_out(US));
+        assert!(it.stays_until >= US + Time::from_s(60), "it stays all the same");
     }
 }

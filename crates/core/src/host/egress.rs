@@ -18,7 +18,6 @@ use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, ran
 use crate::edge::flowcell::counted;
 use crate::edge::{Heard, Ranker};
 use crate::importance::Marker;
-use crate::packet::tcp::HEADERS;
 use crate::packet::{Body, Importance, Packet, PacketId, flags};
 use crate::switch::pause::PauseFrame;
 use crate::units::Time;
@@ -38,6 +37,8 @@ pub struct Cut {
     pub mss: u32,
     /// Headers and framing on the wire.
     pub header: u32,
+    /// Headers of IP and of what it carries, which a segment without payload counts for.
+    pub headers: u32,
 }
 
 impl Cut {
@@ -148,7 +149,7 @@ impl Egress {
     }
 }
 
-impl Host {
+impl<K: Copy + Eq> Host<K> {
     /// What the limits make of a segment that an endpoint has ready and has not sent. Where it is
     /// refused the endpoint keeps it.
     pub fn ask(&mut self, now: Time, seen: &Seen) -> Leave {
@@ -214,7 +215,7 @@ impl Host {
             }
             if is_first {
                 if let Some(label) = stages.label.as_deref_mut() {
-                    label.stamp(now, &mut packet, counted(len, HEADERS), wire);
+                    label.stamp(now, &mut packet, counted(len, cut.headers), wire);
                 }
                 queue.join(len, Time::MAX);
                 is_first = false;
@@ -298,7 +299,7 @@ impl Host {
                 rank::stamp(ranker, now, &mut packet, stream);
             }
             if let Some(label) = stages.label.as_deref_mut() {
-                label.stamp(now, &mut packet, counted(len, HEADERS), wire);
+                label.stamp(now, &mut packet, counted(len, cut.headers), wire);
             }
         }
         self.send_one(now, packet, &leave, wire);

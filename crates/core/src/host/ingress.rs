@@ -90,8 +90,8 @@ pub trait Flows {
 }
 
 /// What a host has for what arrives.
-pub(super) struct Arrival {
-    pub(super) receive: Option<Receive>,
+pub(super) struct Arrival<K> {
+    pub(super) receive: Option<Receive<K>>,
     /// How long an ordering buffer may hold a packet.
     ordering: Option<Time>,
     /// Limits see what arrives.
@@ -102,16 +102,20 @@ pub(super) struct Arrival {
     due: VecDeque<Received>,
 }
 
-impl Arrival {
+impl<K: Copy + Eq> Arrival<K> {
     /// `None`: what arrives is handed up as it comes.
-    pub(super) fn new(receive: Option<Receive>, ordering: Option<Time>, is_limited: bool) -> Option<Box<Arrival>> {
+    pub(super) fn new(
+        receive: Option<Receive<K>>,
+        ordering: Option<Time>,
+        is_limited: bool,
+    ) -> Option<Box<Arrival<K>>> {
         let has_any = receive.is_some() || ordering.is_some() || is_limited;
         has_any.then(|| Box::new(Arrival { receive, ordering, is_limited, up: VecDeque::new(), due: VecDeque::new() }))
     }
 
     pub(super) fn kept(&self) -> usize {
         let waiting = self.up.iter().chain(&self.due).count();
-        waiting + self.receive.as_ref().map_or(0, Receive::kept)
+        waiting + self.receive.as_ref().map_or(0, |receive| receive.kept())
     }
 
     /// The next segment that is in order, as far as that is restored.
@@ -141,7 +145,7 @@ impl Arrival {
     }
 }
 
-impl Host {
+impl<K: Copy + Eq> Host<K> {
     /// Whether what arrives is handed up as it comes. Then no entrance below need be called.
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -149,7 +153,7 @@ impl Host {
     }
 
     /// A packet has arrived. Follow with [`Host::hand_up`], as each entrance below.
-    pub fn on_arrival<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+    pub fn on_arrival<W: HostWire<Flow = K>>(&mut self, now: Time, id: PacketId, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
         if let Some(receive) = &mut arrival.receive {
             return receive.on_arrival(now, id, wire);
@@ -159,14 +163,14 @@ impl Host {
     }
 
     /// A poll of a ring.
-    pub fn on_poll<W: HostWire>(&mut self, now: Time, ring: u16, wire: &mut W) {
+    pub fn on_poll<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
         let Some(receive) = &mut arrival.receive else { return };
         receive.on_poll(now, ring, &mut arrival.up, wire);
     }
 
     /// What a ring's offload holds has waited long enough.
-    pub fn on_held<W: HostWire>(&mut self, now: Time, ring: u16, wire: &mut W) {
+    pub fn on_held<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
         let Some(receive) = &mut arrival.receive else { return };
         receive.on_held(now, ring, &mut arrival.up, wire);
@@ -181,7 +185,7 @@ impl Host {
 
     /// What a connection's ordering buffer holds has waited long enough, unless the gap has filled
     /// since.
-    pub fn on_order<F: Flows, W: HostWire>(&mut self, now: Time, flow: FlowId, flows: &mut F, wire: &mut W) {
+    pub fn on_order<F: Flows, W: HostWire<Flow = K>>(&mut self, now: Time, flow: FlowId, flows: &mut F, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
         let Some(ingress) = flows.receiving(flow).and_then(|it| it.ingress.as_deref_mut()) else { return };
         let Some(order) = &mut ingress.order else { return };
@@ -191,7 +195,12 @@ impl Host {
     }
 
     /// The next segment for the endpoint, if there is one.
-    pub fn hand_up<F: Flows, W: HostWire>(&mut self, now: Time, flows: &mut F, wire: &mut W) -> Option<PacketId> {
+    pub fn hand_up<F: Flows, W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        flows: &mut F,
+        wire: &mut W,
+    ) -> Option<PacketId> {
         let arrival = self.arrival.as_deref_mut()?;
         loop {
             let Some(received) = arrival.next(now, flows, wire) else {
@@ -205,7 +214,7 @@ impl Host {
             }
             // What a buffer has ordered is never out of order.
             if arrival.ordering.is_none()
-                && let Some(core) = arrival.receive.as_mut().and_then(Receive::finishing)
+                && let Some(core) = arrival.receive.as_mut().and_then(|receive| receive.finishing())
             {
                 let packet = wire.packets()[received.id];
                 let is_ahead = packet.is_data() && flows.is_ahead(&packet, wire.packets());
@@ -215,6 +224,24 @@ impl Host {
         }
     }
 
+    /// Forgets some of the flows that are idle. Polls do it, too: for a driver with none at times.
+    pub fn age(&mut self, now: Time) {
+        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+            receive.age(now);
+        }
+    }
+
+    /// It is about to stop: lets go all that waits for a poll or is held. Follow with
+    /// [`Host::hand_up`].
+    pub fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
+        let Some(arrival) = &mut self.arrival else { return };
+        if let Some(receive) = &mut arrival.receive {
+            receive.drain(now, &mut arrival.up, wire);
+        }
+    }
+}
+
+impl Host {
     /// A connection of so many subflows is over: receive offload need not remember it.
     pub fn forget(&mut self, flow: FlowId, subflows: u8) {
         if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {

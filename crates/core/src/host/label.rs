@@ -37,13 +37,13 @@ pub struct Label {
 }
 
 impl Label {
-    /// Of a new connection; `key` is a random number of its own.
-    pub fn new(rule: &Rule, key: u64, hash: u32) -> Label {
+    /// Of a new connection; `key` is a random number of its own, `number` its first flowcell's.
+    pub fn new(rule: &Rule, key: u64, hash: u32, number: u16) -> Label {
         let plb = match rule.opening {
             Opening::Congestion(rule) => Some(Box::new(Plb::new(rule, key))),
             Opening::Bytes(_) | Opening::Gap(_) => None,
         };
-        Label { cell: Flowcell::new(rule, key, 0), hash, plb, pinned: None }
+        Label { cell: Flowcell::new(rule, key, number), hash, plb, pinned: None }
     }
 
     /// Further segments go by this label; `None`: by their own.
@@ -62,8 +62,10 @@ impl Label {
 
     /// The retransmission timer has fired.
     pub(super) fn timed_out(&mut self, now: Time) {
-        if let Some(plb) = &mut self.plb {
-            plb.timed_out(now);
+        if let Some(plb) = &mut self.plb
+            && plb.timed_out(now)
+        {
+            self.cell.end();
         }
     }
 

@@ -39,7 +39,7 @@ mod ingress;
 pub mod label;
 pub mod limit;
 pub mod nic;
-mod offload;
+pub mod offload;
 mod order;
 mod rank;
 pub mod receive;
@@ -82,6 +82,8 @@ pub enum Call {
 
 /// What the driver does for a host: its link, its timers, and the pool that packets live in.
 pub trait HostWire {
+    /// What receive offload tells flows apart by.
+    type Flow: Copy + Eq;
     /// The packets.
     fn packets(&mut self) -> &mut Packets;
     /// The host makes a packet: count it and keep it.
@@ -102,6 +104,20 @@ pub trait HostWire {
     fn discard(&mut self, id: PacketId, reason: DropReason);
     /// All packets of what had reached the host are dropped after all.
     fn discard_received(&mut self, received: Received, reason: DropReason);
+    /// What a packet's headers say to receive offload; `None`: it goes up by itself, at once.
+    fn headers(&mut self, id: PacketId) -> Option<gro::Arrival<Self::Flow>>;
+    /// Makes one of the packets of a segment.
+    fn merge(&mut self, released: gro::Released<'_, Self::Flow, PacketId>) -> Received;
+    /// When a packet had come that a poll takes. To the kernel that is the poll; a driver that knows
+    /// better says so, or polls that are late would hide how far paths differ.
+    fn came(&mut self, now: Time, _: PacketId) -> Time {
+        now
+    }
+    /// Until when all that has come has been looked at: what is held for longer has waited in vain.
+    /// A driver whose polls may be late says how late, or that would look like reordering.
+    fn has_seen(&self, now: Time) -> Time {
+        now
+    }
     /// Whether [`HostWire::polled`] is to be told.
     fn records_polls(&self) -> bool {
         false
@@ -122,16 +138,16 @@ pub struct HostConfig {
     pub ordering: Option<Time>,
 }
 
-/// A host.
-pub struct Host {
+/// A host. Receive offload tells its flows apart by `K`.
+pub struct Host<K = offload::Flow> {
     nic: Nic,
     limit: Option<Box<Limiter>>,
-    arrival: Option<Box<ingress::Arrival>>,
+    arrival: Option<Box<ingress::Arrival<K>>>,
 }
 
-impl Host {
+impl<K: Copy + Eq> Host<K> {
     /// An idle host.
-    pub fn new(config: HostConfig) -> Host {
+    pub fn new(config: HostConfig) -> Host<K> {
         let limit = config.limit.map(|config| Box::new(Limiter::new(config)));
         let is_limited = limit.as_ref().is_some_and(|limit| limit.sees_arrivals());
         let receive = config.receive.map(|config| Receive::new(&config));
@@ -149,7 +165,7 @@ impl Host {
     }
 
     /// Its rings and cores.
-    pub fn receive(&self) -> Option<&Receive> {
+    pub fn receive(&self) -> Option<&Receive<K>> {
         self.arrival.as_ref()?.receive.as_ref()
     }
 

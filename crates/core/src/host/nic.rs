@@ -19,6 +19,8 @@ pub enum Nic {
     Fast(FastPort, Random),
     /// Anything else.
     General(Box<(GeneralPort, Memory, Random)>),
+    /// The driver's own: it takes each packet at once, and queues it where it must.
+    Driver,
 }
 
 /// What became of a packet that was offered to a NIC.
@@ -61,6 +63,10 @@ impl Nic {
                     Err(reason) => reason,
                 }
             }
+            Nic::Driver => {
+                wire.transmit(id, now);
+                return Offered::Departs(now);
+            }
         };
         wire.discard(id, refused);
         Offered::Departs(now)
@@ -87,7 +93,7 @@ impl Nic {
     /// How long queues have been paused here by `now`, summed over them.
     pub(super) fn paused_time(&self, now: Time) -> Time {
         match self {
-            Nic::Fast(..) => Time::ZERO,
+            Nic::Fast(..) | Nic::Driver => Time::ZERO,
             Nic::General(inner) => inner.0.paused_time(now),
         }
     }
@@ -95,7 +101,7 @@ impl Nic {
     /// All packets that wait here.
     pub(super) fn queued(&self) -> Vec<PacketId> {
         match self {
-            Nic::Fast(..) => Vec::new(),
+            Nic::Fast(..) | Nic::Driver => Vec::new(),
             Nic::General(inner) => inner.0.queued(),
         }
     }
@@ -105,6 +111,7 @@ impl Nic {
         match self {
             Nic::Fast(port, _) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),
             Nic::General(inner) => inner.0.view(),
+            Nic::Driver => QueueView::default(),
         }
     }
 
@@ -113,6 +120,7 @@ impl Nic {
         match self {
             Nic::Fast(port, _) => port.marked,
             Nic::General(inner) => inner.0.marked,
+            Nic::Driver => 0,
         }
     }
 }

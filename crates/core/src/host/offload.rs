@@ -1,5 +1,9 @@
 //! Receive offload: the packets of a poll are merged, and go to the transport as segments.
 //!
+//! What a packet's headers say and how one is made of several are the driver's answers
+//! ([`HostWire::headers`](super::HostWire::headers), [`HostWire::merge`](super::HostWire::merge)).
+//! This file has those of packets without bytes.
+//!
 //! What a segment's packets are to the transport is one packet as large as all of them: one
 //! acknowledgement answers it, and order is counted in segments.
 //!
@@ -9,15 +13,14 @@
 //!
 //! Invariant: of a segment's packets one is left in the pool, which is the segment.
 
-use super::HostWire;
 use super::ingress::Received;
 use crate::edge::gro::{self, Released, tcp};
 use crate::packet::tcp::HEADERS;
-use crate::packet::{FlowId, Kind, Mapping, Packet, PacketId, flags};
+use crate::packet::{FlowId, Kind, Mapping, PacketId, Packets, flags};
 use crate::random::mix64;
 
-/// A connection's flow, and which of its subflows.
-pub(super) type Flow = (FlowId, u8);
+/// A simulated connection's flow, and which of its subflows.
+pub type Flow = (FlowId, u8);
 
 /// A hash of a flow, to find it by.
 #[inline]
@@ -26,7 +29,9 @@ pub(super) fn hash((flow, subflow): Flow) -> u32 {
 }
 
 /// What a packet's headers say to the offload.
-pub(super) fn arrival(packet: &Packet, mapping: Option<&Mapping>) -> gro::Arrival<Flow> {
+pub fn headers(packets: &Packets, id: PacketId) -> gro::Arrival<Flow> {
+    let packet = &packets[id];
+    let mapping: Option<&Mapping> = packets.side(packet);
     let is_syn = matches!(packet.kind(), Kind::Syn | Kind::SynAck);
     let same = [u64::from(packet.class.bits()), u64::from(packet.ttl)];
     let ms = packet.stamp.as_ps() / 1_000_000_000;
@@ -52,9 +57,7 @@ pub(super) fn arrival(packet: &Packet, mapping: Option<&Mapping>) -> gro::Arriva
 
 /// Makes one packet of a segment's. The handles that come back are free from now on: the offload has
 /// forgotten them.
-pub(super) fn merge<W: HostWire>(released: Released<'_, Flow, PacketId>, wire: &mut W) -> Received {
-    super::passes!(Offload);
-    let packets = wire.packets();
+pub fn merge(released: Released<'_, Flow, PacketId>, packets: &mut Packets) -> Received {
     let (first, others) = (released.packets[0], &released.packets[1..]);
     let (mut flags, mut bytes) = (packets[first].flags, u32::from(packets[first].size));
     for id in others {

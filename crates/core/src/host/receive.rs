@@ -28,17 +28,19 @@
 //! core is free.
 
 use super::ingress::Received;
-use super::{Call, HostWire, offload, passes};
+use super::offload::{self, Flow};
+use super::{Call, HostWire, passes};
 use crate::counters::{Counters as Told, DropReason};
-use crate::edge::gro::{Counters, Offload, OffloadParams, StockGroParams};
+use crate::edge::gro::{Counters, Offload, OffloadParams, Released, StockGroParams};
 use crate::packet::{FlowId, HostId, Packet, PacketId};
 use crate::random::mix64;
 use crate::units::Time;
 use std::collections::VecDeque;
 
 crate::params! {
-    /// The table host.receive-cpu: what receiving costs a host's one core. Defaults are solved from published processor
-    /// shares (docs/reproduce-presto.md has the arithmetic); they are calibrated, not measured.
+    /// The table host.receive-cpu: what receiving costs a host's cores. Defaults are solved from
+    /// published processor shares (docs/reproduce-presto.md has the arithmetic); they are
+    /// calibrated, not measured.
     pub struct ReceiveCpuParams {
         /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
         /// for a byte is ours.
@@ -57,6 +59,10 @@ crate::params! {
         /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
         #[within(1..=1_000_000)]
         pub ring: u32 = 512,
+        /// Cores of a host, each with a ring of its own; a hash spreads flows over them. Source:
+        /// ours, one.
+        #[within(1..=64)]
+        pub cores: u32 = 1,
     }
 }
 
@@ -67,6 +73,10 @@ const EVICTION_POLLS: u32 = 64;
 pub struct ReceiveConfig {
     /// What merges.
     pub offload: OffloadParams,
+    /// Packets that a poll takes at most.
+    pub budget: u32,
+    /// From the first packet of an idle ring to its poll.
+    pub coalescing: Time,
     /// Rings, at least one.
     pub rings: u16,
     /// Cores, and what they charge; none: polls take no time. Ring r is worked on by core r modulo
@@ -77,15 +87,25 @@ pub struct ReceiveConfig {
 }
 
 impl ReceiveConfig {
-    /// One ring with its core; `None`: what arrives goes up as it comes.
+    /// As many rings as cores, or one without; `None`: what arrives goes up as it comes.
     pub fn new(
         offload: &OffloadParams,
         costs: Option<&ReceiveCpuParams>,
         measured_from: Time,
     ) -> Option<ReceiveConfig> {
         let polls = costs.is_some() || !matches!(offload, OffloadParams::None(_));
-        let cores = costs.map(|costs| (1, costs.clone()));
-        polls.then(|| ReceiveConfig { offload: offload.clone(), rings: 1, cores, measured_from })
+        let cores = costs.map(|costs| (costs.cores as u16, costs.clone()));
+        let rings = cores.as_ref().map_or(1, |(count, _)| *count);
+        let (budget, coalescing) = match offload {
+            // Polls without merging are the kernel's.
+            OffloadParams::None(_) => {
+                let p = StockGroParams::default();
+                (p.budget, p.coalescing)
+            }
+            OffloadParams::Stock(p) => (p.budget, p.coalescing),
+            OffloadParams::Presto(p) => (p.budget, p.coalescing),
+        };
+        polls.then(|| ReceiveConfig { offload: offload.clone(), budget, coalescing, rings, cores, measured_from })
     }
 }
 
@@ -108,19 +128,23 @@ pub struct CoreCounts {
     pub ring_drops: u64,
 }
 
-/// What receiving cost in the measured time, by name. Shares of a core are in parts per million: of hosts that received
-/// payload, and the largest of the others, which received acknowledgements at most.
+/// What receiving cost in the measured time, by name; `cores` are sorted by host. Shares of a core
+/// are in parts per million: of all cores of hosts that received payload, and the largest of the
+/// others, which received acknowledgements at most.
 pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
     if cores.is_empty() {
         return;
     }
     let named = counters.of("receive-cpu");
     let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
-    let (receiving, others): (Vec<_>, Vec<_>) = cores.iter().map(|(_, core)| *core).partition(|core| core.bytes > 0);
+    let by_host = cores.chunk_by(|(one, _), (next, _)| one == next);
+    let hosts = by_host.map(|host| host.iter().map(|(_, core)| *core).collect::<Vec<_>>());
+    let (receiving, others): (Vec<_>, Vec<_>) = hosts.partition(|host| host.iter().any(|core| core.bytes > 0));
+    named.add("receiving-hosts", receiving.len() as u64);
+    let (receiving, others) = (receiving.concat(), others.concat());
     let shares = || receiving.iter().map(share);
     let sum = |count: fn(&CoreCounts) -> u64| receiving.iter().map(count).sum::<u64>();
     let (polls, packets) = (sum(|core| core.polls), sum(|core| core.packets));
-    named.add("receiving-hosts", receiving.len() as u64);
     named.add("busy-ppm-mean", (shares().sum::<u128>() / receiving.len().max(1) as u128) as u64);
     named.add("busy-ppm-min", shares().min().unwrap_or(0) as u64);
     named.add("busy-ppm-max", shares().max().unwrap_or(0) as u64);
@@ -195,9 +219,9 @@ impl Core {
 }
 
 /// A receive ring with its offload.
-struct Ring {
+struct Ring<K> {
     number: u16,
-    offload: Offload<offload::Flow, PacketId>,
+    offload: Offload<K, PacketId>,
     budget: u32,
     coalescing: Time,
     waiting: VecDeque<PacketId>,
@@ -214,22 +238,13 @@ struct Ring {
     up: VecDeque<Received>,
 }
 
-impl Ring {
-    fn new(number: u16, params: &OffloadParams) -> Ring {
-        let (budget, coalescing) = match params {
-            // Polls without merging are the kernel's.
-            OffloadParams::None(_) => {
-                let p = StockGroParams::default();
-                (p.budget, p.coalescing)
-            }
-            OffloadParams::Stock(p) => (p.budget, p.coalescing),
-            OffloadParams::Presto(p) => (p.budget, p.coalescing),
-        };
+impl<K: Copy + Eq> Ring<K> {
+    fn new(number: u16, config: &ReceiveConfig) -> Ring<K> {
         Ring {
             number,
-            offload: Offload::new(params),
-            budget,
-            coalescing,
+            offload: Offload::new(&config.offload),
+            budget: config.budget,
+            coalescing: config.coalescing,
             waiting: VecDeque::new(),
             held: 0,
             is_called: false,
@@ -249,25 +264,39 @@ impl Ring {
     }
 
     /// Takes packets out of the ring and ends the poll.
-    fn poll<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+    fn poll<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
         let Ring { offload, waiting, held, up, .. } = self;
         for id in waiting.drain(..waiting.len().min(self.budget as usize)) {
+            let Some(arrival) = wire.headers(id) else {
+                up.push_back(Received::one(id, &wire.packets()[id]));
+                continue;
+            };
             *held += 1;
-            let packets = wire.packets();
-            let arrival = offload::arrival(&packets[id], packets.side(&packets[id]));
-            offload.receive(now, &arrival, id, &mut |released| {
+            offload.receive(wire.came(now, id), &arrival, id, &mut |released| {
                 *held -= released.packets.len();
-                up.push_back(offload::merge(released, wire));
+                up.push_back(merge(released, wire));
             });
         }
         self.flush(now, wire);
     }
 
-    fn flush<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+    /// Ends the waits that are over by what the driver has seen.
+    fn flush<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
         let Ring { offload, held, up, .. } = self;
-        offload.flush(now, &mut |released| {
+        offload.flush(wire.has_seen(now), &mut |released| {
             *held -= released.packets.len();
-            up.push_back(offload::merge(released, wire));
+            up.push_back(merge(released, wire));
+        });
+    }
+
+    /// Lets go all that waits or is held.
+    fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
+        self.budget = u32::MAX;
+        self.poll(now, wire);
+        let Ring { offload, held, up, .. } = self;
+        offload.drain(&mut |released| {
+            *held -= released.packets.len();
+            up.push_back(merge(released, wire));
         });
     }
 
@@ -291,7 +320,7 @@ impl Ring {
 
     /// The timer has come; whether it is the one that was asked for last.
     fn is_due(&mut self, now: Time) -> bool {
-        let is_due = self.timer_at == now;
+        let is_due = self.timer_at <= now;
         if is_due {
             self.timer_at = Time::MAX;
         }
@@ -300,17 +329,17 @@ impl Ring {
 }
 
 /// A host's rings and cores.
-pub struct Receive {
-    rings: Vec<Ring>,
+pub struct Receive<K = Flow> {
+    rings: Vec<Ring<K>>,
     cores: Vec<Core>,
     /// The core whose segments go up at present.
     finishes: Option<u16>,
 }
 
-impl Receive {
+impl<K: Copy + Eq> Receive<K> {
     /// Idle.
-    pub fn new(config: &ReceiveConfig) -> Receive {
-        let ring = |number| Ring::new(number, &config.offload);
+    pub fn new(config: &ReceiveConfig) -> Receive<K> {
+        let ring = |number| Ring::new(number, config);
         let cores = config.cores.iter();
         let core = |(count, costs): &(u16, ReceiveCpuParams)| {
             let costs = costs.clone();
@@ -351,7 +380,7 @@ impl Receive {
     }
 
     /// A packet has arrived.
-    pub(super) fn on_arrival<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+    pub(super) fn on_arrival<W: HostWire<Flow = K>>(&mut self, now: Time, id: PacketId, wire: &mut W) {
         let ring = self.ring_of(wire.packets()[id].flow);
         passes!(Ring);
         if let Some(core) = self.core_of(ring as u16) {
@@ -370,7 +399,13 @@ impl Receive {
     }
 
     /// A poll of a ring.
-    pub(super) fn on_poll<W: HostWire>(&mut self, now: Time, ring: u16, up: &mut VecDeque<Received>, wire: &mut W) {
+    pub(super) fn on_poll<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        ring: u16,
+        up: &mut VecDeque<Received>,
+        wire: &mut W,
+    ) {
         if let Some(core) = self.core_of(ring) {
             return self.begin_poll(now, ring, core, wire);
         }
@@ -388,7 +423,13 @@ impl Receive {
     }
 
     /// What a ring's offload holds has waited long enough.
-    pub(super) fn on_held<W: HostWire>(&mut self, now: Time, ring: u16, up: &mut VecDeque<Received>, wire: &mut W) {
+    pub(super) fn on_held<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        ring: u16,
+        up: &mut VecDeque<Received>,
+        wire: &mut W,
+    ) {
         if !self.rings[ring as usize].is_due(now) {
             return;
         }
@@ -402,7 +443,7 @@ impl Receive {
     }
 
     /// A poll of a ring, whose packets cost a core work.
-    fn begin_poll<W: HostWire>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+    fn begin_poll<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
         let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
         if core.works_on.is_some() {
             ring.polls_again = true;
@@ -420,7 +461,7 @@ impl Receive {
     }
 
     /// The timer of what a ring's offload holds, which costs a core work.
-    fn begin_flush<W: HostWire>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+    fn begin_flush<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
         let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
         if core.works_on.is_some() {
             return; // the timer is armed again when it has worked
@@ -448,7 +489,7 @@ impl Receive {
 
     /// All segments are handed up: of the core whose they were the work is done, and the next may
     /// begin.
-    pub(super) fn taken_up<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn taken_up<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
         let Some(number) = self.finishes.take() else { return };
         let count = self.cores.len();
         let core = &mut self.cores[number as usize];
@@ -464,6 +505,23 @@ impl Receive {
         }
     }
 
+    /// Forgets some of the flows that are idle.
+    pub(super) fn age(&mut self, now: Time) {
+        self.rings.iter_mut().for_each(|ring| {
+            ring.offload.evict(now);
+        });
+    }
+
+    /// Lets go all that waits or is held, whatever cores work on.
+    pub(super) fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, up: &mut VecDeque<Received>, wire: &mut W) {
+        for ring in &mut self.rings {
+            ring.drain(now, wire);
+            up.append(&mut ring.up);
+        }
+    }
+}
+
+impl Receive {
     /// A connection is over: its subflows need not be remembered.
     pub(super) fn forget(&mut self, flow: FlowId, subflows: u8) {
         let ring = self.ring_of(flow);
@@ -473,11 +531,16 @@ impl Receive {
     }
 }
 
+fn merge<K, W: HostWire<Flow = K>>(released: Released<'_, K, PacketId>, wire: &mut W) -> Received {
+    passes!(Offload);
+    wire.merge(released)
+}
+
 /// The core of this number works on what a ring let through, and on the packets and bytes that it
 /// took.
-fn begin<W: HostWire>(
+fn begin<K: Copy + Eq, W: HostWire<Flow = K>>(
     now: Time,
-    ring: &mut Ring,
+    ring: &mut Ring<K>,
     core: &mut Core,
     number: u16,
     (packets, bytes): (u64, u64),
@@ -493,9 +556,9 @@ fn begin<W: HostWire>(
 }
 
 /// Ends a poll that costs nothing, or a timer: what was let through goes up.
-fn finish<W: HostWire>(
+fn finish<K: Copy + Eq, W: HostWire<Flow = K>>(
     now: Time,
-    ring: &mut Ring,
+    ring: &mut Ring<K>,
     taken: Option<Vec<Packet>>,
     up: &mut VecDeque<Received>,
     wire: &mut W,

@@ -44,7 +44,7 @@ fn us(n: u64) -> Time {
 }
 
 const RULE: Rule = Rule { opening: Opening::Bytes(1 << 16), order: Order::RoundRobin, is_first: true };
-const CUT: Cut = Cut { mss: 1460, header: 40 };
+const CUT: Cut = Cut { mss: 1460, header: 40, headers: HEADERS };
 
 /// What a host asks of the world, and its one connection.
 #[derive(Default)]
@@ -71,6 +71,7 @@ fn number(call: Call) -> u32 {
 }
 
 impl HostWire for World {
+    type Flow = offload::Flow;
     fn packets(&mut self) -> &mut Packets {
         &mut self.packets
     }
@@ -95,6 +96,12 @@ impl HostWire for World {
     }
     fn arrived(&mut self, _: PacketId) {
         self.arrived += 1;
+    }
+    fn headers(&mut self, id: PacketId) -> Option<gro::Arrival<offload::Flow>> {
+        Some(offload::headers(&self.packets, id))
+    }
+    fn merge(&mut self, released: gro::Released<'_, offload::Flow, PacketId>) -> Received {
+        offload::merge(released, &mut self.packets)
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.packets.remove(id);
@@ -188,10 +195,9 @@ fn htb() -> ClassConfig {
 
 fn receive(rings: u16, cores: Option<u16>) -> ReceiveConfig {
     ReceiveConfig {
-        offload: OffloadParams::Stock(StockGroParams::default()),
         rings,
         cores: cores.map(|cores| (cores, ReceiveCpuParams::default())),
-        measured_from: Time::ZERO,
+        ..ReceiveConfig::new(&OffloadParams::Stock(StockGroParams::default()), None, Time::ZERO).expect("polls")
     }
 }
 
@@ -212,13 +218,13 @@ fn sending() -> Box<Egress> {
         is_limited: true,
         marker: Some(Box::new(Marker::new(&WindowParams::default()))),
         ranker: Ranker::new(&rank).map(Box::new),
-        label: Some(Box::new(Label::new(&RULE, 1, 2))),
+        label: Some(Box::new(Label::new(&RULE, 1, 2, 0))),
     };
     Egress::new(Some(1 << 17), stages).expect("it has stages")
 }
 
 fn answering() -> Box<Ingress> {
-    Ingress::labelled(Box::new(Label::new(&RULE, 3, 4)))
+    Ingress::labelled(Box::new(Label::new(&RULE, 3, 4, 0)))
 }
 
 fn packet(body: Body) -> Packet {

@@ -6,7 +6,7 @@
 //! Invariant: the receiving edge's time is the fabric's: a wait ends only when all packets that left before its end were seen.
 
 use super::fabric::{Fabric, PathSettings};
-use crate::edge::{Carrier, Receiver, Sender};
+use crate::edge::{Carrier, Edge};
 use crate::encapsulation::Encapsulation;
 use crate::frame::View;
 use crate::port::{Error, Port, Tap};
@@ -29,8 +29,7 @@ const NAP: Time = Time::from_ms(10);
 
 struct Side {
     node: Node,
-    sender: Sender,
-    receiver: Receiver,
+    edge: Edge,
     /// What this side sends.
     fabric: Fabric,
 }
@@ -44,7 +43,7 @@ pub struct World {
 
 /// What frames for the other side go through.
 struct Uplink<'a> {
-    sender: &'a mut Sender,
+    edge: &'a mut Edge,
     fabric: &'a mut dyn Carrier,
 }
 
@@ -58,7 +57,7 @@ impl Remote for Uplink<'_> {
         _: Option<usize>,
     ) -> Result<(), Drop> {
         let mut frame = *frame;
-        self.sender.send(now, buffers, &mut frame, view, 0, self.fabric)
+        self.edge.send(now, buffers, &mut frame, view, 0, self.fabric)
     }
 }
 
@@ -77,8 +76,8 @@ impl World {
             let name = tap.device().name().to_string();
             let mut node = Node::default();
             node.slots.push(Slot::new(name, Some(Port::Tap(tap)), mtu));
-            let (sender, receiver) = (Sender::new(rule, vec![labels.clone()]), Receiver::new(offload));
-            Ok(Side { node, sender, receiver, fabric: Fabric::new(paths) })
+            let edge = Edge::new(rule, vec![labels.clone()], offload);
+            Ok(Side { node, edge, fabric: Fabric::new(paths) })
         };
         let [a, b] = taps;
         Ok(World { sides: [side(a)?, side(b)?], buffers: Buffers::new(BUFFERS), budget })
@@ -97,7 +96,7 @@ impl World {
             let mut read = 0;
             if arrived < self.budget {
                 for side in &mut self.sides {
-                    let mut uplink = Uplink { sender: &mut side.sender, fabric: &mut side.fabric };
+                    let mut uplink = Uplink { edge: &mut side.edge, fabric: &mut side.fabric };
                     read += side.node.receive(at, 0, READS, &mut self.buffers, &mut uplink);
                 }
             }
@@ -107,7 +106,7 @@ impl World {
         }
         for side in &mut self.sides {
             side.fabric.clear(&mut self.buffers);
-            side.receiver.drain(now(), &mut self.buffers, &mut side.node);
+            side.edge.drain(now(), &mut self.buffers, &mut side.node);
         }
     }
 
@@ -122,17 +121,14 @@ impl World {
             count += 1;
             last = Some(at);
             match Encapsulation::read(&header) {
-                Some((stamp, _)) => side.receiver.arrive(at, 0, stamp, packet, &mut self.buffers, &mut side.node),
+                Some((stamp, _)) => side.edge.arrive(at, 0, stamp, packet, &mut self.buffers),
                 None => packet.end(&mut self.buffers),
             }
         }
         let is_drained = from.fabric.due().is_none_or(|due| due > now);
         let until = if is_drained { Some(now) } else { last };
-        let is_due = |r: &mut Receiver| r.deadline().is_some_and(|d| until.is_some_and(|u| d <= u));
-        if let Some(until) = until
-            && (count > 0 || is_due(&mut side.receiver))
-        {
-            side.receiver.flush(until, &mut self.buffers, &mut side.node);
+        if let Some(until) = until {
+            side.edge.flush(now, until, &mut self.buffers, &mut side.node);
         }
         count
     }
@@ -141,10 +137,9 @@ impl World {
     fn sleep(&mut self, now: Time) {
         let mut until = now + NAP;
         for side in &mut self.sides {
-            let dues = [side.fabric.due(), side.receiver.deadline(), side.node.deadline()];
+            let dues = [side.fabric.due(), side.edge.deadline(), side.node.deadline()];
             until = dues.into_iter().flatten().fold(until, Time::min);
-            side.sender.evict(now);
-            side.receiver.evict(now);
+            side.edge.evict(now);
         }
         let wait = Duration::from_nanos(until.saturating_sub(now).as_ps() / 1000);
         if wait.is_zero() {
@@ -159,7 +154,7 @@ impl World {
 
     /// What the receiver's offload has counted.
     pub fn offload(&self) -> gro::Counters {
-        *self.sides[1].receiver.counters()
+        self.sides[1].edge.offload_counters()
     }
     /// Packets that found their path full, both ways.
     pub fn path_drops(&self) -> u64 {
@@ -169,7 +164,7 @@ impl World {
     pub fn other_drops(&self) -> u64 {
         let of =
             |c: &Counters| c.reading().dropped.iter().filter(|(r, _)| *r != "path-full").map(|(_, n)| n).sum::<u64>();
-        self.sides.iter().map(|s| of(&s.receiver.dropped) + of(&s.node.slots[0].counters)).sum()
+        self.sides.iter().map(|s| of(&s.edge.counters) + of(&s.node.slots[0].counters)).sum()
     }
     /// Buffers that something still refers to; none after a run.
     pub fn buffers_in_use(&self) -> usize {

@@ -1,26 +1,99 @@
-//! The edge on real frames: what `millpond_core::edge` decides, done to bytes.
+//! The edge on real frames: the host node of `millpond_core::host` between this machine's ports and
+//! the paths to other switches.
+//!
+//! ```text
+//!  port ──► egress: cut ──► Host::send_staged ──► label ──► Link::transmit ──► Carrier ──► path
+//!  port ◄── ingress: Outgoing ◄── Host::hand_up ◄── receive offload ◄── Host::on_arrival ◄── path
+//! ```
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `packet` | a packet on its way: headers of its own, payload in a shared buffer |
+//! | `packet` | a packet's bytes: headers of its own, payload in a shared buffer |
 //! | `flow` | which flow a packet belongs to, and what must be equal for two to merge |
-//! | `sender` | stamps, cuts and encapsulates what is for a peer |
-//! | `receiver` | merges what comes from a peer, and hands it to the switch |
+//! | `link` | what the host node asks of its driver, for packets that have bytes |
+//! | `egress` | cuts a frame for a peer, and sends its packets through the node |
+//! | `ingress` | takes packets from a peer through the node, and hands frames to the switch |
 //!
-//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast Datacenter Networks,
-//! SIGCOMM 2015).
+//! The packets of the node are metadata, made from headers; their bytes lie beside them under the
+//! same number. The NIC is the driver's: paths are its ports, each with a queue of its own.
 //!
-//! Invariant: payload is not copied between the port that it is read from and the port or path that it is written to.
+//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for
+//! Fast Datacenter Networks, SIGCOMM 2015).
+//!
+//! Invariant: payload is not copied between the port that it is read from and the port or path that
+//! it is written to.
 
+mod egress;
 pub mod flow;
+mod ingress;
+mod link;
 pub mod packet;
-pub mod receiver;
-pub mod sender;
-
 #[cfg(test)]
 mod tests;
 
+pub use egress::Carrier;
 pub use flow::{FlowKey, Keys};
 pub use packet::Packet;
-pub use receiver::Receiver;
-pub use sender::{Carrier, Sender};
+
+use crate::switch::counters::Counters;
+use egress::Sending;
+use link::Driver;
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::flows::FlowTable;
+use millpond_core::edge::gro::{self, OffloadParams};
+use millpond_core::host::{Host, HostConfig, Nic, ReceiveConfig};
+use millpond_core::{PacketId, Time};
+
+/// This machine as a host: its node, the flows that it sends, and what drives it.
+pub struct Edge {
+    host: Host<FlowKey>,
+    driver: Driver,
+    flows: FlowTable<FlowKey, Sending>,
+    /// Of this edge, to draw flows' keys from.
+    key: u64,
+    /// The packets of a segment on its way up, and the bytes of one on its way out.
+    segment: Vec<PacketId>,
+    packets: Vec<Packet>,
+    /// What came from peers, and why it went no further.
+    pub counters: Counters,
+}
+
+impl Edge {
+    /// By this rule, with these lists of labels, one a peer, and this receive offload.
+    pub fn new(rule: Rule, labels: Vec<Vec<u16>>, offload: &OffloadParams) -> Edge {
+        // The kernel has polled and waited already: the ring's poll is the driver's round.
+        let receive = ReceiveConfig {
+            offload: offload.clone(),
+            budget: u32::MAX,
+            coalescing: Time::ZERO,
+            rings: 1,
+            cores: None,
+            measured_from: Time::ZERO,
+        };
+        let config = HostConfig { nic: Nic::Driver, limit: None, receive: Some(receive), ordering: None };
+        let keys = Keys::default();
+        Edge {
+            host: Host::new(config),
+            driver: Driver::new(rule, labels, keys),
+            flows: FlowTable::default(),
+            key: keys.drawn(),
+            segment: Vec::new(),
+            packets: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Forgets some of the flows that are idle.
+    pub fn evict(&mut self, now: Time) {
+        self.forget_idle(now);
+        self.host.age(now);
+    }
+
+    /// What receive offload has counted.
+    pub fn offload_counters(&self) -> gro::Counters {
+        let mut all = gro::Counters::default();
+        let rings = self.host.receive().into_iter().flat_map(|receive| receive.offloads());
+        rings.for_each(|counters| all.merge(counters));
+        all
+    }
+}

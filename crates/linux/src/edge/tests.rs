@@ -1,7 +1,5 @@
 //! The edge from frames to frames: what honest senders send arrives whole and in order, whatever others forge.
 
-use super::receiver::Receiver;
-use super::sender::{Carrier, Sender};
 use super::*;
 use crate::encapsulation::Encapsulation;
 use crate::frame::parse::tcp;
@@ -12,7 +10,7 @@ use crate::switch::buffers::{BufferId, Buffers};
 use crate::switch::counters::Drop;
 use crate::switch::node::{Frame, Node, Slot};
 use millpond_core::edge::flowcell::{Opening, Rule};
-use millpond_core::edge::gro::{OffloadParams, PrestoGroParams, StockGroParams};
+use millpond_core::edge::gro::{Cause, OffloadParams, PrestoGroParams, StockGroParams};
 use millpond_core::edge::schedule::Order;
 use millpond_core::{Bytes, Time};
 use pcap_file::pcap::PcapReader;
@@ -49,16 +47,17 @@ impl Bench {
         self.buffers.release(buffer);
         packet
     }
-    fn arrive(&mut self, receiver: &mut Receiver, us: u64, frame: &[u8], label: u16, flowcell: u16, partial: bool) {
+    fn arrive(&mut self, edge: &mut Edge, us: u64, frame: &[u8], label: u16, flowcell: u16, partial: bool) {
         let packet = self.packet(frame);
         let stamp = Encapsulation { label, flowcell, partial };
-        receiver.arrive(Time::from_us(us), 0, stamp, packet, &mut self.buffers, &mut self.node);
+        edge.arrive(Time::from_us(us), 0, stamp, packet, &mut self.buffers);
     }
-    fn flush(&mut self, receiver: &mut Receiver, us: u64) {
-        receiver.flush(Time::from_us(us), &mut self.buffers, &mut self.node);
+    fn flush(&mut self, edge: &mut Edge, us: u64) {
+        let now = Time::from_us(us);
+        edge.flush(now, now, &mut self.buffers, &mut self.node);
     }
-    fn drain(&mut self, receiver: &mut Receiver) {
-        receiver.drain(Time::from_ms(1000), &mut self.buffers, &mut self.node);
+    fn drain(&mut self, edge: &mut Edge) {
+        edge.drain(Time::from_ms(1000), &mut self.buffers, &mut self.node);
         assert_eq!(self.buffers.in_use(), 0, "every packet has given its buffer back");
     }
     /// What has gone out.
@@ -92,11 +91,23 @@ impl Carrier for Wire {
     }
 }
 
-fn presto() -> Receiver {
-    Receiver::new(&OffloadParams::Presto(PrestoGroParams { min: Time::from_us(250), ..Default::default() }))
+fn with(offload: OffloadParams) -> Edge {
+    Edge::new(rule(), vec![vec![0, 1, 2, 3]], &offload)
+}
+fn presto() -> Edge {
+    with(OffloadParams::Presto(PrestoGroParams { min: Time::from_us(250), ..Default::default() }))
 }
 fn rule() -> Rule {
     Rule { opening: Opening::Bytes(64 << 10), order: Order::RoundRobin, is_first: true }
+}
+/// A super-segment goes to the peer.
+fn send(bench: &mut Bench, edge: &mut Edge, segment: &[u8], gso_size: usize, now: Time, wire: &mut Wire) {
+    let buffer = bench.keep(segment);
+    let view = parse(segment).unwrap();
+    let offload = Offload::of(view.layers().unwrap(), gso_size);
+    let mut frame = Frame { buffer, start: 0, length: segment.len(), offload };
+    edge.send(now, &mut bench.buffers, &mut frame, &view, 0, wire).unwrap();
+    bench.buffers.release(buffer);
 }
 fn seqs(frames: &[Vec<u8>], port: u16) -> Vec<u32> {
     let of = |f: &Vec<u8>| {
@@ -111,7 +122,7 @@ fn seqs(frames: &[Vec<u8>], port: u16) -> Vec<u32> {
 fn super_segments_cross_whole_and_in_order() {
     for version in [Version::V4, Version::V6] {
         let mut bench = Bench::new();
-        let (mut sender, mut wire) = (Sender::new(rule(), vec![vec![0, 1, 2, 3]]), Wire::default());
+        let (mut sender, mut wire) = (presto(), Wire::default());
         // The first one opens the flow in order; then eight cells, each on the next path.
         let segments: Vec<Vec<u8>> = (0..9u32)
             .map(|i| {
@@ -119,12 +130,7 @@ fn super_segments_cross_whole_and_in_order() {
             })
             .collect();
         for segment in &segments {
-            let buffer = bench.keep(segment);
-            let view = parse(segment).unwrap();
-            let offload = Offload::of(view.layers().unwrap(), 1448);
-            let mut frame = Frame { buffer, start: 0, length: segment.len(), offload };
-            sender.send(Time::ZERO, &mut bench.buffers, &mut frame, &view, 0, &mut wire).unwrap();
-            bench.buffers.release(buffer);
+            send(&mut bench, &mut sender, segment, 1448, Time::ZERO, &mut wire);
         }
         let stamps: Vec<_> = wire.0.chunks(30).map(|c| c[0].0).collect();
         assert!(wire.0.chunks(30).all(|c| c.iter().all(|(s, _)| *s == c[0].0)), "one stamp a super-segment");
@@ -142,7 +148,7 @@ fn super_segments_cross_whole_and_in_order() {
         cells[1..].chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
         for (us, cell) in cells.into_iter().enumerate() {
             for (stamp, packet) in cell {
-                receiver.arrive(Time::from_us(us as u64), 0, stamp, packet, &mut bench.buffers, &mut bench.node);
+                receiver.arrive(Time::from_us(us as u64), 0, stamp, packet, &mut bench.buffers);
             }
             bench.flush(&mut receiver, us as u64);
         }
@@ -151,6 +157,100 @@ fn super_segments_cross_whole_and_in_order() {
         assert!(bench.out() == expected, "to the byte, {version:?}");
         assert_eq!(bench.node.slots[0].counters.sent, 9, "as super-segments");
     }
+}
+
+/// What its receiver may remember says nothing to it: half of the flows look older.
+#[test]
+fn a_flow_that_was_forgotten_begins_with_any_number() {
+    let mut bench = Bench::new();
+    let mut edge =
+        Edge::new(Rule { order: Order::Shuffled, is_first: false, ..rule() }, vec![vec![0, 1]], &Default::default());
+    let stamp = |edge: &mut Edge, bench: &mut Bench, s: u64| -> Vec<u16> {
+        let mut wire = Wire::default();
+        for port in 0..1_000 {
+            let segment = frame_of(&Build { payload: 60_000, port, ..Build::default() });
+            send(bench, edge, &segment, 0, Time::from_s(s), &mut wire);
+        }
+        wire.0.drain(..).map(|(stamp, packet)| (stamp, packet.end(&mut bench.buffers)).0.flowcell).collect()
+    };
+    let (first, before) = (stamp(&mut edge, &mut bench, 1), stamp(&mut edge, &mut bench, 31));
+    assert!(first.iter().zip(&before).all(|(first, next)| *next == first.wrapping_add(1)), "known, they go on");
+    edge.evict(Time::from_s(31));
+    assert_eq!(edge.flows(), 1_000);
+    (0..4).for_each(|_| edge.evict(Time::from_s(62)));
+    assert_eq!(edge.flows(), 0);
+    let after = stamp(&mut edge, &mut bench, 62);
+    let newer = before.iter().zip(&after).filter(|(before, after)| (after.wrapping_sub(**before) as i16) > 0);
+    assert!((400..600).contains(&newer.count()));
+    bench.drain(&mut edge);
+}
+
+/// A loop that was held up has not looked at what it waits for: the wait goes on, however late it is.
+#[test]
+fn a_wait_ends_when_all_that_came_was_looked_at() {
+    let mut bench = Bench::new();
+    let mut edge = presto();
+    let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+    bench.arrive(&mut edge, 0, &packets[0], 0, 0, false);
+    bench.flush(&mut edge, 0);
+    bench.arrive(&mut edge, 0, &packets[2], 2, 2, false);
+    bench.flush(&mut edge, 0);
+    let late = Time::from_ms(50);
+    assert!(edge.deadline().is_some_and(|due| due < late));
+    edge.flush(late, Time::from_us(1), &mut bench.buffers, &mut bench.node);
+    assert_eq!(seqs(&bench.out(), 80).len(), 1, "it may have come");
+    assert!(edge.deadline().is_some_and(|due| due < late), "it is asked for again");
+    bench.arrive(&mut edge, 50_000, &packets[1], 1, 1, false);
+    edge.flush(late, Time::from_us(1), &mut bench.buffers, &mut bench.node);
+    assert_eq!(seqs(&bench.out(), 80), [1000, 2000, 3000]);
+    // And one that has not come is not waited for.
+    bench.arrive(
+        &mut edge,
+        50_000,
+        &cut(&frame_of(&Build { seq: 9_000, payload: 500, port: 80, ..Build::default() }), 1000, Checksums::Full)[0],
+        1,
+        9,
+        false,
+    );
+    bench.flush(&mut edge, 50_000);
+    assert_eq!(seqs(&bench.out(), 80).len(), 3);
+    bench.flush(&mut edge, 100_000);
+    assert_eq!(seqs(&bench.out(), 80).len(), 4);
+    bench.drain(&mut edge);
+}
+
+/// Presto's waits adapt to how far paths differ, which late rounds must not hide.
+#[test]
+fn time_is_when_a_packet_left_the_fabric() {
+    let wait_ends = |round: u64| {
+        let mut bench = Bench::new();
+        let mut edge = presto();
+        let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+        bench.arrive(&mut edge, 0, &packets[0], 0, 0, false);
+        bench.flush(&mut edge, 0);
+        bench.arrive(&mut edge, 10, &packets[2], 2, 2, false);
+        bench.flush(&mut edge, round);
+        edge.deadline()
+    };
+    assert!(wait_ends(10).is_some(), "the later packet is held");
+    assert_eq!(wait_ends(10), wait_ends(100), "from when it came, not from when it was looked at");
+}
+
+/// It has come in time, and a round that is late for the wait's end looks at it before it ends waits.
+#[test]
+fn what_came_in_time_ends_its_wait_in_a_late_round() {
+    let mut bench = Bench::new();
+    let mut edge = presto();
+    let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+    for (us, packet, cell) in [(0, 0, 0), (10, 2, 2)] {
+        bench.arrive(&mut edge, us, &packets[packet], cell, cell, false);
+        bench.flush(&mut edge, us);
+    }
+    bench.arrive(&mut edge, 20, &packets[1], 1, 1, false);
+    bench.flush(&mut edge, 90_000);
+    assert_eq!(seqs(&bench.out(), 80), [1000, 2000, 3000]);
+    assert_eq!(edge.offload_counters().of(Cause::Timeout), 0);
+    bench.drain(&mut edge);
 }
 
 #[test]
@@ -178,7 +278,7 @@ fn what_does_not_merge_passes_as_it_is() {
 fn a_wrong_checksum_does_not_become_right() {
     for params in [OffloadParams::Stock(StockGroParams::default()), OffloadParams::Presto(PrestoGroParams::default())] {
         let mut bench = Bench::new();
-        let mut receiver = Receiver::new(&params);
+        let mut receiver = with(params);
         let packets: Vec<Vec<u8>> = cut(&frame_of(&Build { payload: 3000, ..Build::default() }), 1000, Checksums::Full);
         let mut broken = packets.clone();
         *broken[1].last_mut().unwrap() ^= 0x40;
@@ -202,7 +302,7 @@ proptest! {
     ) {
         let mut bench = Bench::new();
         let cap = 64 << 10;
-        let mut receiver = Receiver::new(&OffloadParams::Presto(PrestoGroParams {
+        let mut receiver = with(OffloadParams::Presto(PrestoGroParams {
             flow_held_max: Bytes(cap), held_max: Bytes(2 * cap), min: Time::from_us(250), ..Default::default()
         }));
         let honest = cut(&frame_of(&Build { payload: 30_000, port: 80, ..Build::default() }), 1000, Checksums::Partial);
@@ -217,13 +317,13 @@ proptest! {
             }
             bench.flush(&mut receiver, i as u64 * gap);
         }
-        prop_assert!(receiver.counters().held_bytes_max <= 3 * cap + 1500);
-        let received = receiver.dropped.received;
+        prop_assert!(receiver.offload_counters().held_bytes_max <= 3 * cap + 1500);
+        let received = receiver.counters.received;
         bench.drain(&mut receiver);
         let out = bench.out();
         let expected: Vec<u32> = (0..30).map(|i| 1000 + i * 1000).collect();
         prop_assert_eq!(seqs(&out, 80), expected);
-        prop_assert_eq!(receiver.counters().packets, received);
+        prop_assert_eq!(receiver.offload_counters().packets, received);
     }
 
     /// Any bytes behind an encapsulation.

@@ -46,8 +46,13 @@ pub fn apply(state: &State, config: &Config, program: &dyn Fn() -> Command) -> R
 fn change(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let text = config.to_text();
     state.write("config.toml", &text)?;
-    if let Some(done) = control::ask(state, "apply", &text)? {
-        return Ok(done);
+    match control::ask(state, "apply", &text) {
+        Ok(Some(done)) => return Ok(done),
+        Ok(None) => {}
+        // What this program has read, another version's process need not understand. It makes way;
+        // interfaces stay, and their connections.
+        Err(Error::Refused(_)) => drop(stop(state)?),
+        Err(other) => return Err(other),
     }
     strike_strangers(state, config)?;
     start(state, program)?;

@@ -212,7 +212,7 @@ impl Switch {
         self.node.drain(now);
         self.uplink.drain_paths(now);
         for &path in &ready.paths {
-            is_drained &= !self.uplink.receive(now, path, &mut self.buffers, &mut self.node);
+            is_drained &= !self.uplink.receive(now, path, &mut self.buffers);
         }
         if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
             self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);

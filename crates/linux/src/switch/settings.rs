@@ -200,33 +200,32 @@ mod tests {
     /// What `config.toml` of a state folder held before the registries' names were the switch's,
     /// and what it means.
     fn former() -> [(&'static str, Edge); 4] {
-        let whole = "buffers = 512\nspin = \"0us\"\nflowcell = \"32KiB\"\norder = \"shuffled\"\ndelay-min = \"500us\"\n\
-                     held-max = \"2MiB\"\n";
-        let whole_edge = Edge {
+        let presto_edge = Edge {
             load_balancing: presto(Bytes(32 << 10), Order::Shuffled),
             receive_offload: presto_gro(|p| (p.min, p.flow_held_max) = (Time::from_us(500), Bytes(2 << 20))),
         };
-        let stock = "receive-offload = \"stock-gro\"\ndelay-min = \"40us\"\nheld-max = \"64KiB\"\n";
         let stock_gro = Offloading(OffloadParams::Stock(StockGroParams::default()));
         let soon = presto_gro(|p| (p.min, p.initial) = (Time::from_us(40), Time::from_us(40)));
         [
-            ("", Edge::default()),
-            (whole, whole_edge),
-            (stock, Edge { receive_offload: stock_gro, ..Edge::default() }),
-            ("delay-min = \"40us\"\n", Edge { receive_offload: soon, ..Edge::default() }),
+            (include_str!("../../tests/state/switch-plain.toml"), Edge::default()),
+            (include_str!("../../tests/state/switch-presto.toml"), presto_edge),
+            (
+                include_str!("../../tests/state/switch-stock-gro.toml"),
+                Edge { receive_offload: stock_gro, ..Edge::default() },
+            ),
+            (include_str!("../../tests/state/switch-soon.toml"), Edge { receive_offload: soon, ..Edge::default() }),
         ]
     }
 
     #[test]
     fn a_switch_that_was_applied_before_is_taken_over() {
         let state = State::scratch("former");
-        let ports = "\n[[port]]\nname = \"web\"\ndevice = \"mpweb\"\nnamespace = \"web\"\naddresses = [\"10.1.0.1/24\"]\nmtu = 9000\n\n\
-                     [[path]]\npeer = \"right\"\nlocal = \"192.0.2.1:4799\"\nremote = \"192.0.2.2:4799\"\nweight = 3\n";
         for (text, edge) in former() {
-            state.write("config.toml", &(text.to_string() + ports)).unwrap();
+            state.write("config.toml", text).unwrap();
             let config = installed(&state).unwrap().unwrap();
             assert_eq!(config.edge, edge, "{text}");
             assert_eq!((config.ports.len(), config.paths.len()), (1, 1));
+            assert_eq!((config.ports[0].mtu, config.paths[0].weight), (Some(9000), 3));
             assert_eq!(config.switch.buffers, if text.contains("512") { 512 } else { 2048 });
             // It is written by the present names, and means the same.
             let now = config.to_text();

@@ -9,7 +9,7 @@ use super::egress::Egress;
 use super::node::{Frame, Node, Remote};
 use super::ports;
 use super::show::PathReading;
-use crate::edge::{Carrier, Packet, Receiver, Sender};
+use crate::edge::{Carrier, Edge, Packet};
 use crate::encapsulation::Encapsulation;
 use crate::fabric::metadata::class;
 use crate::frame::{View, parse_head};
@@ -95,8 +95,7 @@ struct Paths(Vec<Path>);
 pub struct Uplink {
     peers: Vec<String>,
     paths: Paths,
-    sender: Sender,
-    receiver: Receiver,
+    edge: Edge,
     /// Until when waits may end: all that came before was seen.
     drained: Time,
     /// Reads of one path before others have their turn.
@@ -123,8 +122,8 @@ impl Uplink {
             paths.push(Path { params, peer, label, socket: None, home: None, waiting: None, counters, queue });
         }
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
-        let (sender, receiver) = (Sender::new(rule, labels), Receiver::new(offload));
-        let mut uplink = Uplink { peers, paths: Paths(paths), sender, receiver, drained: Time::ZERO, burst };
+        let edge = Edge::new(rule, labels, offload);
+        let mut uplink = Uplink { peers, paths: Paths(paths), edge, drained: Time::ZERO, burst };
         uplink.open();
         uplink
     }
@@ -162,7 +161,7 @@ impl Uplink {
     }
 
     /// Handles what a path has for now; whether there may be more.
-    pub fn receive(&mut self, now: Time, path: usize, buffers: &mut Buffers, node: &mut Node) -> bool {
+    pub fn receive(&mut self, now: Time, path: usize, buffers: &mut Buffers) -> bool {
         let Some(path) = self.paths.0.get_mut(path) else { return false };
         for _ in 0..self.burst {
             let Some(socket) = &path.socket else { return false };
@@ -183,7 +182,7 @@ impl Uplink {
                             let range = end - frame.len()..end;
                             let packet = Packet::of_bytes(buffers, buffer, range);
                             buffers.retain(buffer, u32::from(packet.has_payload()));
-                            self.receiver.arrive(now, path.peer, stamp, packet, buffers, node);
+                            self.edge.arrive(now, path.peer, stamp, packet, buffers);
                         }
                     }
                     start = end;
@@ -205,16 +204,16 @@ impl Uplink {
         if is_drained {
             self.drained = now;
         }
-        self.receiver.flush(self.drained, buffers, node);
+        self.edge.flush(now, self.drained, buffers, node);
         if buffers.is_exhausted() {
             // What is held has all buffers: what else has come cannot be looked at before some of it goes.
             self.drained = now;
-            self.receiver.flush(now, buffers, node);
+            self.edge.flush(now, now, buffers, node);
         }
     }
     /// When [`Uplink::flush`] is due without a packet.
-    pub fn deadline(&mut self) -> Option<Time> {
-        self.receiver.deadline()
+    pub fn deadline(&self) -> Option<Time> {
+        self.edge.deadline()
     }
     /// Sends what waits for paths and is due.
     pub fn drain_paths(&mut self, now: Time) {
@@ -229,12 +228,11 @@ impl Uplink {
     /// What need not be done at once.
     pub fn housekeeping(&mut self, now: Time) {
         self.open();
-        self.sender.evict(now);
-        self.receiver.evict(now);
+        self.edge.evict(now);
     }
     /// Hands over all that is held.
     pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
-        self.receiver.drain(now, buffers, node);
+        self.edge.drain(now, buffers, node);
     }
     /// What each path has done.
     pub fn reading(&self) -> Vec<PathReading> {
@@ -249,8 +247,8 @@ impl Uplink {
         self.paths.0.iter().map(path).collect()
     }
     /// What the receive offload has counted, and why frames from peers went no further.
-    pub fn counters(&self) -> (&gro::Counters, &Counters) {
-        (self.receiver.counters(), &self.receiver.dropped)
+    pub fn counters(&self) -> (gro::Counters, &Counters) {
+        (self.edge.offload_counters(), &self.edge.counters)
     }
 }
 
@@ -279,14 +277,14 @@ impl Remote for Uplink {
         view: &View,
         peer: Option<usize>,
     ) -> Result<(), Drop> {
-        let Uplink { peers, paths, sender, .. } = self;
+        let Uplink { peers, paths, edge, .. } = self;
         let mut frame = *frame;
         match peer {
-            Some(peer) => sender.send(now, buffers, &mut frame, view, peer, paths),
+            Some(peer) => edge.send(now, buffers, &mut frame, view, peer, paths),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
                 for peer in 0..peers.len() {
-                    match sender.send(now, buffers, &mut frame, view, peer, paths) {
+                    match edge.send(now, buffers, &mut frame, view, peer, paths) {
                         Ok(()) => reached = true,
                         Err(reason) => failed = reason,
                     }

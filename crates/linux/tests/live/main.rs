@@ -4,6 +4,7 @@
 //! because a socket belongs to the cgroup that its process was in.
 #![allow(missing_docs)]
 
+mod former;
 mod place;
 mod roles;
 
@@ -402,6 +403,89 @@ fn another_layout_is_refused_and_can_be_removed() {
     }
     assert!(apply::remove_all(&place.bpffs).unwrap());
     place.apply(&file).unwrap();
+}
+
+/// What an earlier binary had applied, with the traffic that it had seen; what its `show` said.
+const FORMER: [&str; 2] = [include_str!("../state/limit-maps.txt"), include_str!("../state/limit-show.json")];
+const FORMER_FILE: &str = "/etc/millpond/limits.toml";
+const FORMER_LIMITS: &str = r#"
+[[limit]]
+name = "batch"
+cgroup = "millpond-live-taken-over-0000000"
+direction = "both"
+scopes = ["uplink"]
+rate = "50Mbps"
+[[limit]]
+name = "uplink"
+rate = "200Mbps"
+"#;
+
+/// As `apply` of the file that the binary of before had applied.
+fn apply_former(place: &Place) {
+    let mut session = Session::open(&place.bpffs).unwrap();
+    let mut source = session.read(&place.file("a.toml", &former::renamed(FORMER_LIMITS)), false).unwrap();
+    source.file = FORMER_FILE.into();
+    let sources = session.with(source);
+    assert_eq!(session.install(sources, false).unwrap().limits, 2);
+}
+
+/// What `show` says, but for what depends on the time at which it is asked.
+fn shown(place: &Place) -> serde_json::Value {
+    let mut all = serde_json::to_value(show::read(&place.bpffs, None).unwrap()).unwrap();
+    for limit in all["limits"].as_array_mut().unwrap() {
+        ["credit", "rate_bps"].iter().for_each(|key| drop(limit.as_object_mut().unwrap().remove(*key)));
+    }
+    all
+}
+
+/// Programs and queues of each link, as the kernel numbers them: links, programs, and who has which
+/// scope.
+fn numbers(place: &Place) -> (Vec<u32>, Vec<u32>, Vec<(u16, String)>) {
+    let store = Store::open(&place.bpffs).unwrap().unwrap();
+    let path = |(cgroup, direction)| store::link_path(store.folder(), cgroup, direction);
+    let links = store.links().into_iter().map(|link| Link::open(path(link)).unwrap().info().unwrap());
+    let (links, programs) = links.map(|info| (info.id, info.prog_id)).unzip();
+    let labels = store.labels(store.head().unwrap().bank & 1).unwrap();
+    (links, programs, labels.into_iter().map(|(id, label)| (id, label.name)).collect())
+}
+
+#[test]
+fn limits_of_an_earlier_version_are_taken_over_under_a_connection() {
+    let Some(place) = Place::with_network("taken-over") else { return };
+    let sink = Sink::new(&place);
+    apply_former(&place);
+    former::put_back(&place, FORMER[0]);
+    // All of it is there, and means what it meant.
+    let lines = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(lines(&former::dump(&place.bpffs)), lines(FORMER[0]));
+    let said: serde_json::Value = serde_json::from_str(&former::renamed(FORMER[1])).unwrap();
+    assert_eq!(shown(&place), said);
+    let before = numbers(&place);
+    let bpffs = place.bpffs.clone();
+    let complaints = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = complaints.clone();
+    std::thread::spawn(move || serve::serve(&bpffs, None, &|text| heard.lock().unwrap().push(text.to_string())));
+    let child = place.sender("tcp", &["1", "5000"]);
+    let bytes = || sink.bytes.load(std::sync::atomic::Ordering::Relaxed);
+    let ((most, _), at) = std::thread::scope(|scope| {
+        let over = scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(2500));
+            let at = bytes();
+            apply_former(&place);
+            at
+        });
+        (sink.watch(child), over.join().unwrap())
+    });
+    let after = numbers(&place);
+    assert_eq!((&after.0, &after.2), (&before.0, &before.2), "the same links, the same queues");
+    assert!(after.1.iter().zip(&before.1).all(|(new, old)| new != old), "other programs: {before:?} {after:?}");
+    let rest = bytes() - at;
+    eprintln!("{at} bytes before, {rest} after, {most:.1} Mbps in the busiest second");
+    assert!(at > 3_000_000 && rest > 3_000_000, "the connection goes on: {at} bytes before, {rest} after");
+    assert!(most <= 50.0 * 1.03, "{most} Mbps over a second");
+    let count = |of: &serde_json::Value| of["limits"][0]["bytes"].as_u64().unwrap();
+    assert!(count(&shown(&place)) >= count(&said) + at + rest, "counters go on");
+    assert_eq!(*complaints.lock().unwrap(), Vec::<String>::new(), "nothing to say for who serves");
 }
 
 #[test]

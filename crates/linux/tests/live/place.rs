@@ -59,7 +59,7 @@ impl Place {
             let _ = fs::remove_dir(&bpffs);
             return skip(&format!("a bpf file system ({error})"));
         }
-        let cgroup = hierarchy.root.join(format!("millpond-live-{name}-{}", std::process::id()));
+        let cgroup = hierarchy.root.join(format!("millpond-live-{name}-{:07}", std::process::id()));
         let place = Place { bpffs, cgroup, networks: Vec::new(), _turn: turn };
         if fs::create_dir(&place.cgroup).is_err() {
             return skip("a cgroup v2 that can be written to");
@@ -177,7 +177,7 @@ pub fn enter(network: &str) {
 
 /// Bytes that arrived at the other end, every 50 ms.
 pub struct Sink {
-    bytes: Arc<AtomicU64>,
+    pub bytes: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 

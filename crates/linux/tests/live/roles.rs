@@ -1,6 +1,7 @@
 //! What this program does as a child of its tests: it sends, receives or applies in a cgroup and a namespace of its own, since a
 //! socket belongs to the cgroup that its process was in.
 
+use crate::former;
 use crate::place::ROLE;
 use millpond_linux::limit::apply::Session;
 use std::fs;
@@ -25,6 +26,7 @@ pub fn play() {
             }
         }
         "apply" => apply_forever(&args),
+        "dump" => print!("{}", former::dump(Path::new(args[0]))),
         other => panic!("no role {other}"),
     }
 }

@@ -295,5 +295,5 @@ impl Hosts {
 fn label(shared: &Shared, flow: FlowId, hash: u32, is_data: bool) -> Option<Box<Label>> {
     let plan = shared.labels.as_ref()?;
     let key = mix64(mix64(plan.seed) ^ (u64::from(flow) << 1 | u64::from(is_data)));
-    Some(Box::new(Label::new(&plan.rule, key, hash)))
+    Some(Box::new(Label::new(&plan.rule, key, hash, 0)))
 }

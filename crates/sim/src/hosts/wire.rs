@@ -6,8 +6,8 @@
 use super::*;
 use crate::slab::Slab;
 use millpond_core::counters::DropReason;
-use millpond_core::edge::gro::Counters;
-use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received};
+use millpond_core::edge::gro::{self, Counters};
+use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received, offload};
 use millpond_core::{Packets, Sack};
 
 /// What a poll's event says in its sequence, beside the ring or the core.
@@ -96,6 +96,8 @@ impl Link<'_> {
 }
 
 impl HostWire for Link<'_> {
+    type Flow = offload::Flow;
+
     #[inline]
     fn packets(&mut self) -> &mut Packets {
         &mut self.fabric.packets
@@ -135,6 +137,12 @@ impl HostWire for Link<'_> {
     #[inline]
     fn arrived(&mut self, id: PacketId) {
         self.fabric.arrived(id);
+    }
+    fn headers(&mut self, id: PacketId) -> Option<gro::Arrival<offload::Flow>> {
+        Some(offload::headers(&self.fabric.packets, id))
+    }
+    fn merge(&mut self, released: gro::Released<'_, offload::Flow, PacketId>) -> Received {
+        offload::merge(released, &mut self.fabric.packets)
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.fabric.discard(id, reason);

@@ -296,7 +296,8 @@ impl<O: Observer> Director<'_, O> {
                 *outcome.pairs.entry(pair).or_insert(0) += bytes;
             }
         }
-        outcome.cores.sort_unstable_by_key(|(host, _)| *host);
+        // A host's cores keep the order of their numbers.
+        outcome.cores.sort_by_key(|(host, _)| *host);
         if let Some(rounds) = &self.rounds {
             rounds.tell_counters(&self.shared.plan, &mut outcome.counters);
         }

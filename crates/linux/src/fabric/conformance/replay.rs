@@ -1,6 +1,6 @@
 //! The replay: a switch between sockets of this process, with the trace's times for its clock.
 
-use super::simulated::{Arrival, Trace, numbers, tcp_flags};
+use super::simulated::{Arrival, Trace, numbers};
 use super::{Counted, Left, Seen};
 use crate::fabric::{Classifier, FabricSwitch, Line};
 use crate::frame::checksum::{Sum, pseudo};
@@ -9,6 +9,7 @@ use crate::frame::parse::tcp;
 use crate::frame::{Mac, Tag, parse, pause};
 use crate::port::tap::Tap;
 use crate::port::{FRAME_MAX, Port};
+use crate::recorded::tcp_flags;
 use crate::switch::buffers::Buffers;
 use crate::switch::node::Slot;
 use millpond_core::counters::DropReason;

@@ -1,20 +1,17 @@
 //! The trace: what the links of each switch carried.
 
 use super::{Counted, Left, Seen};
-use crate::frame::parse::tcp;
 use crate::frame::pause::QUANTUM_BYTES;
-use millpond_core::packet::{Body, Kind, flags};
+use crate::recorded::{record, tcp_flags};
+use millpond_core::packet::{Body, flags};
 use millpond_core::switch::Switch;
 use millpond_core::switch::pause::PauseTarget;
 use millpond_core::{Ecn, Packet, Rate, Time};
-use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord};
-use millpond_scenario::Scenario;
+use millpond_results::{PacketRecord, PauseRecord};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::End;
 use millpond_sim::build::build;
-use millpond_sim::{Observer, Standing};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 /// Hosts.
 const HOSTS: u32 = 8;
@@ -75,41 +72,9 @@ pub struct Trace {
     pub end: Time,
 }
 
-#[derive(Default)]
-struct Records {
-    packets: Vec<PacketRecord>,
-    pauses: Vec<PauseRecord>,
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, _: &FlowRecord) -> Result<(), Infallible> {
-        Ok(())
-    }
-    fn query(&mut self, _: &QueryRecord) -> Result<(), Infallible> {
-        Ok(())
-    }
-    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
-        self.packets.push(record.clone());
-        Ok(())
-    }
-    fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
-        self.pauses.push(*record);
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
-
 /// Runs the scenario.
 pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
-    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let scenario = Scenario::parse("conformance", &scenario()).unwrap_or_else(|e| panic!("{e}"));
-    let plan = scenario.plan(None, &set, Some(seed)).unwrap_or_else(|e| panic!("{e}"));
-    let mut records = Records::default();
-    let Ok(outcome) = millpond_sim::run(&plan, 1, &mut records);
-    assert!(outcome.audit.is_conserved());
+    let (plan, records, outcome) = record(&scenario(), seed, set, false);
     let (marked, deflected) = (outcome.marked, outcome.deflected);
     let counted = Counted { marked, deflected, dropped: outcome.audit.dropped.map(|tally| tally.packets) };
     Trace { plan, packets: records.packets, pauses: records.pauses, counted, end: outcome.simulated }
@@ -242,17 +207,6 @@ pub fn numbers(p: &Packet) -> (u32, u32) {
         Body::Ack { ack, .. } => (0, ack as u32),
         Body::Syn { .. } | Body::SynAck { .. } => (0, 0),
     }
-}
-
-/// A packet's flags as TCP has them.
-pub fn tcp_flags(p: &Packet) -> u8 {
-    let pairs = [(flags::CWR, tcp::CWR), (flags::ECE, tcp::ECE)];
-    let kind = match p.kind() {
-        Kind::Syn => tcp::SYN,
-        Kind::SynAck => tcp::SYN | tcp::ACK,
-        Kind::Data | Kind::Ack => tcp::ACK,
-    };
-    pairs.iter().filter(|(flag, _)| p.has(*flag)).fold(kind, |set, (_, bit)| set | bit)
 }
 
 /// What a pause's frame says: which priority, and for how many quanta of its link.

@@ -1,7 +1,7 @@
 //! The replay: the switch with this trace's times for its clock, between a file in the place of a TAP and sockets of this process
 //! in the place of UDP's.
 
-use super::simulated::{Sent, Trace, cell, merge_identity, sequence, tcp_flags};
+use super::simulated::{Sent, Trace, cell, merge_identity, sequence};
 use super::{Stamped, Verdict};
 use crate::encapsulation::Encapsulation;
 use crate::frame::checksum::{self, Sum, pseudo};
@@ -11,6 +11,7 @@ use crate::frame::{Layers, Mac, parse};
 use crate::port::tap::Tap;
 use crate::port::udp::Udp;
 use crate::port::{FRAME_MAX, Port};
+use crate::recorded::tcp_flags;
 use crate::switch::config::{Config, PathParams};
 use crate::switch::control::Asking;
 use crate::switch::node::Slot;
@@ -165,7 +166,7 @@ pub fn receive(trace: &Trace, host: HostId) -> Received {
         }
         while switch.round(poll.at, &Ready { ports: Vec::new(), paths: vec![0] }) {}
         out.read(poll.at, &mut verdicts);
-        counted.push(*switch.uplink.counters().0);
+        counted.push(switch.uplink.counters().0);
     }
     alone(&mut switch, trace.end, &mut out, &mut verdicts);
     let (counters, dropped) = switch.uplink.counters();

@@ -1,17 +1,16 @@
 //! The trace: what the simulator's hosts sent and received, and what its edges decided.
 
 use super::Verdict;
-use millpond_core::edge::gro::{Counters, tcp};
+use crate::recorded::{record, tcp_flags};
+use millpond_core::edge::gro::Counters;
 use millpond_core::packet::{Kind, NONE, flags};
 use millpond_core::{FlowId, HostId, Packet, Time};
-use millpond_results::{FlowRecord, PacketRecord, QueryRecord};
-use millpond_scenario::Scenario;
+use millpond_results::{FlowRecord, PacketRecord};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::End;
+use millpond_sim::PollRecord;
 use millpond_sim::labels::LabelPlan;
-use millpond_sim::{Observer, PollRecord, Standing};
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 
 /// Hosts.
 pub const HOSTS: u32 = 6;
@@ -121,42 +120,11 @@ pub struct Trace {
     pub retransmitted: u64,
 }
 
-#[derive(Default)]
-struct Records {
-    packets: Vec<PacketRecord>,
-    polls: Vec<PollRecord>,
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        assert!(record.class > 0 || record.finish.is_none(), "a flow that is over is forgotten");
-        Ok(())
-    }
-    fn query(&mut self, _: &QueryRecord) -> Result<(), Infallible> {
-        Ok(())
-    }
-    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
-        self.packets.push(record.clone());
-        Ok(())
-    }
-    fn poll(&mut self, record: &PollRecord) -> Result<(), Infallible> {
-        self.polls.push(record.clone());
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
-
 /// Runs the scenario.
 pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
-    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let scenario = Scenario::parse("conformance", &scenario()).unwrap_or_else(|e| panic!("{e}"));
-    let mut plan = scenario.plan(None, &set, Some(seed)).unwrap_or_else(|e| panic!("{e}"));
-    plan.capture.polls = true;
-    let mut records = Records::default();
-    let Ok(outcome) = millpond_sim::run(&plan, 1, &mut records);
+    let (plan, records, outcome) = record(&scenario(), seed, set, true);
+    let is_kept = |flow: &FlowRecord| flow.class > 0 || flow.finish.is_none();
+    assert!(records.flows.iter().all(is_kept), "a flow that is over is forgotten");
     let sent = sent(&plan, &records.packets);
     Trace { plan, polls: records.polls, sent, end: outcome.simulated, retransmitted: outcome.hosts.retransmitted }
 }
@@ -221,14 +189,6 @@ pub fn sequence(packet: &Packet) -> u32 {
 
 fn is_syn(packet: &Packet) -> bool {
     matches!(packet.kind(), Kind::Syn | Kind::SynAck)
-}
-
-/// A packet's flags as TCP has them.
-pub fn tcp_flags(packet: &Packet) -> u8 {
-    let pairs = [(flags::CWR, tcp::CWR), (flags::ECE, tcp::ECE)];
-    let set = pairs.iter().filter(|(flag, _)| packet.has(*flag)).fold(0, |set, (_, bit)| set | bit);
-    let syn = if is_syn(packet) { tcp::SYN } else { 0 };
-    set | syn | if packet.kind() == Kind::Syn { 0 } else { tcp::ACK }
 }
 
 /// What packets are told apart by, beside their flow: the type of service, the time to live, and the millisecond in which

@@ -1,0 +1,192 @@
+//! Egress: a frame for a peer is cut into packets, which the host node stamps, and handed to what
+//! carries them.
+//!
+//! One decision a super-segment, before it is cut, so all its packets have the same stamp (Presto,
+//! section 3.1). What is not TCP takes the path that its flow's hash says: nobody restores order for
+//! it.
+//!
+//! A flow that was forgotten begins anew with a random flowcell number, newer or older than what its
+//! receiver may remember: 16 bits can promise neither. Receive offload by the safe rules takes up
+//! either.
+//!
+//! Invariant: packets of one flowcell go to one path, in order.
+
+use super::Edge;
+use super::flow::FlowKey;
+use super::link::{Driver, Link};
+use super::packet::Packet as Bytes;
+use crate::encapsulation::Encapsulation;
+use crate::fabric::metadata;
+use crate::frame::parse::tcp;
+use crate::frame::{Checksums, Header, Segmenter, View};
+use crate::switch::buffers::Buffers;
+use crate::switch::counters::Drop;
+use crate::switch::node::Frame;
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::host::{Cut, Egress, EgressStages, Label, Segment, Stream};
+use millpond_core::packet::{Body, NONE};
+use millpond_core::random::mix64;
+use millpond_core::{HostId, Packet, Time};
+
+/// A flow that is silent for longer is forgotten: no shorter than a retransmission timeout.
+const IDLE: Time = Time::from_s(30);
+/// Flows that one call of [`Edge::evict`] looks at.
+const EVICTION_STEPS: usize = 256;
+
+/// What carries packets to a peer.
+pub trait Carrier {
+    /// Takes packets of one stamp, all of them; those that it cannot carry it ends, and tells why.
+    fn carry(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        peer: usize,
+        stamp: Encapsulation,
+        packets: &mut Vec<Bytes>,
+    ) -> Result<(), Drop>;
+}
+
+/// A flow that this machine sends.
+pub(super) struct Sending {
+    egress: Box<Egress>,
+    /// When its last segment was sent.
+    last: Time,
+}
+
+impl Sending {
+    fn new(rule: &Rule, key: u64, hash: u32) -> Option<Sending> {
+        let label = Label::new(rule, key, hash, key as u16);
+        let stages = EgressStages { label: Some(Box::new(label)), ..EgressStages::default() };
+        Some(Sending { egress: Egress::new(None, stages)?, last: Time::ZERO })
+    }
+}
+
+/// The kernel's connection, of which only the segment is known.
+struct Unknown;
+
+impl Stream for Unknown {
+    fn written(&self) -> u64 {
+        u64::MAX
+    }
+    fn acked(&self) -> u64 {
+        0
+    }
+    fn would_send(&self) -> bool {
+        true
+    }
+}
+
+impl Edge {
+    /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to. A checksum that
+    /// it makes whole there is whole for the next peer, too, and the frame says so.
+    pub fn send(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        frame: &mut Frame,
+        view: &View,
+        peer: usize,
+        carrier: &mut dyn Carrier,
+    ) -> Result<(), Drop> {
+        let labels = self.driver.labels.get(peer).filter(|labels| !labels.is_empty()).ok_or(Drop::Nowhere)?;
+        let range = frame.start..frame.start + frame.length;
+        let bytes = &buffers.bytes(frame.buffer)[range];
+        let key = view.layers().map(|layers| FlowKey::of(bytes, layers, peer as u16));
+        let hash = key.map_or(0, |key| key.hash(&self.driver.keys));
+        let segment = Segment {
+            first: Packet {
+                body: Body::Data {
+                    seq: view.tcp().map_or(0, |layers| tcp::seq(bytes, layers).into()),
+                    slot: NONE,
+                    flowcell: 0,
+                },
+                stamp: now,
+                flow: hash,
+                src: NONE,
+                dst: peer as HostId,
+                entropy: labels[hash as usize % labels.len()].into(),
+                class: metadata::class(bytes, view),
+                ..Packet::default()
+            },
+            len: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u32),
+        };
+        let headers = view.layers().map_or(frame.length - view.ethernet, |layers| layers.payload - layers.network);
+        let mss = if frame.offload.gso_size > 0 { frame.offload.gso_size.into() } else { u32::MAX };
+        let cut = Cut { mss, header: headers as u32, headers: headers as u32 };
+        let partial = cut_frame(frame, view, buffers, &mut self.driver)?;
+
+        let Edge { host, driver, flows, key: drawn, counters, .. } = self;
+        let sending = key.filter(|_| view.tcp().is_some()).and_then(|key| match flows.find(hash, key) {
+            Some(at) => Some(at),
+            None => {
+                *drawn = mix64(*drawn ^ u64::from(hash));
+                Some(flows.insert(hash, key, Sending::new(&driver.rule, *drawn, hash)?))
+            }
+        });
+        let mut link = Link { driver, buffers, counters };
+        match sending {
+            Some(at) => {
+                let Sending { egress, last } = &mut flows[at];
+                *last = now;
+                egress.queue.room(now, segment.len);
+                host.send_staged(now, egress, &Unknown, segment, None, cut, &mut link);
+            }
+            None => host.send(now, None, segment, cut, &mut link),
+        }
+        self.carry(now, buffers, partial, carrier)
+    }
+
+    /// Hands over what the node has let out, which is of one stamp.
+    fn carry(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        partial: bool,
+        carrier: &mut dyn Carrier,
+    ) -> Result<(), Drop> {
+        let driver = &mut self.driver;
+        let Some(first) = driver.leaving.first().map(|id| driver.packets[*id]) else { return Ok(()) };
+        let stamp = Encapsulation { label: first.entropy as u16, flowcell: first.flowcell(), partial };
+        let mut leaving = std::mem::take(&mut driver.leaving);
+        let mut packets = std::mem::take(&mut self.packets);
+        packets.extend(leaving.drain(..).filter_map(|id| Some(driver.remove(id)?.into_bytes())));
+        let carried = carrier.carry(now, buffers, first.dst as usize, stamp, &mut packets);
+        (self.driver.leaving, self.packets) = (leaving, packets);
+        carried
+    }
+
+    /// Forgets idle flows, of some hundred that it looks at.
+    pub(super) fn forget_idle(&mut self, now: Time) {
+        self.flows.evict(EVICTION_STEPS, |flow| now.saturating_sub(flow.last) > IDLE);
+    }
+    /// How many flows it sends.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+}
+
+/// Cuts a frame into the packets that the node will make of its segment; whether their checksums are
+/// partial.
+fn cut_frame(frame: &mut Frame, view: &View, buffers: &mut Buffers, driver: &mut Driver) -> Result<bool, Drop> {
+    let range = frame.start..frame.start + frame.length;
+    let cut = view.layers().filter(|l| frame.offload.partial && frame.offload.is_at(l) || frame.offload.gso_size > 0);
+    match cut {
+        Some(layers) => {
+            let bytes = &buffers.bytes(frame.buffer)[range.clone()];
+            let mut segmenter = Segmenter::new(bytes, *layers, frame.offload.gso_size.into(), Checksums::Partial);
+            let mut header = Header::default();
+            while let Some(payload) = segmenter.next(&mut header) {
+                let payload = payload.start + range.start..payload.end + range.start;
+                driver.cut.push_back(Bytes::new(header, frame.buffer, payload));
+            }
+        }
+        None => {
+            let bytes = &mut buffers.bytes_mut(frame.buffer)[range.clone()];
+            frame.offload.fill(bytes).map_err(|_| Drop::BadOffload)?;
+            let headers = view.layers().map_or(range.len(), |l| l.payload);
+            driver.cut.push_back(Bytes::of_frame(buffers, frame.buffer, range, headers));
+        }
+    }
+    buffers.retain(frame.buffer, driver.cut.iter().filter(|packet| packet.has_payload()).count() as u32);
+    Ok(cut.is_some())
+}

@@ -1,0 +1,197 @@
+//! Ingress: what comes from peers passes the host node, and goes to the switch as super-segments in
+//! order, as far as receive offload restores it.
+//!
+//! Packets wait in the node's ring until the driver's round ends, and are polled then. Their time is
+//! that at which they left the fabric, and waits for a missing packet end only up to the time by
+//! which all that has arrived was looked at: else a loop that was held up would look like reordering,
+//! or hide it.
+//!
+//! A partial checksum says that the sender's kernel made the packet and that what carried it vouches
+//! for its bytes. A packet with a whole one merges only after that was found right, since a
+//! super-segment says that it is.
+//!
+//! Invariant: every packet that comes in goes to the switch once, or is counted as dropped; a flow's
+//! state is its own, whatever labels and flowcells another one claims.
+
+use super::Edge;
+use super::flow::FlowKey;
+use super::link::{Arrived, Driver, Held, Link};
+use super::packet::Packet as Bytes;
+use crate::encapsulation::Encapsulation;
+use crate::fabric::metadata;
+use crate::frame::checksum::pseudo;
+use crate::frame::parse::tcp;
+use crate::frame::{Inner, Layers, Offload, View, coalesce, parse_head};
+use crate::port::PIECES_MAX;
+use crate::switch::buffers::Buffers;
+use crate::switch::counters::Drop;
+use crate::switch::node::{Node, Outgoing};
+use millpond_core::host::{Call, Expecting, Flows};
+use millpond_core::packet::{Body, NONE};
+use millpond_core::{FlowId, HostId, Packet, PacketId, Time};
+use std::io::IoSlice;
+
+/// Connections end in the kernel: the node knows none.
+struct Kernel;
+
+impl Flows for Kernel {
+    fn class(&self, _: FlowId) -> Option<u16> {
+        None
+    }
+    fn expecting(&mut self, _: &Packet) -> Option<Expecting<'_>> {
+        None
+    }
+    fn receiving(&mut self, _: FlowId) -> Option<Expecting<'_>> {
+        None
+    }
+}
+
+impl Edge {
+    /// A packet has left the fabric at `at`; [`Edge::flush`] follows when the round ends.
+    pub fn arrive(&mut self, at: Time, peer: usize, stamp: Encapsulation, bytes: Bytes, buffers: &mut Buffers) {
+        let view = parse_head(bytes.header.bytes(), bytes.length());
+        let Some(view) = view.filter(|view| !stamp.partial || view.layers().is_some()) else {
+            bytes.end(buffers);
+            return self.counters.drop(Drop::BadInner);
+        };
+        self.counters.received += 1;
+        self.counters.received_bytes += bytes.length() as u64;
+        let header = bytes.header.bytes();
+        // Padding behind the segment would become payload if it was merged.
+        let segment =
+            view.tcp().copied().filter(|l| l.end == bytes.length() && l.payload == bytes.header.bytes().len());
+        let is_trusted = stamp.partial || segment.is_some_and(|layers| is_right(&bytes, &layers, buffers));
+        let packet = Packet {
+            body: Body::Data {
+                seq: segment.map_or(0, |layers| tcp::seq(header, &layers).into()),
+                slot: NONE,
+                flowcell: stamp.flowcell,
+            },
+            stamp: at,
+            flow: segment.map_or(0, |layers| FlowKey::of(header, &layers, peer as u16).hash(&self.driver.keys)),
+            src: peer as HostId,
+            dst: NONE,
+            entropy: stamp.label.into(),
+            size: bytes.length() as u16,
+            payload: segment.map_or(0, |layers| (layers.end - layers.payload) as u16),
+            class: metadata::class(header, &view),
+            ..Packet::default()
+        };
+        let (merges, is_partial) = (segment.is_some(), stamp.partial);
+        let arrived = Arrived { bytes, view, is_trusted, merges, is_partial, next: NONE, mss: 0 };
+        let id = self.driver.insert(packet, Held::Arrived(arrived));
+        let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+        self.host.on_arrival(at, id, &mut link);
+    }
+
+    /// A round has ended; `has_seen` is no later than what has not been looked at yet.
+    #[inline]
+    pub fn flush(&mut self, now: Time, has_seen: Time, buffers: &mut Buffers, node: &mut Node) {
+        self.driver.has_seen = has_seen;
+        if self.driver.deadline().is_none_or(|due| due > now) {
+            return;
+        }
+        for call in self.driver.due(now) {
+            let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+            match call {
+                Call::Poll(ring) => self.host.on_poll(now, ring, &mut link),
+                Call::Held(ring) => self.host.on_held(now, ring, &mut link),
+                Call::Worked(core) => self.host.on_worked(core),
+                Call::Ready => self.host.on_ready(now, &mut link),
+                Call::Release(order) => self.host.on_release(now, order, &mut link),
+                Call::Order(flow) => self.host.on_order(now, flow, &mut Kernel, &mut link),
+                // An endpoint's, and those are the kernel's.
+                Call::Room(_) => {}
+            }
+        }
+        self.hand_up(now, buffers, node);
+    }
+    /// When [`Edge::flush`] is due without a packet.
+    pub fn deadline(&self) -> Option<Time> {
+        self.driver.deadline()
+    }
+    /// Hands over everything.
+    pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
+        self.driver.has_seen = now;
+        let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+        self.host.drain(now, &mut link);
+        self.hand_up(now, buffers, node);
+    }
+
+    /// Gives the switch what the node lets through.
+    fn hand_up(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
+        loop {
+            let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+            let Some(first) = self.host.hand_up(now, &mut Kernel, &mut link) else { return };
+            self.segment.clear();
+            self.segment.extend(self.driver.segment(first));
+            // In as many frames as a port takes.
+            for part in self.segment.chunks(PIECES_MAX - 1) {
+                if let Err(reason) = deliver(now, part, &self.driver, buffers, node) {
+                    self.counters.drop(reason);
+                }
+            }
+            for id in &self.segment {
+                if let Some(held) = self.driver.remove(*id) {
+                    held.into_bytes().end(buffers);
+                }
+            }
+        }
+    }
+}
+
+fn is_right(bytes: &Bytes, layers: &Layers, buffers: &Buffers) -> bool {
+    let header = bytes.header.bytes();
+    let sum = pseudo(header, layers, layers.end - layers.transport);
+    sum.bytes(&header[layers.transport..]).bytes(bytes.payload(buffers)).fold() == 0xffff
+}
+
+/// Hands over packets as one frame.
+fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
+    let Some(first) = part.first().and_then(|id| driver.arrived(*id)) else { return Ok(()) };
+    let peer = driver.packets[part[0]].src as usize;
+    match first.view.tcp().filter(|_| first.merges && (first.is_trusted || part.len() > 1)) {
+        Some(layers) => merged(now, peer, first, layers, part, driver, buffers, node),
+        None => single(now, peer, first, buffers, node),
+    }
+}
+
+/// A packet as it came.
+fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
+    let Arrived { bytes, view, .. } = arrived;
+    let offload = match view.layers().filter(|_| arrived.is_partial) {
+        Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
+        None => Offload::default(),
+    };
+    let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
+    node.from_peer(now, peer, &Outgoing { view: *view, offload, pieces: &pieces, length: bytes.length() })
+}
+
+/// One frame of several packets, or of one whose checksum is partial.
+#[allow(clippy::too_many_arguments)]
+fn merged(
+    now: Time,
+    peer: usize,
+    first: &Arrived,
+    layers: &Layers,
+    part: &[PacketId],
+    driver: &Driver,
+    buffers: &Buffers,
+    node: &mut Node,
+) -> Result<(), Drop> {
+    let mut header = first.bytes.header;
+    let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+    let (mut payload, mut flags) = (0, 0);
+    for (piece, id) in pieces[1..].iter_mut().zip(part) {
+        let Some(arrived) = driver.arrived(*id) else { continue };
+        let bytes = arrived.bytes.payload(buffers);
+        payload += bytes.len();
+        flags |= arrived.view.tcp().map_or(0, |layers| tcp::flags(arrived.bytes.header.bytes(), layers));
+        *piece = IoSlice::new(bytes);
+    }
+    let offload = coalesce(header.bytes_mut(), layers, payload, first.mss.max(1) as usize, flags);
+    let end = layers.payload + payload;
+    let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
+    pieces[0] = IoSlice::new(header.bytes());
+    node.from_peer(now, peer, &Outgoing { view, offload, pieces: &pieces[..=part.len()], length: end })
+}

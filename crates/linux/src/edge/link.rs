@@ -1,0 +1,213 @@
+//! The driver as the host node sees it: [`HostWire`] over packets that have bytes.
+//!
+//! Invariant: a packet of the node and its bytes have one number, and end together.
+
+use super::flow::{FlowKey, Keys, merge_digest};
+use super::packet::Packet as Bytes;
+use crate::frame::parse::tcp;
+use crate::frame::{Layers, Version, View};
+use crate::switch::buffers::Buffers;
+use crate::switch::counters::Counters;
+use millpond_core::counters::DropReason;
+use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::gro::{Arrival, Released};
+use millpond_core::host::{Call, HostWire, Labels, Received};
+use millpond_core::packet::NONE;
+use millpond_core::{HostId, Packet, PacketId, Packets, Time};
+use std::collections::VecDeque;
+
+/// A packet that has come from a peer.
+pub(super) struct Arrived {
+    pub(super) bytes: Bytes,
+    pub(super) view: View,
+    /// Its checksum is partial, or was found right: it may be taken for a partial one.
+    pub(super) is_trusted: bool,
+    /// It is a packet of TCP and nothing else, which may merge.
+    pub(super) merges: bool,
+    /// The sender has left its checksum partial.
+    pub(super) is_partial: bool,
+    /// The next packet of its segment, or [`NONE`].
+    pub(super) next: PacketId,
+    /// Of a segment's first packet: the payload of each but the last.
+    pub(super) mss: u32,
+}
+
+/// The bytes of a packet.
+pub(super) enum Held {
+    /// It leaves.
+    Leaving(Bytes),
+    /// It has come.
+    Arrived(Arrived),
+}
+
+impl Held {
+    pub(super) fn into_bytes(self) -> Bytes {
+        match self {
+            Held::Leaving(bytes) | Held::Arrived(Arrived { bytes, .. }) => bytes,
+        }
+    }
+}
+
+/// What drives the node, but for buffers.
+pub(super) struct Driver {
+    pub(super) packets: Packets,
+    /// By a packet's number.
+    bytes: Vec<Option<Held>>,
+    /// What the node wants to be called for.
+    calls: Vec<(Time, Call)>,
+    pub(super) rule: Rule,
+    /// By peer.
+    pub(super) labels: Vec<Vec<u16>>,
+    pub(super) keys: Keys,
+    /// A segment's packets that the node has not made yet.
+    pub(super) cut: VecDeque<Bytes>,
+    /// What the node has let out.
+    pub(super) leaving: Vec<PacketId>,
+    /// Until when all that has come was looked at.
+    pub(super) has_seen: Time,
+}
+
+impl Driver {
+    pub(super) fn new(rule: Rule, labels: Vec<Vec<u16>>, keys: Keys) -> Driver {
+        Driver {
+            packets: Packets::default(),
+            bytes: Vec::new(),
+            calls: Vec::new(),
+            rule,
+            labels,
+            keys,
+            cut: VecDeque::new(),
+            leaving: Vec::new(),
+            has_seen: Time::ZERO,
+        }
+    }
+
+    /// Keeps a packet.
+    pub(super) fn insert(&mut self, packet: Packet, held: Held) -> PacketId {
+        let id = self.packets.insert(packet);
+        let at = id as usize;
+        if self.bytes.len() <= at {
+            self.bytes.resize_with(at + 1, || None);
+        }
+        self.bytes[at] = Some(held);
+        id
+    }
+    /// Lets it go.
+    pub(super) fn remove(&mut self, id: PacketId) -> Option<Held> {
+        self.packets.remove(id);
+        self.bytes[id as usize].take()
+    }
+    /// What has come under this number.
+    pub(super) fn arrived(&self, id: PacketId) -> Option<&Arrived> {
+        match self.bytes[id as usize].as_ref()? {
+            Held::Arrived(arrived) => Some(arrived),
+            Held::Leaving(_) => None,
+        }
+    }
+    fn arrived_mut(&mut self, id: PacketId) -> Option<&mut Arrived> {
+        match self.bytes[id as usize].as_mut()? {
+            Held::Arrived(arrived) => Some(arrived),
+            Held::Leaving(_) => None,
+        }
+    }
+    /// The packets of the segment that begins with this one.
+    pub(super) fn segment(&self, first: PacketId) -> impl Iterator<Item = PacketId> {
+        std::iter::successors(Some(first), |id| self.arrived(*id).map(|it| it.next).filter(|id| *id != NONE))
+    }
+    /// What is due, polls first: what has come counts as looked at, and ends waits.
+    pub(super) fn due(&mut self, now: Time) -> Vec<Call> {
+        let mut due: Vec<Call> = self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect();
+        due.sort_by_key(|call| !matches!(call, Call::Poll(_)));
+        due
+    }
+    /// When the next is due.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.calls.iter().map(|(at, _)| *at).min()
+    }
+}
+
+/// The driver with the buffers that bytes lie in.
+pub(super) struct Link<'a> {
+    pub(super) driver: &'a mut Driver,
+    pub(super) buffers: &'a mut Buffers,
+    pub(super) counters: &'a mut Counters,
+}
+
+/// Whether a packet may be part of a segment: no IPv4 options, no IPv6 extensions.
+fn is_plain(layers: &Layers) -> bool {
+    layers.transport - layers.network == if layers.version == Version::V4 { 20 } else { 40 }
+}
+
+impl HostWire for Link<'_> {
+    type Flow = FlowKey;
+
+    fn packets(&mut self) -> &mut Packets {
+        &mut self.driver.packets
+    }
+    fn inject(&mut self, packet: Packet) -> PacketId {
+        let bytes = self.driver.cut.pop_front();
+        debug_assert!(bytes.is_some(), "the node cuts a segment as the frame was cut");
+        let bytes = bytes.unwrap_or_else(|| Bytes::new(Default::default(), 0, 0..0));
+        self.driver.insert(packet, Held::Leaving(bytes))
+    }
+    fn transmit(&mut self, id: PacketId, _: Time) {
+        self.driver.leaving.push(id);
+    }
+    fn departs(&mut self, _: &Packet, _: Time) {}
+    fn call(&mut self, at: Time, call: Call) {
+        self.driver.calls.push((at, call));
+    }
+    fn recall(&mut self, at: Time, call: Call) {
+        self.driver.calls.retain(|asked| *asked != (at, call));
+    }
+    fn labels(&mut self, _: Time, _: HostId, peer: HostId) -> Labels<'_> {
+        Labels { rule: &self.driver.rule, is_followed: true, list: &self.driver.labels[peer as usize] }
+    }
+    fn arrived(&mut self, _: PacketId) {}
+    fn headers(&mut self, id: PacketId) -> Option<Arrival<FlowKey>> {
+        let Driver { packets, keys, .. } = &*self.driver;
+        let arrived = self.driver.arrived(id).filter(|arrived| arrived.merges)?;
+        let (packet, header, layers) = (&packets[id], arrived.bytes.header.bytes(), arrived.view.tcp()?);
+        let flow = FlowKey::of(header, layers, packet.src as u16);
+        Some(Arrival {
+            flow,
+            hash: packet.flow,
+            path: packet.entropy,
+            seq: tcp::seq(header, layers),
+            len: packet.payload.into(),
+            merge: merge_digest(header, layers, keys),
+            headers: (layers.payload - layers.network) as u16,
+            flowcell: packet.flowcell(),
+            flags: tcp::flags(header, layers),
+            is_whole: !is_plain(layers) || !arrived.is_trusted,
+        })
+    }
+    /// The packets stay, and are linked: the frame that they become is made when they go up.
+    fn merge(&mut self, released: Released<'_, FlowKey, PacketId>) -> Received {
+        let mut bytes = 0;
+        for (i, id) in released.packets.iter().enumerate() {
+            bytes += u32::from(self.driver.packets[*id].size);
+            let next = released.packets.get(i + 1).copied().unwrap_or(NONE);
+            if let Some(arrived) = self.driver.arrived_mut(*id) {
+                (arrived.next, arrived.mss) = (next, released.mss);
+            }
+        }
+        Received { id: released.packets[0], packets: released.packets.len() as u32, bytes }
+    }
+    fn came(&mut self, now: Time, id: PacketId) -> Time {
+        self.driver.packets[id].stamp.min(now)
+    }
+    fn has_seen(&self, now: Time) -> Time {
+        self.driver.has_seen.min(now)
+    }
+    fn discard(&mut self, id: PacketId, reason: DropReason) {
+        self.counters.discard(reason);
+        if let Some(held) = self.driver.remove(id) {
+            held.into_bytes().end(self.buffers);
+        }
+    }
+    fn discard_received(&mut self, received: Received, reason: DropReason) {
+        let segment: Vec<PacketId> = self.driver.segment(received.id).collect();
+        segment.into_iter().for_each(|id| self.discard(id, reason));
+    }
+}
