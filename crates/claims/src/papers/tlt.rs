@@ -421,7 +421,7 @@ const CLAIMS: &[Claim] = &[
             within(6.0, 10.0),
             median(Statistic::Important, "tlt-released", 100.0),
         ),
-        "the analysis of the released simulator expects 6 to 7 %",
+        "the analysis of the released simulator expects 6 to 7 %; it is a part of what flows the seed drew",
     ),
     one_seed("R7", "DCTCP with TLP: timeouts, of 611 with one seed", Given(100.0), median(TIMEOUTS, "tlp", 611.0)),
     one_seed(
