@@ -6,6 +6,7 @@ use crate::claim::Claim;
 use crate::emulated;
 use crate::error::Error;
 use crate::experiment::Paper;
+use millpond_results::ClaimKind;
 use millpond_scenario::nearest;
 
 /// What `--only` picks.
@@ -31,11 +32,12 @@ impl Chosen {
                 !plain.is_empty() && rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase()))
             };
             if plain == emulated::ALL && !paper.emulated.is_empty() {
-                chosen.claims.extend(emulated_claims(paper));
+                chosen.claims.extend(emulated_claims(paper).map(|(id, _)| id));
                 continue;
             }
             let before = chosen.claims.len();
-            chosen.claims.extend(emulated_claims(paper).filter(|id| id.eq_ignore_ascii_case(plain)));
+            let of_linux = || emulated_claims(paper).map(|(id, _)| id);
+            chosen.claims.extend(of_linux().filter(|id| id.eq_ignore_ascii_case(plain)));
             if chosen.claims.len() > before {
                 continue;
             }
@@ -43,9 +45,7 @@ impl Chosen {
             let claims = paper.claims.iter().filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
             for claim in claims {
                 chosen.claims.push(claim.id.to_string());
-                chosen
-                    .claims
-                    .extend(emulated_claims(paper).filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)));
+                chosen.claims.extend(of_linux().filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)));
                 chosen.experiments.push(claim.experiment());
             }
             if is_experiment {
@@ -62,19 +62,19 @@ impl Chosen {
         }
         if only.is_empty() {
             chosen.experiments = paper.experiments.iter().map(|experiment| experiment.name).collect();
-            chosen.claims = all_claims(paper).collect();
+            chosen.claims = all_claims(paper).map(|(id, _)| id).collect();
         }
         Ok(chosen)
     }
 }
 
-/// The names of the claims that emulated Linux can decide, too.
-pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
+/// The claims that emulated Linux can decide, too: name and kind.
+pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
     let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
-    claims.map(|claim| format!("{}{}", claim.id, emulated::SUFFIX))
+    claims.map(|claim| (format!("{}{}", claim.id, emulated::SUFFIX), claim.kind()))
 }
 
-/// The names of all of them.
-pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = String> {
-    paper.claims.iter().map(|claim| claim.id.to_string()).chain(emulated_claims(paper))
+/// All of them.
+pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
+    paper.claims.iter().map(|claim| (claim.id.to_string(), claim.kind())).chain(emulated_claims(paper))
 }

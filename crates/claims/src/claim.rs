@@ -5,7 +5,7 @@
 use crate::emulated::{self, Emulated};
 use crate::experiment::{Effort, Experiment, Found, Paper};
 use crate::measure::{Measure, Measured};
-use millpond_results::{Claim as Judged, World};
+use millpond_results::{Claim as Judged, ClaimKind, World};
 
 /// One claim.
 pub struct Claim {
@@ -15,7 +15,7 @@ pub struct Claim {
     pub source: &'static str,
     /// What it says.
     pub statement: &'static str,
-    /// What is published.
+    /// What is published, and whose the claim is.
     pub paper: Value,
     /// What is accepted, ends included; `None` is an open end.
     pub accept: [Option<f64>; 2],
@@ -27,22 +27,51 @@ pub struct Claim {
     pub note: &'static str,
 }
 
-/// A published number, and how far it is the paper's.
+/// What a claim rests on: a number, or an order or a bound without one; and how far it is the
+/// paper's.
+#[derive(Clone, Copy)]
 pub enum Value {
-    /// As published.
+    /// A number as published.
     Published(f64),
-    /// Computed from published numbers alone; how.
+    /// A number that is computed from published ones alone; how.
     Derived(f64, &'static str),
-    /// The claim is of an order or a shape: there is no number.
+    /// A published number from which a parameter was solved; which.
+    Fitted(f64, &'static str),
+    /// A published order or bound.
     Shape,
+    /// An order or a bound that follows from the setting by arithmetic.
+    Arithmetic,
+    /// An order or a bound from memory. A number from memory is none.
+    Remembered,
 }
 
 impl Value {
     /// The number, if there is one.
     pub fn number(&self) -> Option<f64> {
         match *self {
-            Value::Published(value) | Value::Derived(value, _) => Some(value),
-            Value::Shape => None,
+            Value::Published(value) | Value::Derived(value, _) | Value::Fitted(value, _) => Some(value),
+            Value::Shape | Value::Arithmetic | Value::Remembered => None,
+        }
+    }
+
+    /// Whose it is.
+    fn kind(&self) -> ClaimKind {
+        match self {
+            Value::Published(_) | Value::Shape => ClaimKind::Published,
+            Value::Derived(..) | Value::Arithmetic => ClaimKind::Derived,
+            Value::Fitted(..) => ClaimKind::Fitted,
+            Value::Remembered => ClaimKind::Remembered,
+        }
+    }
+
+    /// How it came about, for the note.
+    fn how(&self) -> Option<String> {
+        match *self {
+            Value::Derived(_, how) => Some(format!("the paper's number is derived: {how}")),
+            Value::Fitted(_, what) => {
+                Some(format!("{what} was solved from this number: the claim asks whether the model gives it back"))
+            }
+            Value::Published(_) | Value::Shape | Value::Arithmetic | Value::Remembered => None,
         }
     }
 }
@@ -53,13 +82,19 @@ impl Claim {
         self.measure.experiment()
     }
 
+    /// Whose it is.
+    pub fn kind(&self) -> ClaimKind {
+        self.paper.kind()
+    }
+
     /// Decides it by what its experiment found.
     pub fn judge(&self, paper: &str, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
         let undecided = match effort {
             Effort::Full => None,
             Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
         };
-        let measured = undecided.map_or_else(|| self.measure.of(experiment, found), Err);
+        let measured = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
+        let measured = measured.and_then(|()| self.measure.of(experiment, found));
         let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
         let id = format!("{paper}-{}", self.id);
         let judged = Judged { id, scenario: experiment.scenario.to_string(), absolute, ..self.rows(experiment) };
@@ -96,13 +131,10 @@ impl Claim {
 
     /// Fills in a claim's words, and what was measured.
     fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
-        let derived = match self.paper {
-            Value::Derived(_, how) => Some(how),
-            Value::Published(_) | Value::Shape => None,
-        };
         let mut judged = Judged {
             source: self.source.to_string(),
             statement: self.statement.to_string(),
+            kind: self.kind(),
             paper: self.paper.number(),
             accept: self.accept,
             unit: self.measure.unit().to_string(),
@@ -116,12 +148,18 @@ impl Claim {
             }
             Err(why) => notes.push(why),
         }
-        notes.extend(derived.map(|how| format!("the paper's number is derived: {how}")));
+        notes.extend(self.paper.how());
         notes.push(note.to_string());
         notes.retain(|note| !note.is_empty());
         judged.note = notes.join("; ");
         judged
     }
+}
+
+/// Whether what was found is of enough seeds; all schemes have the same.
+fn has_seeds(experiment: &Experiment, found: &Found, effort: Effort) -> Result<(), String> {
+    let seeds = found.arms.iter().map(|arm| arm.planned.len()).min();
+    seeds.map_or(Ok(()), |seeds| experiment.enough(seeds, effort))
 }
 
 #[cfg(test)]
@@ -143,7 +181,8 @@ mod tests {
             quick,
             note: "n",
         };
-        let found = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
+        let (a, b) = ([(1.0, 3.0), (1.0, 3.0)], [(2.0, 8.0), (2.0, 8.0)]);
+        let found = found(vec![arm("a", 90.0, &a), arm("b", 90.0, &b)]);
         let judged = |claim: Claim, effort| claim.judge("p", &EXPERIMENT, &found, effort);
         let held = judged(claim([None, Some(-40.0)], Value::Published(-58.0), None), Effort::Full);
         assert_eq!((held.status, held.measured, held.paper), (Verdict::Holds, Some(-50.0), Some(-58.0)));
@@ -160,5 +199,36 @@ mod tests {
         assert_eq!((quick.status, quick.measured, quick.absolute), (Verdict::NotEvaluated, None, None));
         assert!(quick.note.starts_with("--quick does not decide this: too short"), "{}", quick.note);
         assert_eq!(judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status, Verdict::Holds);
+    }
+
+    const fn of(paper: Value) -> Claim {
+        let (accept, measure) = ([None, Some(-40.0)], less(Statistic::Mean));
+        Claim { id: "S1", source: "x", statement: "y", paper, accept, measure, quick: None, note: "" }
+    }
+
+    #[test]
+    fn a_claims_kind_goes_with_it_and_what_is_fitted_says_to_what() {
+        let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
+        for (value, kind, number) in [
+            (Value::Published(-58.0), ClaimKind::Published, Some(-58.0)),
+            (Value::Shape, ClaimKind::Published, None),
+            (Value::Derived(-58.0, "by hand"), ClaimKind::Derived, Some(-58.0)),
+            (Value::Arithmetic, ClaimKind::Derived, None),
+            (Value::Fitted(-58.0, "the slope"), ClaimKind::Fitted, Some(-58.0)),
+            (Value::Remembered, ClaimKind::Remembered, None),
+        ] {
+            let judged = of(value).judge("p", &EXPERIMENT, &both, Effort::Full);
+            assert_eq!((judged.kind, judged.paper, judged.status), (kind, number, Verdict::Holds));
+            let is_told = judged.note.contains("the slope was solved from this number");
+            assert_eq!(is_told, kind == ClaimKind::Fitted, "{}", judged.note);
+        }
+    }
+
+    #[test]
+    fn fewer_seeds_than_an_experiment_has_decide_nothing() {
+        let one = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
+        let judged = of(Value::Shape).judge("p", &EXPERIMENT, &one, Effort::Full);
+        assert_eq!((judged.status, judged.measured), (Verdict::NotEvaluated, None));
+        assert_eq!(judged.note, "1 seed of the 2 that experiment x needs");
     }
 }

@@ -123,6 +123,15 @@ impl Experiment {
         }
     }
 
+    /// Whether so many seeds decide its claims, or why not: it takes as many as this effort has of
+    /// its own.
+    pub fn enough(&self, seeds: usize, effort: Effort) -> Result<(), String> {
+        let needed = self.runs(effort).map_or(0, |Runs { seeds: (first, last), .. }| (last - first + 1) as usize);
+        let s = if seeds == 1 { "" } else { "s" };
+        let why = || format!("{seeds} seed{s} of the {needed} that experiment {} needs", self.name);
+        if seeds < needed { Err(why()) } else { Ok(()) }
+    }
+
     /// Plans every run; `seeds` replaces the table's.
     pub fn prepare(&'static self, runs: Runs, seeds: Option<(u64, u64)>, estimate: bool) -> Result<Prepared, Error> {
         let scenario = Scenario::parse(self.scenario, self.text)?;

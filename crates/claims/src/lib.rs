@@ -24,7 +24,7 @@ mod tests;
 
 pub use chosen::{Chosen, all_claims, emulated_claims};
 pub use claim::{Claim, Value};
-pub use counts::Counts;
+pub use counts::{Counts, Kinds};
 pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design};
 pub use emulated::Case;
 pub use error::Error;

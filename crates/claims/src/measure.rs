@@ -42,24 +42,7 @@ pub enum Measure {
     Cells { experiment: &'static str, factor: f64 },
     /// The largest difference over all loads between two schemes' means over seeds.
     Furthest { experiment: &'static str, statistic: Statistic, of: &'static str, than: &'static str },
-    /// Of the queries in the span of the plateaus, the share just above one of them.
-    Plateaus { experiment: &'static str, variant: &'static str },
-    /// The share of all queries on plateaus with one variant, over that with another.
-    PlateauRatio { experiment: &'static str, of: &'static str, than: &'static str },
 }
-
-/// Timeouts decay by 1/8 a round trip: plateaus at (7/8)^n of the initial one, in microseconds. The
-/// first, which any estimator has when a SYN is lost, is left out.
-const PLATEAU_FIRST_US: f64 = 1e6;
-const PLATEAU_DECAY: f64 = 0.875;
-/// How far above a plateau a time may be: the time of the query itself.
-const PLATEAU_WIDTH: f64 = 0.02;
-/// The span that is looked at: below, plateaus are closer to each other than queries are long.
-const PLATEAU_SPAN_US: [f64; 2] = [1e5, 0.98e6];
-/// Queries in the span without which there are no plateaus.
-const PLATEAU_LEAST: usize = 30;
-/// Completed queries without which nothing can be said.
-const PLATEAU_ALL: usize = 300;
 
 /// A measured number and how it came about, or why there is none.
 pub type Measured = Result<(f64, String), String>;
@@ -77,9 +60,7 @@ impl Measure {
             | Measure::Beyond { experiment, .. }
             | Measure::Order { experiment, .. }
             | Measure::Cells { experiment, .. }
-            | Measure::Furthest { experiment, .. }
-            | Measure::Plateaus { experiment, .. }
-            | Measure::PlateauRatio { experiment, .. } => experiment,
+            | Measure::Furthest { experiment, .. } => experiment,
         }
     }
 
@@ -94,10 +75,7 @@ impl Measure {
             }
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
-            Measure::Plateaus { variant, .. } => (vec![variant], None),
-            Measure::Best { of, than, .. }
-            | Measure::Furthest { of, than, .. }
-            | Measure::PlateauRatio { of, than, .. } => (vec![of, than], None),
+            Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => (vec![of, than], None),
         }
     }
 
@@ -156,11 +134,7 @@ impl Measure {
                 let mean = |statistic| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
                 with(statistic, mean(statistic)?, Some(mean(over)?))
             }
-            Measure::Order { .. }
-            | Measure::Cells { .. }
-            | Measure::Furthest { .. }
-            | Measure::Plateaus { .. }
-            | Measure::PlateauRatio { .. } => None,
+            Measure::Order { .. } | Measure::Cells { .. } | Measure::Furthest { .. } => None,
         }
     }
 
@@ -177,8 +151,6 @@ impl Measure {
             Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
             Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
-            Measure::Plateaus { variant, .. } => plateaus(found, variant),
-            Measure::PlateauRatio { of, than, .. } => plateau_ratio(found, of, than),
         }
     }
 }
@@ -411,63 +383,6 @@ fn furthest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Measur
     Ok((off, format!("furthest of {loads} loads: at {load} %")))
 }
 
-/// Queries on plateaus, in their span, and all.
-fn on_plateaus(found: &Found, variant: &str) -> Result<(usize, usize, usize), String> {
-    let (mut on, mut inside, mut all) = (0, 0, 0);
-    let mut arms = found.arms.iter().filter(|arm| arm.variant == variant).peekable();
-    if arms.peek().is_none() {
-        return Err(format!("experiment {} has no {variant}", found.name));
-    }
-    for arm in arms {
-        for run in whole(found, arm)? {
-            let times =
-                run.queries.as_ref().ok_or_else(|| format!("the runs of {variant} did not keep their queries"))?;
-            all += times.len();
-            for &time in times.iter().filter(|time| (PLATEAU_SPAN_US[0]..PLATEAU_SPAN_US[1]).contains(*time)) {
-                inside += 1;
-                on += usize::from(is_on_plateau(time));
-            }
-        }
-    }
-    Ok((on, inside, all))
-}
-
-/// Whether a time is just above a plateau.
-fn is_on_plateau(time_us: f64) -> bool {
-    let mut plateau = PLATEAU_FIRST_US;
-    while plateau > time_us {
-        plateau *= PLATEAU_DECAY;
-    }
-    time_us <= plateau * (1.0 + PLATEAU_WIDTH)
-}
-
-fn plateaus(found: &Found, variant: &str) -> Measured {
-    let (on, inside, all) = on_plateaus(found, variant)?;
-    if all < PLATEAU_ALL {
-        return Err(format!("only {all} queries completed; {PLATEAU_ALL} are needed"));
-    }
-    if inside < PLATEAU_LEAST {
-        let how =
-            format!("only {inside} of {all} queries took 0.1 s to 0.98 s, where the plateaus are: there are none");
-        return Ok((0.0, how));
-    }
-    // The bands are this part of a logarithmic span.
-    let chance = (1.0 + PLATEAU_WIDTH).ln() / (1.0 / PLATEAU_DECAY).ln() * 100.0;
-    let how =
-        format!("{on} of {inside} queries of 0.1 s to 0.98 s, of {all} in all; by chance it would be {chance:.0} %");
-    Ok((on as f64 / inside as f64 * 100.0, how))
-}
-
-fn plateau_ratio(found: &Found, of: &str, than: &str) -> Measured {
-    let (a, _, all_a) = on_plateaus(found, of)?;
-    let (b, _, all_b) = on_plateaus(found, than)?;
-    if b < PLATEAU_LEAST || all_a == 0 {
-        return Err(format!("only {b} of {all_b} queries are on a plateau with {than}; {PLATEAU_LEAST} are needed"));
-    }
-    let ratio = (a as f64 / all_a as f64) / (b as f64 / all_b as f64);
-    Ok((ratio * 100.0, format!("{a} of {all_a} queries with {of}, {b} of {all_b} with {than}")))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -658,38 +573,5 @@ pub(crate) mod tests {
         assert!(sorted(&[&["a"], &["b"]], &[]).absolute(&all, None).is_none());
         let missing = found(vec![arm("a", 90.0, &[])]);
         assert!(less(statistic).absolute(&missing, None).is_none(), "what was not run stands for nothing");
-    }
-
-    #[test]
-    fn plateaus_are_found_where_they_are_and_not_where_they_are_not() {
-        for at in [0.670, 0.672, 0.767, 0.876] {
-            assert!(is_on_plateau(at * 1e6), "{at}");
-        }
-        for at in [0.31, 0.63, 0.7, 0.8, 0.95] {
-            assert!(!is_on_plateau(at * 1e6), "{at}");
-        }
-        let with = |variant: &str, times: Vec<f64>| {
-            let mut arm = arm(variant, 75.0, &[(1.0, 1.0)]);
-            arm.runs[0].queries = Some(times);
-            arm
-        };
-        let inet: Vec<f64> = (0..600).map(|n| if n % 3 == 0 { 0.673e6 } else { 2e4 + f64::from(n) }).collect();
-        let even: Vec<f64> = (0..2000).map(|n| 1e5 + f64::from(n) * 400.0).collect();
-        let short: Vec<f64> = (0..600).map(|n| 1e4 + f64::from(n)).collect();
-        let of = |arms| Measure::Plateaus { experiment: "x", variant: "a" }.of(&EXPERIMENT, &found(arms));
-        assert_eq!(of(vec![with("a", inet.clone())]).unwrap().0, 100.0);
-        let by_chance = of(vec![with("a", even)]).unwrap().0;
-        assert!((10.0..20.0).contains(&by_chance), "{by_chance}");
-        // An estimator that falls to its floor at once has no plateaus: that is a failure, not a
-        // gap.
-        assert_eq!(of(vec![with("a", short.clone())]).unwrap().0, 0.0);
-        assert!(of(vec![with("a", vec![0.67e6; 10])]).is_err());
-        let mut unkept = with("a", Vec::new());
-        unkept.runs[0].queries = None;
-        assert!(of(vec![unkept]).unwrap_err().contains("did not keep"));
-        let ratio = |arms| Measure::PlateauRatio { experiment: "x", of: "b", than: "a" }.of(&EXPERIMENT, &found(arms));
-        assert_eq!(ratio(vec![with("a", inet.clone()), with("b", short.clone())]).unwrap().0, 0.0);
-        assert_eq!(ratio(vec![with("a", inet.clone()), with("b", inet)]).unwrap().0, 100.0);
-        assert!(ratio(vec![with("a", short.clone()), with("b", short)]).is_err());
     }
 }

@@ -5,7 +5,7 @@
 use crate::VERSION;
 use crate::chosen::{Chosen, all_claims};
 use crate::claim::Claim;
-use crate::counts::Counts;
+use crate::counts::{Counts, Kinds};
 use crate::design::Design;
 use crate::emulated::{self, Emulated};
 use crate::error::Error;
@@ -163,7 +163,8 @@ impl Reproducing {
 
     /// What is chosen, of what was planned.
     pub fn counts(&self, prepared: &[Planned]) -> Counts {
-        let claims = all_claims(self.paper).filter(|id| self.is_shown(id)).count();
+        let claims = all_claims(self.paper).filter(|(id, _)| self.is_shown(id));
+        let claims = Kinds::of(claims.map(|(_, kind)| kind));
         let mut counts = Counts { claims, ..Counts::default() };
         let chosen = prepared.iter().filter(|(experiment, _)| self.is_chosen(experiment));
         for (experiment, prepared) in chosen.filter_map(|(e, prepared)| Some((e, prepared.as_ref().ok()?))) {
@@ -220,6 +221,9 @@ impl Reproducing {
             runner.tell(&format!("warning: {}: {warning}", experiment.name));
         }
         let design = prepared.design.grown(&out);
+        if let Err(why) = experiment.enough(design.sweep.seeds.len(), self.effort) {
+            runner.tell(&format!("warning: {why}: its claims will not be decided"));
+        }
         self.check_losses(&design.sweep, &out)?;
         // By force, since the plan may have grown; what would be lost by it has just been checked.
         let folder = SweepFolder::open(&out, &design.sweep, Sweep::read(&out).is_ok())?;

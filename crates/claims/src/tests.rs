@@ -2,6 +2,7 @@
 
 use crate::emulated::needed;
 use crate::*;
+use millpond_results::ClaimKind;
 use std::fs;
 use std::path::Path;
 
@@ -55,9 +56,33 @@ fn the_tables_of_papers_fit_their_scenarios() {
 
 #[test]
 fn counts_read_well() {
-    let of = Counts { claims: 25, experiments: 6, runs: 350, finished: 12 };
-    assert_eq!(of.to_string(), "25 claims, 6 experiments, 350 runs, of which 12 are finished");
-    assert_eq!(Counts { claims: 1, experiments: 1, runs: 1, finished: 0 }.to_string(), "1 claim, 1 experiment, 1 run");
+    let kinds = |of: &[(ClaimKind, usize)]| Kinds::of(of.iter().flat_map(|&(kind, n)| std::iter::repeat_n(kind, n)));
+    let claims = kinds(&[(ClaimKind::Fitted, 4), (ClaimKind::Published, 21)]);
+    let of = Counts { claims, experiments: 6, runs: 350, finished: 12 };
+    let text = "25 claims (published 21, fitted 4), 6 experiments, 350 runs, of which 12 are finished";
+    assert_eq!(of.to_string(), text);
+    let one = Counts { claims: kinds(&[(ClaimKind::Derived, 1)]), experiments: 1, runs: 1, finished: 0 };
+    assert_eq!(one.to_string(), "1 claim (derived 1), 1 experiment, 1 run");
+    assert_eq!(Counts::default().to_string(), "0 claims, 0 experiments, 0 runs");
+}
+
+/// What is remembered or fitted is never told as published.
+#[test]
+fn a_claims_kind_fits_its_source() {
+    let all = BUILT.iter().flat_map(|paper| paper.claims.iter().map(move |claim| (paper.name, claim)));
+    for (paper, claim) in all {
+        let says = |word: &str| claim.source.contains(word) || claim.statement.contains(word);
+        let id = format!("{paper}-{}", claim.id);
+        assert_eq!(claim.kind() == ClaimKind::Remembered, says("as remembered"), "{id}");
+        assert_eq!(claim.kind() == ClaimKind::Fitted, says("fitted"), "{id}");
+    }
+    let presto = BUILT.iter().find(|paper| paper.name == "presto").unwrap();
+    let of = |kind| -> Vec<&str> {
+        presto.claims.iter().filter(|claim| claim.kind() == kind).map(|claim| claim.id).collect()
+    };
+    assert_eq!(of(ClaimKind::Fitted), ["P6a", "P6b", "P9a", "P9b"]);
+    assert!(of(ClaimKind::Remembered).iter().all(|id| id.starts_with('M')), "and its name says so");
+    assert!(of(ClaimKind::Published).iter().all(|id| id.starts_with('P')));
 }
 
 #[test]

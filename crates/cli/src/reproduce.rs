@@ -11,7 +11,7 @@ use crate::runs::{Running, run_all};
 use crate::say;
 use crate::watch::catch_interrupts;
 use millpond_claims::{
-    BUILT, Chosen, Design, Effort, Ended, Error, PAPERS, Paper, Prepared, Reproducing, Runner, all_claims,
+    BUILT, Chosen, Design, Effort, Ended, Error, Kinds, PAPERS, Paper, Prepared, Reproducing, Runner, all_claims,
     emulated_claims, is_of,
 };
 use millpond_results::{Claim, Manifest, SweepFolder, Verdict, claims_json, reproduction_table};
@@ -129,6 +129,15 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
     Err(Failure::Usage(format!("reproduce {option}: of which paper? There is: {}, {ALL}", built.join(", "))))
 }
 
+/// All claims of a paper, by kind.
+fn kinds(paper: &'static Paper) -> Kinds {
+    Kinds::of(all_claims(paper).map(|(_, kind)| kind))
+}
+
+fn kinds_json(kinds: Kinds) -> serde_json::Value {
+    kinds.iter().map(|(kind, n)| (kind.name().to_string(), serde_json::Value::from(n))).collect()
+}
+
 /// The papers, without running anything.
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     let built = |name: &str| BUILT.iter().find(|paper| paper.name == name);
@@ -138,8 +147,9 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
             serde_json::json!({
                 "paper": name, "built": paper.is_some(), "title": paper.map(|p| p.title),
                 "experiments": paper.map(|p| p.experiments.iter().map(|e| e.name).collect::<Vec<_>>()),
+                "kinds": paper.map(|p| kinds_json(kinds(p))),
                 "claims": paper.map(|p| p.claims.iter().map(|c| format!("{}-{}", p.name, c.id)).collect::<Vec<_>>()),
-                "emulated": paper.map(|p| emulated_claims(p).map(|id| format!("{}-{id}", p.name)).collect::<Vec<_>>()),
+                "emulated": paper.map(|p| emulated_claims(p).map(|(id, _)| format!("{}-{id}", p.name)).collect::<Vec<_>>()),
             })
         };
         let all: Vec<_> = PAPERS.into_iter().map(paper).collect();
@@ -154,7 +164,9 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
                     0 => String::new(),
                     n => format!(", {n} of them of emulated Linux"),
                 };
-                say(&format!("{name:<10} {}: {} claims{emulated}", paper.title, all_claims(paper).count()));
+                let kinds = kinds(paper);
+                say(&format!("{name:<10} {}: {} claims{emulated}", paper.title, kinds.all()));
+                say(&format!("{:<10} claims: {kinds}", ""));
                 say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
             }
             None => say(&format!("{name:<10} not built yet")),
@@ -204,8 +216,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
         let prepared = job.prepare(true)?;
         let counts = job.counts(&prepared);
         papers.push(serde_json::json!({
-            "paper": job.paper.name, "claims": counts.claims, "experiments": counts.experiments, "runs": counts.runs,
-            "finished": counts.finished,
+            "paper": job.paper.name, "claims": counts.claims.all(), "kinds": kinds_json(counts.claims),
+            "experiments": counts.experiments, "runs": counts.runs, "finished": counts.finished,
         }));
         if !args.json {
             say(&format!("{}: {counts}", job.paper.name));
@@ -236,6 +248,9 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
                     estimate.left.len(),
                     estimate.basis
                 ));
+                if let Err(why) = experiment.enough(seeds, job.effort) {
+                    say(&format!("{:<10} {why}: its claims would not be decided", ""));
+                }
             }
             rows.push(serde_json::json!({
                 "paper": job.paper.name, "experiment": experiment.name, "out": out, "runs": all,

@@ -10,6 +10,7 @@
 
 mod capture;
 mod censoring;
+mod claim_kind;
 mod columns;
 mod compare;
 mod completions;
@@ -44,6 +45,7 @@ use std::io::Write;
 use std::path::Path;
 
 pub use capture::Captures;
+pub use claim_kind::ClaimKind;
 pub use compare::{
     Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare, run_folder,
 };

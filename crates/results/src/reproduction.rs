@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::claim_kind::ClaimKind;
 use crate::compare::Estimate;
 use crate::error::{At, Result};
 use crate::goodput::GoodputOverTime;
@@ -68,9 +69,13 @@ pub struct Claim {
     pub source: String,
     /// What it says, in a sentence.
     pub statement: String,
+    /// Whose it is; folders of older versions do not say.
+    #[serde(default)]
+    pub kind: ClaimKind,
     /// Where it was measured.
     pub world: World,
-    /// The published number, or what follows from published numbers alone; `null` if there is none.
+    /// The published number, also where a parameter was solved from it, or what follows from
+    /// published numbers alone; `null` if there is none.
     pub paper: Option<f64>,
     /// Ours; `null` if it is not evaluated.
     pub measured: Option<f64>,
@@ -507,8 +512,20 @@ mod tests {
     #[test]
     fn claims_have_the_contracts_fields_in_order() {
         let text = claims_json(&[Claim { accept: [None, Some(-40.0)], ..Claim::default() }]);
-        let fields =
-            ["id", "source", "statement", "world", "paper", "measured", "accept", "status", "note", "scenario", "unit"];
+        let fields = [
+            "id",
+            "source",
+            "statement",
+            "kind",
+            "world",
+            "paper",
+            "measured",
+            "accept",
+            "status",
+            "note",
+            "scenario",
+            "unit",
+        ];
         let places: Vec<usize> = fields.iter().map(|f| text.find(&format!("\"{f}\":")).unwrap()).collect();
         assert!(places.is_sorted() && text.contains("\"not-evaluated\""), "{text}");
         assert!(text.starts_with("[\n") && text.contains("\"paper\": null"), "{text}");

@@ -2,10 +2,11 @@
 //!
 //! Invariant: a mean never stands without the share of the queries that it is a mean of.
 
+use crate::claim_kind::tally;
 use crate::compare::Estimate;
 use crate::format::{NONE, count, digits, percent, time};
 use crate::interval::FEW;
-use crate::reproduction::{Claim, Experiment, Number, Reproduction, Verdict};
+use crate::reproduction::{Claim, Experiment, Number, Reproduction};
 use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
 
@@ -23,7 +24,7 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
         lines.extend(claim_lines(of, claim));
     }
     lines.push(String::new());
-    lines.push(tally(&claims));
+    lines.extend(tally(&claims));
     for group in claims.chunk_by(|a, b| a.note == b.note).filter(|group| !group[0].note.is_empty()) {
         let name = match group {
             [only] => short_id(of, only).to_string(),
@@ -44,13 +45,6 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
 /// The claim's name without the paper's.
 pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
     claim.id.strip_prefix(&of.paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
-}
-
-/// How many hold.
-pub(crate) fn tally(claims: &[&Claim]) -> String {
-    let n = |status| claims.iter().filter(|claim| claim.status == status).count();
-    let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
-    format!("{hold} hold, {fail} fail, {open} not evaluated, of {} claims", claims.len())
 }
 
 /// Where they were measured.
@@ -118,7 +112,9 @@ pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
 
 fn claim_lines(of: &Reproduction, claim: &Claim) -> Vec<String> {
     let mut statement = broken(&clean(&claim.statement), STATEMENT);
-    statement.extend(broken(&format!("· {}", clean(&about(claim))), STATEMENT).into_iter().filter(|line| line != "·"));
+    let (kind, rows) = (claim.kind.told().unwrap_or_default(), clean(&about(claim)));
+    let words = [kind, &rows].into_iter().filter(|words| !words.is_empty()).map(|words| format!("· {words}"));
+    statement.extend(broken(&words.collect::<Vec<_>>().join(" "), STATEMENT));
     let (theirs, ours) = absolutes(claim);
     let first = row(
         short_id(of, claim),
@@ -333,7 +329,8 @@ fn half(estimate: &Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduction::{Absolute, LoadPoint, Published, Scheme};
+    use crate::claim_kind::ClaimKind;
+    use crate::reproduction::{Absolute, LoadPoint, Published, Scheme, Verdict};
 
     #[test]
     fn the_table_fits_and_says_what_is_not_there() {
@@ -380,7 +377,7 @@ mod tests {
             "holds",
             "-55…-15%",
             "not-evaluated",
-            "1 hold, 0 fail, 1 not",
+            "published 2: 1 hold, 0 fail, 1 not evaluated",
             "2.00s",
             "3/5",
         ] {
@@ -405,7 +402,7 @@ mod tests {
         };
         claim.judge(49.5);
         let against = Some(Absolute { unit: "Gb/s".into(), paper: None, measured: 123.0, against: Some(9.41) });
-        let other = Claim { id: "tlt-R3".into(), absolute: against, ..claim.clone() };
+        let other = Claim { id: "tlt-R3".into(), absolute: against, kind: ClaimKind::Remembered, ..claim.clone() };
         let of = Reproduction { claims: vec![claim, other], ..Reproduction::new("tlt", "TLT", "0", "full") };
         let text = reproduction_table(&of, |_| true);
         let lines: Vec<&str> = text.lines().collect();
@@ -415,6 +412,8 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("123 Gb/s") && text.contains("vs 9.41 Gb/s"), "{text}");
+        assert_eq!(text.matches("· remembered · released: DCTCP+TLT").count(), 1, "{text}");
+        assert!(text.contains("\npublished 1: 0 hold, 1 fail, 0 not evaluated\nremembered 1: 0 hold"), "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
     }
 

@@ -26,7 +26,6 @@ pub const CANARY: Paper = Paper {
 const HEADLINE: &str = "headline";
 const SMALL_RTO: &str = "small-rto";
 const ONE_GIG: &str = "one-gig";
-const PLATEAUS: &str = "plateaus";
 
 const CANARY_PAPER: &str = "Canary";
 const VERTIGO_PLOTS: &str = "Vertigo, CoNEXT 2021, published plots";
@@ -77,21 +76,6 @@ const EXPERIMENTS: &[Experiment] = &[
         keep: Keep::Queries,
         shows: &[],
         published: ONE_GIG_PUBLISHED,
-    },
-    Experiment {
-        name: PLATEAUS,
-        title: "What the estimator of the retransmission timeout leaves in the QCT: INET against RFC 6298",
-        scenario: "scenarios/papers/canary/plateaus.toml",
-        text: include_str!("../../../../scenarios/papers/canary/plateaus.toml"),
-        schemes: &[("inet", "INET estimator"), ("rfc6298", "RFC 6298")],
-        load_axis: LOAD,
-        load_key: None,
-        // 200 queries of 40 x 40 KB a second, of 320 Gb/s.
-        full: Runs { loads: &[(0.8, "")], seeds: (1, 3), set: &[], note: "" },
-        quick: Ok(Runs { loads: &[(0.8, "")], seeds: (1, 1), set: &[], note: "--quick: one seed" }),
-        keep: Keep::Queries,
-        shows: &[],
-        published: &[],
     },
     Experiment {
         name: SMALL_RTO,
@@ -382,28 +366,6 @@ const CLAIMS: &[Claim] = &[
         measure: change(ONE_GIG, Statistic::Mean, "canary", "simple"),
         quick: None,
         note: "accepted: 15 points around it",
-    },
-    Claim {
-        id: "R1a",
-        source: VERTIGO_PLOTS,
-        statement: "QCT has plateaus just above (7/8)^n s with the INET estimator: the share, of queries of 0.1 s to 0.98 s, \
-                    that is within 2 % above one",
-        paper: Value::Shape,
-        accept: [Some(60.0), None],
-        measure: Measure::Plateaus { experiment: PLATEAUS, variant: "inet" },
-        quick: None,
-        note: "the published p99 of Vertigo are such values (0.672, 0.767, 0.876 s); that they are the estimator's is inferred \
-               from it; accepted: four times what chance gives",
-    },
-    Claim {
-        id: "R1b",
-        source: VERTIGO_PLOTS,
-        statement: "An RFC 6298 estimator does not make them: its share of queries on plateaus over INET's",
-        paper: Value::Shape,
-        accept: [None, Some(10.0)],
-        measure: Measure::PlateauRatio { experiment: PLATEAUS, of: "rfc6298", than: "inet" },
-        quick: None,
-        note: "inferred: its timeout falls to the least one with the first sample",
     },
 ];
 

@@ -212,11 +212,16 @@ const fn slide(id: Name, statement: Name, paper: Value, accept: [Option<f64>; 2]
 const fn released(id: Name, statement: Name, paper: Value, accept: [Option<f64>; 2], measure: Measure) -> Claim {
     Claim { id, source: RELEASED, statement, paper, accept, measure, quick: None, note: "" }
 }
+/// Against one seed of theirs, whose spread is not known.
+const fn one_seed(id: Name, statement: Name, paper: Value, measure: Measure) -> Claim {
+    noted(released(id, statement, paper, within(60.0, 140.0), measure), ONE_SEED)
+}
 const fn noted(claim: Claim, note: Name) -> Claim {
     Claim { note, ..claim }
 }
 
 const UP_TO: Name = "the paper's is the best point of a sweep that is not published";
+const ONE_SEED: Name = "40 % to both sides are ours: of the released simulator there is one seed, and so no spread";
 const PAIRING: Name = "which multiplier belongs to which bar is read from the order of the slide's text";
 
 const CLAIMS: &[Claim] = &[
@@ -408,39 +413,28 @@ const CLAIMS: &[Claim] = &[
         within(-85.0, -60.0),
         Measure::Paired { experiment: "released", load: 40.0, statistic: TAIL, of: "tlt-released", than: "baseline" },
     ),
-    released(
-        "R6",
-        "TLT, as released: important and forced data, of all payload",
-        Derived(6.5, "35.3 of 544 MB"),
-        most(10.0),
-        median(Statistic::Important, "tlt-released", 100.0),
+    noted(
+        released(
+            "R6",
+            "TLT, as released: important and forced data, of all payload",
+            Derived(6.5, "35.3 of 544 MB"),
+            within(6.0, 10.0),
+            median(Statistic::Important, "tlt-released", 100.0),
+        ),
+        "the analysis of the released simulator expects 6 to 7 %; it is a part of what flows the seed drew",
     ),
-    released(
-        "R7",
-        "DCTCP with TLP: timeouts, of 611 with one seed",
-        Given(100.0),
-        within(60.0, 140.0),
-        median(TIMEOUTS, "tlp", 611.0),
-    ),
-    released(
+    one_seed("R7", "DCTCP with TLP: timeouts, of 611 with one seed", Given(100.0), median(TIMEOUTS, "tlp", 611.0)),
+    one_seed(
         "R8",
         "RTOmin of 200 us: timeouts, of 5,244 with one seed",
         Given(100.0),
-        within(60.0, 140.0),
         median(TIMEOUTS, "rto-200us", 5244.0),
     ),
-    released(
-        "R9",
-        "PFC: foreground p99.9, of 2.41 ms with one seed",
-        Given(100.0),
-        within(60.0, 140.0),
-        median(TAIL, "pfc", 2_410.0),
-    ),
-    released(
+    one_seed("R9", "PFC: foreground p99.9, of 2.41 ms with one seed", Given(100.0), median(TAIL, "pfc", 2_410.0)),
+    one_seed(
         "R10",
         "PFC and TLT: foreground p99.9, of 3.55 ms with one seed",
         Given(100.0),
-        within(60.0, 140.0),
         median(TAIL, "pfc-tlt", 3_550.0),
     ),
 ];

@@ -63,7 +63,7 @@ const fn drops(id: &'static str, experiment: &'static str, accept: [Option<f64>;
 }
 
 const CLAIMS: &[Claim] = &[
-    drops("S1a", "buffers", [None, Some(0.0)]),
+    Claim { paper: Value::Fitted(-50.0, "a size"), ..drops("S1a", "buffers", [None, Some(0.0)]) },
     drops("S1b", "buffers", [Some(0.0), None]),
     drops("S2", "alone", [None, Some(0.0)]),
 ];
@@ -157,6 +157,10 @@ fn a_paper_is_run_decided_and_written() {
     assert!(!point.distribution.is_empty() && point.mean_us.mean.is_some());
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("✓ holds") && page.contains("✗ fails") && page.contains("Small, published"));
+    let counts = ["published 2: 1 hold, 1 fail, 0 not evaluated", "fitted 1: 1 hold, 0 fail, 0 not evaluated"];
+    assert!(page.contains(&counts.map(|of| format!("<li>{of}</li>")).concat()), "{page}");
+    let table = reproduction_table(&of, |_| true);
+    assert!(table.contains(&counts.join("\n")) && table.contains("· fitted · buffers: Large, Small"), "{table}");
     // An experiment's folder is that of a sweep; the page can be made again.
     assert_eq!(Sweep::read(&out.join("buffers")).unwrap().status, Status::Complete);
     fs::remove_file(out.join("report.html")).unwrap();
@@ -210,6 +214,22 @@ fn seeds_that_only_some_schemes_have_do_not_count() {
     assert_eq!(written(&out).len(), 11);
     assert!(ended.claims[0].note.starts_with("2 seeds"), "{}", ended.claims[0].note);
     assert_eq!(ended.claims[0].status, Verdict::Holds);
+}
+
+/// The numbers are shown, and decide nothing.
+#[test]
+fn fewer_seeds_than_an_experiment_has_decide_nothing() {
+    let dir = Dir::new("few");
+    let out = dir.0.join("x");
+    let one = ReproduceArgs { seeds: Seeds { range: Some((2, 2)) }, ..only(&["buffers"]) };
+    let ended = run_paper(&PAPER, &one, &out).unwrap();
+    assert_eq!(statuses(&ended.claims), [("test-S1a", "not-evaluated"), ("test-S1b", "not-evaluated")]);
+    let note = &ended.claims[0].note;
+    assert!(note.starts_with("1 seed of the 2 that experiment buffers needs"), "{note}");
+    assert!(Reproduction::read(&out).unwrap().experiments[0].schemes[0].points[1].mean_us.mean.is_some());
+    let quick = ReproduceArgs { quick: true, ..one };
+    let ended = run_paper(&PAPER, &quick, &dir.0.join("quick")).unwrap();
+    assert_eq!(ended.claims[0].status, Verdict::Holds, "--quick has one seed of its own");
 }
 
 #[test]
@@ -335,7 +355,7 @@ fn what_is_announced_is_what_is_told_at_the_end() {
         let counts = || job.counts(&job.prepare(false).unwrap());
         let before = counts();
         let ended = job.run(&Command { args: &args }).unwrap();
-        assert_eq!((before.claims, before.runs, before.finished), (ended.claims.len(), ended.runs, 0), "{name}");
+        assert_eq!((before.claims.all(), before.runs, before.finished), (ended.claims.len(), ended.runs, 0), "{name}");
         assert_eq!(counts(), Counts { finished: ended.runs, ..before }, "{name}");
     }
 }

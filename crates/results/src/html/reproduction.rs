@@ -10,10 +10,11 @@ use super::chart::swatch;
 use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use super::reproduction_charts::charts;
+use crate::claim_kind::tally;
 use crate::error::Result;
 use crate::format::digits;
 use crate::reproduction::{Claim, Experiment, LoadPoint, Number, Reproduction, Verdict};
-use crate::reproduction_table::{about, absolutes, accepted, number_text, short_id, tally, value, worlds};
+use crate::reproduction_table::{about, absolutes, accepted, number_text, short_id, value, worlds};
 
 /// Charts of an experiment that are not behind a click.
 const OPEN: usize = 4;
@@ -26,7 +27,8 @@ pub(crate) fn write(dir: &Path, of: &Reproduction) -> Result<()> {
 fn page_of(of: &Reproduction) -> String {
     let mut text = String::new();
     let claims: Vec<&Claim> = of.claims.iter().collect();
-    let facts = [format!("<b>{}</b>", escape(&of.effort)), worlds(&claims).into(), tally(&claims)];
+    let mut facts = vec![format!("<b>{}</b>", escape(&of.effort)), worlds(&claims).into()];
+    facts.extend(tally(&claims));
     page::head(&mut text, &of.title, "reproduce", &facts);
     let names = labels(of);
     page::legend(&mut text, &names);
@@ -80,8 +82,9 @@ fn claims_table(page: &mut String, of: &Reproduction) {
             rows => format!("<small><a href=\"#{}\">{}</a></small>", escape(&claim.experiment), escape(&rows)),
         };
         let (theirs, ours) = absolutes(claim);
+        let kind = claim.kind.told().map_or(String::new(), |kind| format!("<small>{kind}</small>"));
         vec![
-            format!("<span id=\"claim-{0}\">{0}</span>", escape(short_id(of, claim))),
+            format!("<span id=\"claim-{0}\">{0}</span>{kind}", escape(short_id(of, claim))),
             text(format!("{}{rows}", escape(&claim.statement))),
             signed(value(claim.paper, &claim.unit)) + &small(theirs),
             signed(value(claim.measured, &claim.unit)) + &small(ours),
@@ -320,6 +323,7 @@ fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim_kind::ClaimKind;
     use crate::compare::Estimate;
     use crate::reproduction::{Absolute, Published, PublishedNumber, Scheme};
 
@@ -436,6 +440,18 @@ mod tests {
         assert!(page.contains("<a href=\"#released\">released: A</a>") && page.contains("<section id=\"released\">"));
         assert!(page.contains("<small>12.4ms</small>") && page.contains("<small>6.14ms</small>"), "{page}");
         let row = |name: &str| page.split("<tr>").find(|row| row.contains(&format!("</svg>{name}</th>"))).unwrap();
+        assert!(page.contains("<li>published 1: 1 hold, 0 fail, 0 not evaluated</li>"), "{page}");
         assert!(row("A").contains("href=\"#claim-R3\"") && !row("B").contains("href=\"#claim-R3\""), "{page}");
+    }
+
+    #[test]
+    fn claims_that_are_not_the_papers_say_so_and_are_counted_apart() {
+        let mut of = of_numbers(&[40.0]);
+        let fitted = Claim { id: "x-R4".into(), kind: ClaimKind::Fitted, ..of.claims[0].clone() };
+        of.claims.push(fitted);
+        let page = page_of(&of);
+        let counts = ["published 1", "fitted 1"].map(|of| format!("<li>{of}: 1 hold, 0 fail, 0 not evaluated</li>"));
+        assert!(page.contains(&counts.concat()), "{page}");
+        assert!(page.contains(">R4</span><small>fitted</small>") && page.contains(">R3</span></t"), "{page}");
     }
 }
