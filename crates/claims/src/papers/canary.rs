@@ -25,6 +25,7 @@ pub const CANARY: Paper = Paper {
 
 const HEADLINE: &str = "headline";
 const SMALL_RTO: &str = "small-rto";
+const CURVES: &str = "curves";
 const ONE_GIG: &str = "one-gig";
 
 const CANARY_PAPER: &str = "Canary";
@@ -104,12 +105,26 @@ const EXPERIMENTS: &[Experiment] = &[
         schemes: SCHEMES,
         load_axis: LOAD,
         load_key: RATE,
-        // The other loads: 55 "2000", 60 "4000", 65 "6000", 70 "8000", 75 "10000", 80 "12000", 85 "14000", 90 "16000".
         full: Runs { loads: &[(95.0, "18000")], seeds: (1, 3), set: &[], note: "" },
         quick: Err(SECONDS),
         keep: Keep::Queries,
         shows: &[],
         published: HEADLINE_PUBLISHED,
+    },
+    Experiment {
+        name: CURVES,
+        title: "10 Gb/s leaf-spine, large timeout: published curves below the headline's load",
+        scenario: "scenarios/papers/canary/leaf-spine-10g.toml",
+        text: include_str!("../../../../scenarios/papers/canary/leaf-spine-10g.toml"),
+        schemes: &[("ecmp", "ECMP"), ("dibs", "DIBS"), ("vertigo", "Vertigo")],
+        load_axis: LOAD,
+        load_key: RATE,
+        // The other loads: 60 "4000", 65 "6000", 70 "8000", 80 "12000", 85 "14000", 90 "16000".
+        full: Runs { loads: &[(55.0, "2000"), (75.0, "10000")], seeds: (1, 3), set: &[], note: "" },
+        quick: Err(SECONDS),
+        keep: Keep::Queries,
+        shows: &[],
+        published: CURVES_PUBLISHED,
     },
 ];
 
@@ -161,28 +176,32 @@ const ONE_GIG_PUBLISHED: &[Published] = &[
     },
 ];
 
+const ECMP_CURVE: Published = Published {
+    variant: "ecmp",
+    source: VERTIGO_PLOTS,
+    loads: NINE,
+    mean_s: &[0.979, 1.033, 1.083, 1.151, 1.216, 1.314, 1.613, 2.020, 2.338],
+    p99_s: &[2.012, 2.626, 2.626, 2.626, 2.627, 2.627, 3.076, 3.493, 3.891],
+};
+const DIBS_CURVE: Published = Published {
+    variant: "dibs",
+    source: VERTIGO_PLOTS,
+    loads: NINE,
+    mean_s: &[0.025, 0.194, 0.750, 1.303, 1.812, 2.233, 2.565, 2.851, 3.125],
+    p99_s: &[0.876, 0.879, 2.132, 2.697, 3.318, 3.772, 4.126, 4.423, 4.617],
+};
+const VERTIGO_CURVE: Published = Published {
+    variant: "vertigo",
+    source: VERTIGO_PLOTS,
+    loads: NINE,
+    mean_s: &[0.061, 0.179, 0.316, 0.455, 0.558, 0.630, 0.667, 0.694, 0.712],
+    p99_s: &[0.672, 0.673, 0.674, 0.675, 0.767, 0.769, 0.773, 0.876, 0.877],
+};
+const CURVES_PUBLISHED: &[Published] = &[ECMP_CURVE, DIBS_CURVE, VERTIGO_CURVE];
 const HEADLINE_PUBLISHED: &[Published] = &[
-    Published {
-        variant: "ecmp",
-        source: VERTIGO_PLOTS,
-        loads: NINE,
-        mean_s: &[0.979, 1.033, 1.083, 1.151, 1.216, 1.314, 1.613, 2.020, 2.338],
-        p99_s: &[2.012, 2.626, 2.626, 2.626, 2.627, 2.627, 3.076, 3.493, 3.891],
-    },
-    Published {
-        variant: "dibs",
-        source: VERTIGO_PLOTS,
-        loads: NINE,
-        mean_s: &[0.025, 0.194, 0.750, 1.303, 1.812, 2.233, 2.565, 2.851, 3.125],
-        p99_s: &[0.876, 0.879, 2.132, 2.697, 3.318, 3.772, 4.126, 4.423, 4.617],
-    },
-    Published {
-        variant: "vertigo",
-        source: VERTIGO_PLOTS,
-        loads: NINE,
-        mean_s: &[0.061, 0.179, 0.316, 0.455, 0.558, 0.630, 0.667, 0.694, 0.712],
-        p99_s: &[0.672, 0.673, 0.674, 0.675, 0.767, 0.769, 0.773, 0.876, 0.877],
-    },
+    ECMP_CURVE,
+    DIBS_CURVE,
+    VERTIGO_CURVE,
     Published { variant: "aifo", source: DERIVED_POINT, loads: &[95.0], mean_s: &[2.894], p99_s: &[4.386] },
     Published { variant: "canary", source: DERIVED_POINT, loads: &[95.0], mean_s: &[0.972], p99_s: &[2.307] },
 ];
@@ -296,6 +315,43 @@ const CLAIMS: &[Claim] = &[
         quick: None,
         note: "accepted: the sign",
     },
+    point("V55-ecmp", "Mean QCT at 55 % load, large timeout: ECMP's, of 979 ms", (CURVES, 55.0, "ecmp"), 0.979),
+    point("V55-dibs", "Mean QCT at 55 % load, large timeout: DIBS', of 25 ms", (CURVES, 55.0, "dibs"), 0.025),
+    point("V55-vertigo", "Mean QCT at 55 % load, large timeout: Vertigo's, of 61 ms", (CURVES, 55.0, "vertigo"), 0.061),
+    order(
+        "V55",
+        "Mean QCT at 55 % load: DIBS < Vertigo < ECMP, in every seed",
+        (CURVES, 55.0),
+        &[&["dibs"], &["vertigo"], &["ecmp"]],
+    ),
+    point("V75-ecmp", "Mean QCT at 75 % load, large timeout: ECMP's, of 1.216 s", (CURVES, 75.0, "ecmp"), 1.216),
+    point("V75-dibs", "Mean QCT at 75 % load, large timeout: DIBS', of 1.812 s", (CURVES, 75.0, "dibs"), 1.812),
+    point(
+        "V75-vertigo",
+        "Mean QCT at 75 % load, large timeout: Vertigo's, of 558 ms",
+        (CURVES, 75.0, "vertigo"),
+        0.558,
+    ),
+    order(
+        "V75",
+        "Mean QCT at 75 % load: Vertigo < ECMP < DIBS, in every seed",
+        (CURVES, 75.0),
+        &[&["vertigo"], &["ecmp"], &["dibs"]],
+    ),
+    point("V95-ecmp", "Mean QCT at 95 % load, large timeout: ECMP's, of 2.338 s", (HEADLINE, 95.0, "ecmp"), 2.338),
+    point("V95-dibs", "Mean QCT at 95 % load, large timeout: DIBS', of 3.125 s", (HEADLINE, 95.0, "dibs"), 3.125),
+    point(
+        "V95-vertigo",
+        "Mean QCT at 95 % load, large timeout: Vertigo's, of 712 ms",
+        (HEADLINE, 95.0, "vertigo"),
+        0.712,
+    ),
+    order(
+        "V95",
+        "Mean QCT at 95 % load: Vertigo < ECMP < DIBS, in every seed",
+        (HEADLINE, 95.0),
+        &[&["vertigo"], &["ecmp"], &["dibs"]],
+    ),
     Claim {
         id: "P1",
         source: README,
@@ -372,6 +428,42 @@ const CLAIMS: &[Claim] = &[
 /// A change at 95 % load.
 const fn change(experiment: &'static str, statistic: Statistic, of: &'static str, than: &'static str) -> Measure {
     Measure::Change { experiment, load: 95.0, statistic, of, than }
+}
+
+type Name = &'static str;
+
+/// A point of a published curve, in seconds: ours within a quarter of it.
+const fn point(id: Name, statement: Name, (experiment, load, of): (Name, f64, Name), mean_s: f64) -> Claim {
+    let whole = mean_s * 1e6;
+    Claim {
+        id,
+        source: VERTIGO_PLOTS,
+        statement,
+        paper: Value::Published(100.0),
+        accept: [Some(80.0), Some(125.0)],
+        measure: Measure::Part { experiment, load, statistic: Statistic::Mean, of, whole },
+        quick: None,
+        note: CENSORED,
+    }
+}
+
+/// The order of published curves at a load.
+const fn order(
+    id: Name,
+    statement: Name,
+    (experiment, load): (Name, f64),
+    groups: &'static [&'static [Name]],
+) -> Claim {
+    Claim {
+        id,
+        source: VERTIGO_PLOTS,
+        statement,
+        paper: Value::Shape,
+        accept: [Some(100.0), None],
+        measure: Measure::Order { experiment, load, statistic: Statistic::Mean, groups, slack: &[] },
+        quick: None,
+        note: CENSORED,
+    }
 }
 
 /// Canary against another scheme with the large timeout: at least this much less.
