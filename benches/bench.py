@@ -13,6 +13,8 @@ What is measured, each alone on the machine but for what is said:
   event queue   its own benchmark (crates/sim, example event_queue)
   offload       receive offload by the kernel's rules and by Presto's (crates/core, example receive_offload)
 
+With --before BINARY this binary is compared with another one instead, on the same work and with one thread.
+
 Runs of a case are interleaved with ns-3's and with each other's, and the median is taken, so that a slow minute of the
 machine touches all alike. Prints tables of 100 columns and writes target/bench/bench.json.
 """
@@ -69,6 +71,15 @@ CASES = [
     Case("ft1024", "balanced", 685, 1024),
 ]
 
+# What two binaries are compared on: scenario, settings, variant.
+BESIDE_BEFORE = {
+    "ls128 balanced": ("ls128", CASES[0].long_settings, None),
+    "ft1024 balanced": ("ft1024", CASES[5].long_settings, None),
+    "hard320": ("hard320", [], None),
+    "canary320 ecmp": ("canary320", [], "ecmp"),
+    "canary320 canary": ("canary320", [], "canary"),
+}
+
 # What is measured, the least that is accepted, and what is aimed at.
 TARGETS = [
     ("ls128 balanced, Mhop/s", "speed", "ls128 balanced", 6, 8),
@@ -107,9 +118,9 @@ class Bench:
         self.options = options
         self.failures = []
 
-    def millpond(self, scenario, settings=(), threads=1, variant=None):
+    def millpond(self, scenario, settings=(), threads=1, variant=None, binary=None):
         """One run; returns its summary."""
-        command = [self.options.millpond, "run", f"benches/scenarios/{scenario}.toml", "--json", "--quiet"]
+        command = [binary or self.options.millpond, "run", f"benches/scenarios/{scenario}.toml", "--json", "--quiet"]
         command += ["--threads", str(threads), "--out", str(OUT / "run"), "--force"]
         for setting in settings:
             command += ["--set", setting]
@@ -223,6 +234,19 @@ class Bench:
         else:
             note(f"  {program} skipped: it is not built (cargo build --release -p millpond-core --example {program})")
         return row
+
+    def before(self):
+        """Another binary and this one in turn."""
+        rows = {}
+        for name, (scenario, settings, variant) in BESIDE_BEFORE.items():
+            note(f"beside before: {name}")
+            old, new = [], []
+            for _ in range(self.options.rounds):
+                old.append(self.millpond(scenario, settings, variant=variant, binary=self.options.before))
+                new.append(self.millpond(scenario, settings, variant=variant))
+            rows[name] = {"before": median_mhops(old), "now": median_mhops(new)}
+            rows[name]["ratio"] = rows[name]["now"] / rows[name]["before"]
+        return rows
 
     def deflection(self):
         return self.beside("canary320", "ecmp", "canary", "decision")
@@ -572,11 +596,16 @@ def parse():
     scenarios = sorted({case.scenario for case in CASES})
     parser.add_argument("--only", nargs="+", choices=scenarios, metavar="SCENARIO", help=f"of {', '.join(scenarios)}")
     parser.add_argument("--millpond", default="target/release/millpond", help="the binary")
+    parser.add_argument("--before", metavar="BINARY", help="another one, which it is compared with; nothing else is run")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     binary = Path(options.millpond)
     options.millpond = str(binary.resolve() if binary.exists() else ROOT / binary)
+    if options.before:
+        options.before = str(Path(options.before).resolve())
+        if not os.access(options.before, os.X_OK):
+            parser.error(f"--before {options.before}: no such binary")
     if not os.access(options.millpond, os.X_OK):
         parser.error("there is no millpond binary: cargo build --release -p millpond-cli, or --millpond PATH")
     return options
@@ -586,6 +615,11 @@ def main():
     options = parse()
     os.chdir(ROOT)
     OUT.mkdir(parents=True, exist_ok=True)
+    if options.before:
+        rows = Bench(options).before()
+        columns = [("", 20), ("before", 10), ("now", 10), ("ratio", 10)]
+        table("Mhop/s on one thread", columns, [[name, *row.values()] for name, row in rows.items()])
+        return 0
     results = Bench(options).all()
     (OUT / "bench.json").write_text(json.dumps(results, indent=2) + "\n")
     report(results)
