@@ -89,51 +89,40 @@ impl Edge {
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
         let labels = self.driver.labels.get(peer).filter(|labels| !labels.is_empty()).ok_or(Drop::Nowhere)?;
-        let range = frame.start..frame.start + frame.length;
-        let bytes = &buffers.bytes(frame.buffer)[range];
+        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let key = view.layers().map(|layers| FlowKey::of(bytes, layers, peer as u16));
         let hash = key.map_or(0, |key| key.hash(&self.driver.keys));
-        let segment = Segment {
-            first: Packet {
-                body: Body::Data {
-                    seq: view.tcp().map_or(0, |layers| tcp::seq(bytes, layers).into()),
-                    slot: NONE,
-                    flowcell: 0,
-                },
-                stamp: now,
-                flow: hash,
-                src: NONE,
-                dst: peer as HostId,
-                entropy: labels[hash as usize % labels.len()].into(),
-                class: metadata::class(bytes, view),
-                ..Packet::default()
-            },
-            len: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u32),
-        };
+        let mut segment = describe(bytes, view);
+        let first = &mut segment.first;
+        (first.stamp, first.flow, first.dst) = (now, hash, peer as HostId);
+        first.entropy = labels[hash as usize % labels.len()].into();
         let headers = view.layers().map_or(frame.length - view.ethernet, |layers| layers.payload - layers.network);
         let mss = if frame.offload.gso_size > 0 { frame.offload.gso_size.into() } else { u32::MAX };
         let cut = Cut { mss, header: headers as u32, headers: headers as u32 };
         let partial = cut_frame(frame, view, buffers, &mut self.driver)?;
 
-        let Edge { host, driver, flows, key: drawn, counters, .. } = self;
-        let sending = key.filter(|_| view.tcp().is_some()).and_then(|key| match flows.find(hash, key) {
-            Some(at) => Some(at),
-            None => {
-                *drawn = mix64(*drawn ^ u64::from(hash));
-                Some(flows.insert(hash, key, Sending::new(&driver.rule, *drawn, hash)?))
-            }
-        });
-        let mut link = Link { driver, buffers, counters };
+        let sending = key.filter(|_| view.tcp().is_some()).and_then(|key| self.sending(hash, key));
+        let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         match sending {
             Some(at) => {
-                let Sending { egress, last } = &mut flows[at];
+                let Sending { egress, last } = &mut self.flows[at];
                 *last = now;
                 egress.queue.room(now, segment.len);
-                host.send_staged(now, egress, &Unknown, segment, None, cut, &mut link);
+                self.host.send_staged(now, egress, &Unknown, segment, None, cut, &mut link);
             }
-            None => host.send(now, None, segment, cut, &mut link),
+            None => self.host.send(now, None, segment, cut, &mut link),
         }
         self.carry(now, buffers, partial, carrier)
+    }
+
+    /// The number of a flow, which may be new.
+    fn sending(&mut self, hash: u32, key: FlowKey) -> Option<u32> {
+        if let Some(at) = self.flows.find(hash, key) {
+            return Some(at);
+        }
+        self.key = mix64(self.key ^ u64::from(hash));
+        let sending = Sending::new(&self.driver.rule, self.key, hash)?;
+        Some(self.flows.insert(hash, key, sending))
     }
 
     /// Hands over what the node has let out, which is of one stamp.
@@ -163,6 +152,14 @@ impl Edge {
     pub fn flows(&self) -> usize {
         self.flows.len()
     }
+}
+
+/// A frame as a segment, by what its headers say.
+fn describe(bytes: &[u8], view: &View) -> Segment {
+    let seq = view.tcp().map_or(0, |layers| tcp::seq(bytes, layers).into());
+    let body = Body::Data { seq, slot: NONE, flowcell: 0 };
+    let first = Packet { body, src: NONE, class: metadata::class(bytes, view), ..Packet::default() };
+    Segment { first, len: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u32) }
 }
 
 /// Cuts a frame into the packets that the node will make of its segment; whether their checksums are

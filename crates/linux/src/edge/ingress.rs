@@ -97,11 +97,10 @@ impl Edge {
                 Call::Poll(ring) => self.host.on_poll(now, ring, &mut link),
                 Call::Held(ring) => self.host.on_held(now, ring, &mut link),
                 Call::Worked(core) => self.host.on_worked(core),
-                Call::Ready => self.host.on_ready(now, &mut link),
-                Call::Release(order) => self.host.on_release(now, order, &mut link),
-                Call::Order(flow) => self.host.on_order(now, flow, &mut Kernel, &mut link),
-                // An endpoint's, and those are the kernel's.
-                Call::Room(_) => {}
+                // Of limits, a NIC's queue, ordering buffers and endpoints: those are the kernel's.
+                Call::Ready | Call::Release(_) | Call::Order(_) | Call::Room(_) => {
+                    debug_assert!(false, "{call:?} of a host that has nothing to call for");
+                }
             }
         }
         self.hand_up(now, buffers, node);
@@ -150,35 +149,9 @@ fn is_right(bytes: &Bytes, layers: &Layers, buffers: &Buffers) -> bool {
 fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
     let Some(first) = part.first().and_then(|id| driver.arrived(*id)) else { return Ok(()) };
     let peer = driver.packets[part[0]].src as usize;
-    match first.view.tcp().filter(|_| first.merges && (first.is_trusted || part.len() > 1)) {
-        Some(layers) => merged(now, peer, first, layers, part, driver, buffers, node),
-        None => single(now, peer, first, buffers, node),
-    }
-}
+    let whole = first.view.tcp().filter(|_| first.merges && (first.is_trusted || part.len() > 1));
+    let Some(layers) = whole else { return single(now, peer, first, buffers, node) };
 
-/// A packet as it came.
-fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
-    let Arrived { bytes, view, .. } = arrived;
-    let offload = match view.layers().filter(|_| arrived.is_partial) {
-        Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
-        None => Offload::default(),
-    };
-    let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
-    node.from_peer(now, peer, &Outgoing { view: *view, offload, pieces: &pieces, length: bytes.length() })
-}
-
-/// One frame of several packets, or of one whose checksum is partial.
-#[allow(clippy::too_many_arguments)]
-fn merged(
-    now: Time,
-    peer: usize,
-    first: &Arrived,
-    layers: &Layers,
-    part: &[PacketId],
-    driver: &Driver,
-    buffers: &Buffers,
-    node: &mut Node,
-) -> Result<(), Drop> {
     let mut header = first.bytes.header;
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
     let (mut payload, mut flags) = (0, 0);
@@ -194,4 +167,15 @@ fn merged(
     let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
     pieces[0] = IoSlice::new(header.bytes());
     node.from_peer(now, peer, &Outgoing { view, offload, pieces: &pieces[..=part.len()], length: end })
+}
+
+/// A packet as it came.
+fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
+    let Arrived { bytes, view, .. } = arrived;
+    let offload = match view.layers().filter(|_| arrived.is_partial) {
+        Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
+        None => Offload::default(),
+    };
+    let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
+    node.from_peer(now, peer, &Outgoing { view: *view, offload, pieces: &pieces, length: bytes.length() })
 }

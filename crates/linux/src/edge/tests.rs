@@ -326,6 +326,30 @@ proptest! {
         prop_assert_eq!(receiver.offload_counters().packets, received);
     }
 
+    /// The node makes as many packets of a segment as the frame was cut into, each with its own bytes.
+    #[test]
+    fn the_node_cuts_as_the_frame_was_cut(
+        sent in prop::collection::vec((0usize..9_000, prop::sample::select(vec![0usize, 1, 7, 536, 1448])), 1..8),
+        protocol in prop::sample::select(vec![Protocol::Tcp, Protocol::Udp]),
+    ) {
+        let mut bench = Bench::new();
+        let (mut edge, mut wire) = (presto(), Wire::default());
+        for (payload, gso_size) in sent {
+            // The kernel has no super-segments without payload, and none of packets that are larger.
+            let gso_size = if gso_size < payload && protocol == Protocol::Tcp { gso_size } else { 0 };
+            let segment = frame_of(&Build { protocol, payload, ..Build::default() });
+            send(&mut bench, &mut edge, &segment, gso_size, Time::ZERO, &mut wire);
+            let packets = if gso_size > 0 { payload.div_ceil(gso_size) } else { 1 };
+            let carried: Vec<Packet> = wire.0.drain(..).map(|(_, packet)| packet).collect();
+            prop_assert_eq!(carried.len(), packets);
+            let bytes: usize = carried.iter().map(|packet| packet.payload(&bench.buffers).len()).sum();
+            let whole = parse(&segment).unwrap();
+            prop_assert_eq!(bytes, segment.len() - whole.layers().unwrap().payload);
+            carried.into_iter().for_each(|packet| packet.end(&mut bench.buffers));
+            prop_assert_eq!(bench.buffers.in_use(), 0);
+        }
+    }
+
     /// Any bytes behind an encapsulation.
     #[test]
     fn any_frame_is_passed_or_counted(

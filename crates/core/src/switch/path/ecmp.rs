@@ -53,7 +53,7 @@ pub struct Ecmp {
 
 /// TCP's number in the IP header.
 const TCP: u32 = 6;
-/// The port that all data goes to.
+/// The port that all data goes to. Another one names another of the ports that data takes, and no more.
 const DATA_PORT: u32 = 9;
 /// Where the ports of connecting ends begin, and how many there are (RFC 6335 §6).
 const EPHEMERAL: (u32, u32) = (49_152, 16_384);
@@ -69,6 +69,7 @@ impl Ecmp {
         10 << 24 | u32::from(rack & 0xff) << 16 | u32::from(place & 0xff) << 8 | 2
     }
 
+    #[inline(never)]
     fn xor(&self, packet: &Packet) -> u32 {
         let own = EPHEMERAL.0 + packet.flow % EPHEMERAL.1;
         let (from, to) = match packet.kind() {
