@@ -63,6 +63,7 @@ pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
     let Some(of) = of.filter(|x| x.is_finite()) else { return NONE.into() };
     match unit {
         "percent" => format!("{of:.1}%"),
+        "count" => count(Some(of)),
         "" => digits(of),
         unit => format!("{} {unit}", digits(of)),
     }
@@ -72,7 +73,7 @@ pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
 pub(crate) fn accepted(claim: &Claim) -> String {
     let end = |x: f64| match claim.unit.as_str() {
         "percent" => format!("{x}%"),
-        "" => format!("{x}"),
+        "" | "count" => format!("{x}"),
         unit => format!("{x} {unit}"),
     };
     match claim.accept {
@@ -384,6 +385,17 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!reproduction_table(&of, |claim| claim.id.ends_with("S2")).contains("holds"));
+    }
+
+    #[test]
+    fn counts_have_no_unit() {
+        let accept = [None, Some(0.0)];
+        let mut claim = Claim { id: "nrm-T5d5".into(), unit: "count".into(), accept, ..Claim::default() };
+        claim.judge(597.0);
+        let of = Reproduction { claims: vec![claim], ..Reproduction::new("nrm", "NRM", "0", "full") };
+        let text = reproduction_table(&of, |_| true);
+        let line = text.lines().find(|line| line.starts_with("T5d5")).unwrap();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["T5d5", "–", "597", "≤", "0", "fails"], "{text}");
     }
 
     #[test]
