@@ -162,8 +162,8 @@ const fn noted(claim: Claim, note: Name) -> Claim {
 }
 
 /// Why T1a comes out as it does.
-const NO_OFFLOAD: Name = "receive offload is not modelled: every packet has its ACK, so a lone flow keeps some packets in flight and \
-                          never stalls";
+const NO_OFFLOAD: Name = "the scenario has no receive offload: every packet has its ACK, so a lone flow keeps some packets in flight \
+                          and never stalls";
 /// Why T3 does.
 const NO_PACING: Name = "the slides ran fq, which paces what the limit sees; pacing is not modelled, and emulated Linux without fq gives \
                          272 Mb/s";
