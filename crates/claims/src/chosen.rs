@@ -19,7 +19,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Claims by name or by group (`S1` is S1a, S1b, …), with the experiments that they need;
+    /// Claims by name or by group (`S1` is S1a, S1b, …; `T1a` is T1a1, T1a2), with the experiments that they need;
     /// experiments with the claims that they decide; all claims of emulated Linux, for which
     /// nothing is run here. All without `--only`.
     pub fn of(paper: &'static Paper, only: &[String]) -> Result<Chosen, Error> {
@@ -28,8 +28,7 @@ impl Chosen {
             let plain = word.strip_prefix(paper.name).and_then(|rest| rest.strip_prefix('-')).unwrap_or(word);
             let named = |claim: &&Claim| {
                 let (id, plain) = (claim.id.to_lowercase(), plain.to_lowercase());
-                let rest = id.strip_prefix(&plain);
-                !plain.is_empty() && rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase()))
+                id.strip_prefix(&plain).is_some_and(|rest| is_member(&plain, rest))
             };
             if plain == emulated::ALL && !paper.emulated.is_empty() {
                 chosen.claims.extend(emulated_claims(paper).map(|(id, _)| id));
@@ -68,6 +67,14 @@ impl Chosen {
     }
 }
 
+/// Whether a claim whose name goes on with `rest` is of this group. A group has a number; what
+/// goes on with a digit after a digit is another number's.
+fn is_member(group: &str, rest: &str) -> bool {
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let ends = is_digit(group.chars().last()) && is_digit(rest.chars().next());
+    rest.is_empty() || group.contains(|c: char| c.is_ascii_digit()) && !ends
+}
+
 /// The claims that emulated Linux can decide, too: name and kind.
 pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
     let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
@@ -77,4 +84,19 @@ pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = (String, C
 /// All of them.
 pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
     paper.claims.iter().map(|claim| (claim.id.to_string(), claim.kind())).chain(emulated_claims(paper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_all_of_its_claims_and_no_other_numbers() {
+        for (group, rest) in [("s1", ""), ("s1", "a"), ("t1", "a1"), ("t1a", "1"), ("v55", "-ecmp")] {
+            assert!(is_member(group, rest), "{group} {rest}");
+        }
+        for (group, rest) in [("r1", "0"), ("s", "1a"), ("", "s1"), ("m", "12b")] {
+            assert!(!is_member(group, rest), "{group} {rest}");
+        }
+    }
 }

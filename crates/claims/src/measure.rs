@@ -22,7 +22,9 @@ pub enum Measure {
     /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the
     /// statistic's unit.
     Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
-    /// The same of the median over seeds.
+    /// One scheme's statistic as it is, of the mean over seeds.
+    Plain { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str },
+    /// One scheme's statistic as a part of a number, of the median over seeds.
     Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
     /// One statistic of a scheme as a part of another, of the means over seeds.
     Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
@@ -55,6 +57,7 @@ impl Measure {
             | Measure::Paired { experiment, .. }
             | Measure::Best { experiment, .. }
             | Measure::Part { experiment, .. }
+            | Measure::Plain { experiment, .. }
             | Measure::Median { experiment, .. }
             | Measure::Ratio { experiment, .. }
             | Measure::Beyond { experiment, .. }
@@ -70,9 +73,10 @@ impl Measure {
             Measure::Change { of, than, load, .. }
             | Measure::Paired { of, than, load, .. }
             | Measure::Beyond { of, than, load, .. } => (vec![of, than], Some(load)),
-            Measure::Part { of, load, .. } | Measure::Median { of, load, .. } | Measure::Ratio { of, load, .. } => {
-                (vec![of], Some(load))
-            }
+            Measure::Part { of, load, .. }
+            | Measure::Plain { of, load, .. }
+            | Measure::Median { of, load, .. }
+            | Measure::Ratio { of, load, .. } => (vec![of], Some(load)),
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
             Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => (vec![of, than], None),
@@ -81,7 +85,11 @@ impl Measure {
 
     /// The unit of its number.
     pub fn unit(&self) -> &'static str {
-        if matches!(self, Measure::Beyond { .. }) { "us" } else { "percent" }
+        match self {
+            Measure::Beyond { .. } => "us",
+            Measure::Plain { statistic, .. } => statistic.unit(),
+            _ => "percent",
+        }
     }
 
     /// The statistic, scheme and load of a measure that is a part of a given number, and that
@@ -134,7 +142,7 @@ impl Measure {
                 let mean = |statistic| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
                 with(statistic, mean(statistic)?, Some(mean(over)?))
             }
-            Measure::Order { .. } | Measure::Cells { .. } | Measure::Furthest { .. } => None,
+            Measure::Plain { .. } | Measure::Order { .. } | Measure::Cells { .. } | Measure::Furthest { .. } => None,
         }
     }
 
@@ -145,6 +153,7 @@ impl Measure {
             Measure::Paired { load, statistic, of, than, .. } => paired(found, load, statistic, of, than),
             Measure::Best { statistic, beside, of, than, .. } => best(found, statistic, beside, of, than),
             Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
+            Measure::Plain { load, statistic, of, .. } => plain(found, load, statistic, of),
             Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
             Measure::Ratio { load, statistic, over, of, .. } => ratio(found, load, statistic, over, of),
             Measure::Beyond { load, statistic, of, than, .. } => beyond(found, load, statistic, of, than),
@@ -221,6 +230,11 @@ fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
 fn part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
     let runs = runs(found, of, load)?;
     Ok((mean_of(statistic, runs, of)? / whole * 100.0, seeds(runs.len())))
+}
+
+fn plain(found: &Found, load: f64, statistic: Statistic, of: &str) -> Measured {
+    let runs = runs(found, of, load)?;
+    Ok((mean_of(statistic, runs, of)?, seeds(runs.len())))
 }
 
 /// A statistic's value with each seed.
@@ -525,6 +539,8 @@ pub(crate) mod tests {
         assert_eq!(measured(median(1e6), &two), Ok(150.0), "between the two in the middle");
         let ratio = Measure::Ratio { experiment: "x", load, statistic: Statistic::P99, over: Statistic::Mean, of: "a" };
         assert_eq!(measured(ratio, &all), Ok(200.0));
+        let plain = || Measure::Plain { experiment: "x", load, statistic: Statistic::P99, of: "a" };
+        assert_eq!((measured(plain(), &all).map(f64::round), plain().unit()), (Ok(3_333_333.0), "us"));
         let mut lost = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
         lost.arms[1].runs.remove(1);
         assert!(measured(pair(), &lost).unwrap_err().contains("no complete run of seed 2"));

@@ -17,6 +17,8 @@ pub enum Statistic {
     Dropped,
     /// Of the packets that hosts sent, the share that was dropped, in percent.
     Lost,
+    /// Data packets sent again, of the whole run.
+    Retransmitted,
     /// Application bytes delivered, in Gb/s.
     Goodput,
     /// Mean smoothed round-trip time that the first limit saw.
@@ -76,6 +78,7 @@ impl Statistic {
                 let Packets { sent, dropped, .. } = summary.packets;
                 (sent > 0).then(|| dropped as f64 / sent as f64 * 100.0)
             }
+            Statistic::Retransmitted => Some(summary.packets.retransmitted as f64),
             Statistic::Goodput => summary.flows.goodput_gbps,
             Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
             Statistic::Calls(class, of) => {
@@ -128,6 +131,7 @@ impl Statistic {
             Statistic::Fairness => "",
             Statistic::Completed
             | Statistic::Dropped
+            | Statistic::Retransmitted
             | Statistic::Timeouts
             | Statistic::Pauses
             | Statistic::Disorder
@@ -189,6 +193,14 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_sent_again_is_counted_and_none_is_a_number() {
+        let mut summary = Summary::default();
+        assert_eq!((Statistic::Retransmitted.of(&summary), Statistic::Retransmitted.unit()), (Some(0.0), "count"));
+        summary.packets.retransmitted = 597;
+        assert_eq!(Statistic::Retransmitted.of(&summary), Some(597.0));
+    }
 
     #[test]
     fn the_loss_rate_is_of_what_hosts_sent() {

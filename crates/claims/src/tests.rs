@@ -1,5 +1,6 @@
 //! The tables of the papers fit their scenarios, their claims and each other.
 
+use crate::chosen::emulated_claims;
 use crate::emulated::needed;
 use crate::*;
 use millpond_results::ClaimKind;
@@ -102,4 +103,62 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
     let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
     numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
     assert_eq!(numbers, [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("large p999_us", 18_500.0)]);
+}
+
+/// What counts of a paper's claims by kind: those of a world, with the world's name in tables.
+fn worlds(paper: &'static Paper) -> Vec<(&'static str, Kinds)> {
+    let simulated = Kinds::of(paper.claims.iter().map(Claim::kind));
+    let emulated = Kinds::of(emulated_claims(paper).map(|(_, kind)| kind));
+    match emulated.all() {
+        0 => vec![("", simulated)],
+        _ => vec![(", simulated", simulated), (", emulated Linux", emulated)],
+    }
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
+}
+
+/// The cells of the one table in a page with this header.
+fn table(page: &str, header: &str) -> Vec<Vec<String>> {
+    assert_eq!(page.matches(&format!("\n{header}\n")).count(), 1, "{header}");
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_string()).collect();
+    let rows = page.lines().skip_while(|line| *line != header).skip(2);
+    rows.take_while(|line| line.starts_with('|')).map(cells).collect()
+}
+
+#[test]
+fn the_pages_table_of_kinds_counts_as_the_claims_do() {
+    let mut counted: Vec<Vec<String>> = Vec::new();
+    for paper in BUILT {
+        let title = paper.title.split(':').next().unwrap();
+        for (world, kinds) in worlds(paper) {
+            let of =
+                |kind| kinds.iter().find(|(other, _)| *other == kind).map_or(String::new(), |(_, n)| n.to_string());
+            counted.push([format!("{title}{world}")].into_iter().chain(ClaimKind::ALL.map(of)).collect());
+        }
+    }
+    assert_eq!(table(&page("reproduce.md"), "| | published | derived | fitted | remembered |"), counted);
+}
+
+/// Every page's table of outcomes has each kind with its number, shared out among three outcomes in
+/// full and with `--quick`.
+#[test]
+fn the_pages_tables_of_outcomes_count_as_the_claims_do() {
+    const OUTCOMES: &str =
+        "| kind | claims | in full: hold | fail | not evaluated | `--quick`: hold | fail | not evaluated |";
+    for paper in BUILT {
+        let file =
+            if paper.name == "canary" { "reproduce.md".to_string() } else { format!("reproduce-{}.md", paper.name) };
+        let (rows, worlds) = (table(&page(&file), OUTCOMES), worlds(paper));
+        let kinds = worlds.iter().flat_map(|(world, kinds)| kinds.iter().map(move |(kind, n)| (kind, n, *world)));
+        let counted: Vec<(String, usize)> =
+            kinds.map(|(kind, n, world)| (format!("{}{world}", kind.name()), n)).collect();
+        let told = |row: &Vec<String>| (row[0].clone(), row[1].parse().unwrap());
+        assert_eq!(rows.iter().map(told).collect::<Vec<(String, usize)>>(), counted, "{file}");
+        for row in &rows {
+            let sum = |cells: &[String]| cells.iter().map(|cell| cell.parse::<usize>().unwrap_or(0)).sum::<usize>();
+            assert_eq!([sum(&row[2..5]), sum(&row[5..8])], [sum(&row[1..2]); 2], "{file}: {row:?}");
+        }
+    }
 }

@@ -4,17 +4,42 @@
 mod common;
 
 use common::Dir;
+use millpond_claims::{BUILT, Kinds, Paper, all_claims};
+
+/// How many claims of each kind are measured in an experiment; of all without one.
+fn kinds(paper: &'static Paper, experiment: Option<&str>) -> Kinds {
+    match experiment {
+        None => Kinds::of(all_claims(paper).map(|(_, kind)| kind)),
+        Some(of) => Kinds::of(paper.claims.iter().filter(|claim| claim.experiment() == of).map(|claim| claim.kind())),
+    }
+}
+
+fn named(paper: &str) -> &'static Paper {
+    BUILT.iter().find(|built| built.name == paper).unwrap()
+}
+
+/// As JSON has them.
+fn json(kinds: Kinds) -> serde_json::Value {
+    kinds.iter().map(|(kind, n)| (kind.name().to_string(), serde_json::Value::from(n))).collect()
+}
 
 #[test]
 fn what_there_is_is_listed() {
     let dir = Dir::small("list");
     let ran = dir.run(&["reproduce"]).ends(0);
     assert!(ran.out.contains("canary") && ran.out.contains("backdraft  not built yet"), "{}", ran.out);
-    assert!(ran.out.contains("claims: published 28, derived 9\n"), "{}", ran.out);
-    let json: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
-    let canary = json.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
+    for paper in BUILT {
+        let of = listed.as_array().unwrap().iter().find(|listed| listed["paper"] == paper.name).unwrap();
+        let of_kinds = kinds(paper, None);
+        assert_eq!(of["kinds"], json(of_kinds));
+        let n = |key: &str| of[key].as_array().unwrap().len();
+        assert_eq!(of_kinds.all(), n("claims") + n("emulated"), "{}: a claim has one kind", paper.name);
+        assert!(ran.out.contains(&format!("{}: {} claims", paper.title, of_kinds.all())), "{}", ran.out);
+        assert!(ran.out.contains(&format!("claims: {of_kinds}\n")), "{}", ran.out);
+    }
+    let canary = listed.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();
     assert!(canary["claims"].as_array().unwrap().contains(&"canary-S1a".into()), "{canary}");
-    assert_eq!(canary["kinds"], serde_json::json!({ "published": 28, "derived": 9 }));
 }
 
 #[test]
@@ -56,13 +81,15 @@ fn a_dry_run_estimates_and_touches_nothing() {
     let dir = Dir::small("dry");
     let ran = dir.run(&["reproduce", "canary", "--quick", "--only", "one-gig", "--seeds", "1..4", "--dry-run"]).ends(0);
     assert!(ran.out.contains("6 schemes × 3 loads × 4 seeds = 72 runs, 72 to do: about"), "{}", ran.out);
-    assert!(ran.out.starts_with("canary: 10 claims (published 3, derived 7), 1 experiment, 72 runs\n"), "{}", ran.out);
+    let of_one = kinds(named("canary"), Some("one-gig"));
+    let first = format!("canary: {} claims ({of_one}), 1 experiment, 72 runs\n", of_one.all());
+    assert!(ran.out.starts_with(&first), "{}", ran.out);
     let few = dir.run(&["reproduce", "canary", "--only", "one-gig", "--seeds", "1..4", "--dry-run"]).ends(0).out;
     assert!(few.contains("4 seeds of the 5 that experiment one-gig needs: its claims would not be decided"), "{few}");
-    let json = dir.run(&["reproduce", "canary", "--only", "one-gig", "--dry-run", "--json"]).ends(0).out;
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["papers"][0]["kinds"], serde_json::json!({ "published": 3, "derived": 7 }));
-    assert_eq!((&json["experiments"][0]["runs"], &json["experiments"][0]["left"]), (&150.into(), &150.into()));
+    let told = dir.run(&["reproduce", "canary", "--only", "one-gig", "--dry-run", "--json"]).ends(0).out;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["papers"][0]["kinds"], json(of_one));
+    assert_eq!((&told["experiments"][0]["runs"], &told["experiments"][0]["left"]), (&150.into(), &150.into()));
     assert!(!dir.at("out").exists());
 }
 

@@ -10,18 +10,39 @@ use crate::reproduction::{Claim, Experiment, Number, Reproduction};
 use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
 
-/// Columns of the statement.
-const STATEMENT: usize = 45;
-/// Columns of the claim's name.
-const ID: usize = 8;
+/// Columns of a claim's name and statement together, and of a name at least.
+const WORDS: usize = 53;
+const NAME: usize = 8;
+
+/// How these are shared out: no name touches its statement.
+#[derive(Clone, Copy)]
+struct Columns {
+    name: usize,
+    statement: usize,
+}
+
+impl Columns {
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Columns {
+        let longest = names.map(|name| name.chars().count() + 1).max().unwrap_or(0);
+        let name = longest.clamp(NAME, WORDS / 2);
+        Columns { name, statement: WORDS - name }
+    }
+
+    fn row(self, [name, statement, paper, measured, accept, status]: [&str; 6]) -> String {
+        let Columns { name: id, statement: words } = self;
+        let line = format!("{name:<id$}{statement:<words$} {paper:>9} {measured:>9} {accept:>11}  {status}");
+        line.trim_end().to_string()
+    }
+}
 
 /// The claims that `shown` picks, and what was run for them.
 pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> String {
     let claims: Vec<&Claim> = of.claims.iter().filter(|claim| shown(claim)).collect();
     let mut lines = vec![format!("{} · {} · {}", clean(&of.title), clean(&of.effort), worlds(&claims)), String::new()];
-    lines.push(row("", "claim", "paper", "measured", "accepted", "status"));
+    let columns = Columns::of(claims.iter().map(|claim| short_id(of, claim)));
+    lines.push(columns.row(["", "claim", "paper", "measured", "accepted", "status"]));
     for claim in &claims {
-        lines.extend(claim_lines(of, claim));
+        lines.extend(claim_lines(columns, of, claim));
     }
     lines.push(String::new());
     lines.extend(tally(&claims));
@@ -63,6 +84,7 @@ pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
     let Some(of) = of.filter(|x| x.is_finite()) else { return NONE.into() };
     match unit {
         "percent" => format!("{of:.1}%"),
+        "count" => count(Some(of)),
         "" => digits(of),
         unit => format!("{} {unit}", digits(of)),
     }
@@ -72,7 +94,7 @@ pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
 pub(crate) fn accepted(claim: &Claim) -> String {
     let end = |x: f64| match claim.unit.as_str() {
         "percent" => format!("{x}%"),
-        "" => format!("{x}"),
+        "" | "count" => format!("{x}"),
         unit => format!("{x} {unit}"),
     };
     match claim.accept {
@@ -82,11 +104,6 @@ pub(crate) fn accepted(claim: &Claim) -> String {
         [Some(low), Some(high)] if low == high => end(low),
         [Some(low), Some(high)] => format!("{low}…{}", end(high)),
     }
-}
-
-fn row(id: &str, statement: &str, paper: &str, measured: &str, accept: &str, status: &str) -> String {
-    let line = format!("{id:<ID$}{statement:<STATEMENT$} {paper:>9} {measured:>9} {accept:>11}  {status}");
-    line.trim_end().to_string()
 }
 
 /// What a claim is about: `released: DCTCP+TLT as released`.
@@ -110,23 +127,24 @@ pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
     (of.paper.map(text).into_iter().collect(), ours.collect())
 }
 
-fn claim_lines(of: &Reproduction, claim: &Claim) -> Vec<String> {
-    let mut statement = broken(&clean(&claim.statement), STATEMENT);
+fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String> {
+    let mut statement = broken(&clean(&claim.statement), columns.statement);
     let (kind, rows) = (claim.kind.told().unwrap_or_default(), clean(&about(claim)));
     let words = [kind, &rows].into_iter().filter(|words| !words.is_empty()).map(|words| format!("· {words}"));
-    statement.extend(broken(&words.collect::<Vec<_>>().join(" "), STATEMENT));
+    statement.extend(broken(&words.collect::<Vec<_>>().join(" "), columns.statement));
     let (theirs, ours) = absolutes(claim);
-    let first = row(
+    let first = columns.row([
         short_id(of, claim),
         statement.first().map_or("", String::as_str),
         &value(claim.paper, &claim.unit),
         &value(claim.measured, &claim.unit),
         &accepted(claim),
         claim.status.name(),
-    );
+    ]);
     let line = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();
     let more = (statement.len().saturating_sub(1)).max(theirs.len()).max(ours.len());
-    let rest = (0..more).map(|at| row("", &line(&statement, at + 1), &line(&theirs, at), &line(&ours, at), "", ""));
+    let rest =
+        (0..more).map(|at| columns.row(["", &line(&statement, at + 1), &line(&theirs, at), &line(&ours, at), "", ""]));
     std::iter::once(first).chain(rest).collect()
 }
 
@@ -384,6 +402,27 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!reproduction_table(&of, |claim| claim.id.ends_with("S2")).contains("holds"));
+    }
+
+    #[test]
+    fn a_long_name_does_not_touch_its_statement() {
+        let claim = |id: &str| Claim { id: id.into(), statement: "a statement ".repeat(9), ..Claim::default() };
+        let claims = vec![claim("canary-S1a"), claim("canary-V55-vertigo")];
+        let text =
+            reproduction_table(&Reproduction { claims, ..Reproduction::new("canary", "C", "0", "full") }, |_| true);
+        assert!(text.contains("\nV55-vertigo a statement") && text.contains("\nS1a         a statement"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn counts_have_no_unit() {
+        let accept = [None, Some(0.0)];
+        let mut claim = Claim { id: "nrm-T5d5".into(), unit: "count".into(), accept, ..Claim::default() };
+        claim.judge(597.0);
+        let of = Reproduction { claims: vec![claim], ..Reproduction::new("nrm", "NRM", "0", "full") };
+        let text = reproduction_table(&of, |_| true);
+        let line = text.lines().find(|line| line.starts_with("T5d5")).unwrap();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["T5d5", "–", "597", "≤", "0", "fails"], "{text}");
     }
 
     #[test]

@@ -35,6 +35,7 @@ const ALONE: &[(f64, &str)] = &[(1.0, "1")];
 const NO_SMALL: (&str, &str) = ("traffic.small.stop", "1us");
 
 const P999: &str = "a p99.9 needs minutes";
+const SEVERAL_SECONDS: &str = "what is not lost in 20 s may be lost later";
 
 const fn runs(loads: &'static [(f64, &'static str)], set: &'static [(&'static str, &'static str)]) -> Runs {
     Runs { loads, seeds: (1, 3), set, note: "" }
@@ -85,6 +86,7 @@ const EXPERIMENTS: &[Experiment] = &[
     experiment!("t3", "1 Gb/s and 10 ms", "t3", FAR, NINE, []),
     experiment!("t4-one", "5 Gb/s, one flow", "t4", BESIDE_HTB, ALONE, [NO_SMALL]),
     experiment!("t4", "5 Gb/s", "t4", BESIDE_HTB, NINE, []),
+    experiment!("t5-one", "limited on arrival, one flow", "t5", ARRIVING, ALONE, [NO_SMALL]),
     experiment!("t5", "limited on arrival", "t5", ARRIVING, SEVERAL, []),
 ];
 
@@ -100,6 +102,11 @@ const CASES: &[Case] = &[
     case("nrm cubic 1x1MB", "t1-one", 1.0, "cubic"),
     case("nrm<20ms cubic 1x1MB", "t1-one", 1.0, "cubic-fast"),
     case("nrm dctcp 1x1MB", "t1-one", 1.0, "dctcp"),
+    case("nrm<20ms dctcp 1x1MB", "t1-one", 1.0, "dctcp-fast"),
+    case("nrm dctcp 1x1MB+1x10KB", "t1", 2.0, "dctcp"),
+    case("nrm<20ms dctcp 1x1MB+1x10KB", "t1", 2.0, "dctcp-fast"),
+    case("nrm dctcp 4x1MB+1x10KB", "t1", 5.0, "dctcp"),
+    case("nrm<20ms dctcp 4x1MB+1x10KB", "t1", 5.0, "dctcp-fast"),
     case("nrm<20ms cubic 8x1MB+1x10KB", "t1", 9.0, "cubic-fast"),
     case("nrm dctcp 8x1MB+1x10KB", "t1", 9.0, "dctcp"),
     case("nrm<20ms dctcp 8x1MB+1x10KB", "t1", 9.0, "dctcp-fast"),
@@ -108,6 +115,8 @@ const CASES: &[Case] = &[
     case("nrm<20ms dctcp 8x1MB+1x10KB", "t2", 9.0, "dctcp"),
     case("htb cubic 1x1MB 10ms", "t3-one", 1.0, "htb"),
     case("nrm+bypass dctcp fq 10ms 1x1MB", "t3-one", 1.0, "dctcp"),
+    case("htb cubic 8x1MB+1x10KB 10ms", "t3", 9.0, "htb"),
+    case("nrm+bypass cubic fq 10ms 8x1MB+1x10KB", "t3", 9.0, "cubic"),
     case("nrm+bypass dctcp fq 10ms 8x1MB+1x10KB", "t3", 9.0, "dctcp"),
     case("nrm+bypass dctcp ingress 8x1MB+1x10KB", "t5", 9.0, "1g"),
 ];
@@ -136,14 +145,25 @@ const fn slow(id: Name, statement: Name, paper: Value, accept: [Option<f64>; 2],
     Claim { id, source: SLIDES, statement, paper, accept, measure, quick: Some(P999), note: "" }
 }
 
+/// What the probe timer does to DCTCP where the slides show no effect.
+const fn unmoved(id: Name, statement: Name, paper: Value, experiment: Name, load: f64) -> Claim {
+    slow(id, statement, paper, within(-20.0, 20.0), change(experiment, load, LARGE_P999, "dctcp-fast", "dctcp"))
+}
+
+/// Packets that are sent again where the slides have none.
+const fn lossless(id: Name, statement: Name, experiment: Name, load: f64, of: Name) -> Claim {
+    let measure = Measure::Plain { experiment, load, statistic: Statistic::Retransmitted, of };
+    Claim { quick: Some(SEVERAL_SECONDS), ..claim(id, statement, Given(0.0), most(0.0), measure) }
+}
+
 /// With what the reader must know.
 const fn noted(claim: Claim, note: Name) -> Claim {
     Claim { note, ..claim }
 }
 
 /// Why T1a comes out as it does.
-const NO_OFFLOAD: Name = "receive offload is not modelled: every packet has its ACK, so a lone flow keeps some packets in flight and \
-                          never stalls";
+const NO_OFFLOAD: Name = "the scenario has no receive offload: every packet has its ACK, so a lone flow keeps some packets in flight \
+                          and never stalls";
 /// Why T3 does.
 const NO_PACING: Name = "the slides ran fq, which paces what the limit sees; pacing is not modelled, and emulated Linux without fq gives \
                          272 Mb/s";
@@ -222,6 +242,27 @@ const CLAIMS: &[Claim] = &[
         within(95.0, 103.0),
         part("t1", 9.0, GOODPUT, "dctcp-fast", 1.0),
     ),
+    unmoved(
+        "T1e1",
+        "DCTCP, 1 flow: the 20 ms probe timer does not change the p99.9 of 1 MiB calls, within a fifth",
+        Derived(0.0, "9 and 9 ms"),
+        "t1-one",
+        1.0,
+    ),
+    unmoved(
+        "T1e2",
+        "DCTCP, 2 flows: the 20 ms probe timer does not change the p99.9 of 1 MiB calls, within a fifth",
+        Derived(-4.5, "21 against 22 ms"),
+        "t1",
+        2.0,
+    ),
+    unmoved(
+        "T1e5",
+        "DCTCP, 5 flows: the 20 ms probe timer does not change the p99.9 of 1 MiB calls, within a fifth",
+        Derived(-7.7, "48 against 52 ms"),
+        "t1",
+        5.0,
+    ),
     claim(
         "T2a",
         "9 flows: aggregate rate under NRM (DCTCP) against HTB",
@@ -294,6 +335,23 @@ const CLAIMS: &[Claim] = &[
         ),
         NO_PACING,
     ),
+    noted(
+        claim(
+            "T3d",
+            "10 ms, 9 flows: rate under NRM (Cubic), of the limit",
+            Derived(91.5, "915 of 1000 Mb/s"),
+            within(86.0, 96.0),
+            part("t3", 9.0, GOODPUT, "cubic", 1.0),
+        ),
+        NO_PACING,
+    ),
+    claim(
+        "T3e",
+        "10 ms, 9 flows: rate under HTB, of the limit",
+        Derived(94.5, "945 of 1000 Mb/s"),
+        within(86.0, 96.0),
+        part("t3", 9.0, GOODPUT, "htb", 1.0),
+    ),
     claim(
         "T4a",
         "5 Gb/s, 9 flows: 10 KiB calls a second under NRM (DCTCP) against HTB",
@@ -322,6 +380,20 @@ const CLAIMS: &[Claim] = &[
         within(85.0, 100.0),
         part("t4-one", 1.0, GOODPUT, "dctcp", 5.0),
     ),
+    slow(
+        "T4e",
+        "5 Gb/s, 9 flows: p99.9 of 1 MiB calls under NRM (Cubic): 3 times HTB's or more (6)",
+        Derived(527.8, "113 against 18 ms"),
+        least(200.0),
+        change("t4", 9.0, LARGE_P999, "cubic", "htb"),
+    ),
+    slow(
+        "T4f",
+        "5 Gb/s, 9 flows: p99.9 of 1 MiB calls under NRM (Cubic with ECN): 6 times HTB's or more (12)",
+        Derived(1161.1, "227 against 18 ms"),
+        least(500.0),
+        change("t4", 9.0, LARGE_P999, "cubic-ecn", "htb"),
+    ),
     claim(
         "T5a",
         "On arrival, 1 Gb/s, 9 flows: rate, of the limit",
@@ -343,4 +415,11 @@ const CLAIMS: &[Claim] = &[
         within(65.0, 150.0),
         part("t5", 9.0, LARGE_P999, "5g", 18_500.0),
     ),
+    lossless("T5d1", "On arrival, 1 Gb/s, 1 flow: nothing is sent again", "t5-one", 1.0, "1g"),
+    lossless("T5d2", "On arrival, 1 Gb/s, 2 flows: nothing is sent again", "t5", 2.0, "1g"),
+    lossless("T5d5", "On arrival, 1 Gb/s, 5 flows: nothing is sent again", "t5", 5.0, "1g"),
+    lossless("T5e1", "On arrival, 5 Gb/s, 1 flow: nothing is sent again", "t5-one", 1.0, "5g"),
+    lossless("T5e2", "On arrival, 5 Gb/s, 2 flows: nothing is sent again", "t5", 2.0, "5g"),
+    lossless("T5e5", "On arrival, 5 Gb/s, 5 flows: nothing is sent again", "t5", 5.0, "5g"),
+    lossless("T5e9", "On arrival, 5 Gb/s, 9 flows: nothing is sent again", "t5", 9.0, "5g"),
 ];
