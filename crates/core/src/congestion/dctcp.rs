@@ -3,9 +3,9 @@
 //! Growth is NewReno's, and so is the answer to loss (§3.4). An ACK with an echo does not grow the window (RFC 3168
 //! §6.1.2). The window's floor is one MSS, that of ssthresh two; the RFC leaves both open.
 //!
-//! Three keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends an observation window,
-//! so alpha never decays without marks, a loss leaves three quarters of the window instead of a half, and an ACK with the
-//! echo that cuts nothing grows the window.
+//! Four keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends an observation window,
+//! so alpha never decays without marks, a loss leaves three quarters of the window instead of a half, an ACK with the
+//! echo that cuts nothing grows the window, and marks go on to cut it while a loss or a timeout is repaired.
 //!
 //! Invariant: alpha lies in [0, 1] and changes once an observation window.
 
@@ -75,6 +75,10 @@ crate::params! {
         /// Whether an acknowledgement with the echo grows the window where it does not cut it. Source: RFC 3168 §6.1.2 says
         /// no; INET's DCTCP, which the artifacts of Vertigo and Canary run, does.
         pub dctcp_growth_on_echo: bool = false,
+        /// Whether echoes cut a window that a loss or a timeout has cut already: after a timeout an observation window is
+        /// then what was sent again. Source: RFC 8257 §3.4 says no, once a window of data whatever the signals; INET's
+        /// DCTCP, which the artifacts of Vertigo and Canary run, does.
+        pub dctcp_cut_after_loss: bool = false,
     }
 }
 
@@ -106,8 +110,8 @@ impl Law for Dctcp {
             DctcpEcho::Latch => Echo::Latch,
         };
         // Linux marks retransmissions, too: what is not ECT is dropped where DCTCP's marks begin.
-        let grows_on_echo = params.dctcp_growth_on_echo;
-        Demands { echo, marks_retransmissions: true, grows_on_echo, ..Demands::default() }
+        let (grows_on_echo, cuts_after_loss) = (params.dctcp_growth_on_echo, params.dctcp_cut_after_loss);
+        Demands { echo, marks_retransmissions: true, grows_on_echo, cuts_after_loss, ..Demands::default() }
     }
 
     fn constants(params: &DctcpParams) -> DctcpParams {

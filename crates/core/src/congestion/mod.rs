@@ -150,6 +150,8 @@ pub struct Demands {
     pub marks_retransmissions: bool,
     /// Whether an acknowledgement with an echo may grow the window.
     pub grows_on_echo: bool,
+    /// Whether an echo may cut a window that a loss or a timeout has cut.
+    pub cuts_after_loss: bool,
     /// Whether [`Control::window`] or [`Control::next_departure`] says anything.
     pub paces: bool,
 }

@@ -48,6 +48,8 @@ pub struct Config {
     pub silly_window_avoidance: bool,
     /// Whether an ACK with an echo may grow the window.
     pub growth_on_echo: bool,
+    /// Whether an echo may cut a window that a loss or a timeout has cut.
+    pub cut_after_loss: bool,
     /// RFC 2018 and 6675; otherwise RFC 6582.
     pub sack: bool,
     /// RFC 5681 §4.1.
@@ -89,7 +91,7 @@ impl Config {
         let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
         let segments = |n: u32| u64::from(n.max(1)) * u64::from(mss);
         let buffer = |bytes: Option<millpond_core::Bytes>| bytes.map_or(u64::MAX, |b| b.get());
-        let Demands { echo, marks_retransmissions, grows_on_echo, paces, .. } = kind.demands();
+        let Demands { echo, marks_retransmissions, grows_on_echo, cuts_after_loss, paces, .. } = kind.demands();
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
         Config {
@@ -112,6 +114,7 @@ impl Config {
             window_validation: params.window_validation,
             silly_window_avoidance: params.silly_window_avoidance,
             growth_on_echo: grows_on_echo,
+            cut_after_loss: cuts_after_loss,
             sack: params.sack,
             restart_after_idle: params.restart_after_idle,
             data_ecn: ect(echo != Echo::Off),

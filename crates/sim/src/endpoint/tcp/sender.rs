@@ -4,8 +4,9 @@
 //! data is sent again from the start, in slow start, past what the receiver is known to hold (RFC 6675 §5.1: its SACKs
 //! are kept, since these receivers never renege). The window is cut at most once a window of data, whatever the signals
 //! (RFC 3168 §5, RFC 8257 §3.4). It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8). Keys of
-//! the scenario take three of these away, as the TCP of published simulations does: RFC 6582's recovery becomes RFC
-//! 5681's, which can cut twice a window; growth asks for no limit; and what room there is need not hold a full segment.
+//! the scenario take four of these away, as the TCP of published simulations does: RFC 6582's recovery becomes RFC
+//! 5681's, which can cut twice a window; growth asks for no limit; what room there is need not hold a full segment; and
+//! marks go on to cut what a loss has cut.
 //!
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
 //! unacknowledged or a SYN unanswered the deadline is set.
@@ -431,7 +432,7 @@ impl Sender {
     /// Shows an ACK of `bytes` more to the control law. Returns whether it asks for a cut.
     #[inline]
     fn show(&mut self, now: Time, bytes: u64, ack: &AckIn, cfg: &Config) -> bool {
-        let (una, nxt, delay) = (self.una, self.nxt, now.saturating_sub(ack.stamp));
+        let (una, nxt, delay) = (self.una, self.sent_by_now(cfg), now.saturating_sub(ack.stamp));
         self.control.on_ack(Acked { now, bytes, ece: ack.ece, una, nxt, delay, hops: ack.hops }, &cfg.terms)
     }
 
@@ -454,10 +455,19 @@ impl Sender {
         }
     }
 
+    /// What a signal's window of data ends with. Where marks cut after a loss, too, that is after a timeout what was sent
+    /// since: SND.NXT as RFC 9293 takes it back to SND.UNA.
+    #[inline]
+    fn sent_by_now(&self, cfg: &Config) -> u64 {
+        if cfg.cut_after_loss && self.phase == Phase::Loss { self.resend } else { self.nxt }
+    }
+
     #[cold]
     fn cut(&mut self, cause: Cause, flight: u64, now: Time, cfg: &Config) {
         self.control.cut(&mut self.window, &Cut { now, cause, flight }, &cfg.terms);
-        self.cut_until = self.nxt;
+        if cause == Cause::Mark || !cfg.cut_after_loss {
+            self.cut_until = self.sent_by_now(cfg);
+        }
         self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
     }
 

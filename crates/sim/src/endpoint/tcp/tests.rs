@@ -13,7 +13,7 @@ mod windows;
 use super::*;
 use crate::endpoint::{AckIn, AckOut, Outgoing};
 use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, SwiftParams};
-use millpond_core::congestion::{DctcpEcho, DctcpReduce};
+use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
 use millpond_core::{Ecn, Sack, Time};
 use millpond_scenario::transport::{FastRecovery, RtoEstimator, TransportKind, TransportParams};
 use std::collections::BTreeMap;

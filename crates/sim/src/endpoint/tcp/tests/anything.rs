@@ -19,9 +19,10 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
             })
         }),
         any::<bool>().prop_map(|ecn| TransportKind::Cubic(CubicParams { cubic_ecn: ecn, ..CubicParams::default() })),
-        (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(latch, first, growth)| {
+        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(latch, first, growth, after_loss)| {
             TransportKind::Dctcp(DctcpParams {
                 dctcp_growth_on_echo: growth,
+                dctcp_cut_after_loss: after_loss,
                 dctcp_echo: if latch { DctcpEcho::Latch } else { DctcpEcho::Precise },
                 dctcp_reduce: if first { DctcpReduce::FirstMark } else { DctcpReduce::WindowEnd },
                 ..DctcpParams::default()

@@ -90,6 +90,45 @@ fn loss_in_a_window_already_cut_for_marks_does_not_cut_again() {
     assert_eq!((s.cwnd(), s.ssthresh()), (10 * MSS, 10 * MSS));
 }
 
+/// Ten segments are lost, and what the timer sends again meets marks, all but the first. By hand, in segments:
+///
+/// | ACK | sent | window of data ends | alpha | window |
+/// |---|---|---|---|---|
+/// | timeout | 0 | | 1 | 1, threshold 3/4 of 10 |
+/// | 1 | 1, 2 | | | 2, grown |
+/// | 2, marked | | at 3 | 15/16 + 1/16 · 1/2 = 31/32 | 2 · (1 − 31/64) = 1.03125, cut |
+/// | 3, marked | 3, 4 | | | 2.03125, grown: within the window of data |
+/// | 4, marked | | at 5 | 31/32 · 15/16 + 1/16 = 497/512 | 2.03125 · (1 − 497/1024), cut |
+#[test]
+fn marks_cut_what_a_timeout_sends_again_only_where_they_are_told_to() {
+    for after_loss in [false, true] {
+        let kind = TransportKind::Dctcp(DctcpParams {
+            dctcp_alpha_update: DctcpAlphaUpdate::Echo,
+            dctcp_loss_reduction: 0.75,
+            dctcp_growth_on_echo: true,
+            dctcp_cut_after_loss: after_loss,
+            ..DctcpParams::default()
+        });
+        let cfg = config_of(kind, |p| {
+            (p.mss, p.handshake, p.sack, p.growth_limit) = (Some(MSS as u32), false, false, Some(1));
+        });
+        let mut s = in_flight(&cfg, 10);
+        s.on_timer(s.deadline(), &cfg);
+        assert_eq!((s.cwnd(), s.ssthresh(), poll(&mut s, &cfg)), (1000, 7500, vec![(0, 1, true)]));
+        let mut window = |n, ece| {
+            ack(&mut s, &cfg, n, ece, &[]);
+            (s.cwnd(), poll(&mut s, &cfg).iter().map(|sent| sent.0).collect::<Vec<_>>())
+        };
+        assert_eq!(window(1, false), (2000, vec![1, 2]));
+        // Otherwise the window of data is that of the timeout, and ends with what was sent before it.
+        assert_eq!(window(2, true), if after_loss { (1031, vec![]) } else { (2000, vec![3]) });
+        assert_eq!(window(3, true), if after_loss { (2031, vec![3, 4]) } else { (3000, vec![4, 5]) });
+        assert_eq!(window(4, true), if after_loss { (1045, vec![]) } else { (4000, vec![6, 7]) });
+        let expected = if after_loss { 497.0 / 512.0 } else { 31.0 / 32.0 };
+        assert!((alpha(&s, &cfg).unwrap() - expected).abs() < 1e-12);
+    }
+}
+
 #[test]
 fn ecn_of_data_and_retransmissions_by_transport() {
     let ecn = |kind| {
