@@ -2,10 +2,10 @@
 //! short trial of the point itself on this machine, as many at a time as will run.
 //!
 //! A trial is timed by the processor's time that it takes: what else the machine does is not taken
-//! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second and the virtual time a second. Where the traffic tells
-//! how many packet-hops a run makes, the first is used, since a run's beginning is quieter than the
-//! rest; where it does not (closed loops) or tells an upper bound only (more than the links can
-//! carry), the second.
+//! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second and
+//! the virtual time a second. Where the traffic tells how many packet-hops a run makes, the first is
+//! used, since a run's beginning is quieter than the rest; where it does not (closed loops) or tells
+//! an upper bound only (more than the links can carry), the second.
 
 use crate::failure::Failure;
 use crate::watch::{interrupted, progress_bar};
