@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The flows that TLT's released simulator of TCP draws with a seed, as files for `kind = "flows"`.
 
-Its harness draws 300 background flows and the gaps between them from two streams of ns-3's generator (MRG32k3a, L'Ecuyer
-1999). Both have stream number 0, so they are the same numbers, of which a flow takes three from the one (source,
-destination, size) and one from the other (the gap). The receivers of the incasts follow in the first. Load 0.4, a tenth of
-it incast, sizes from a table of 1,001 quantiles of web search.
+Its harness draws 300 background flows and the gaps between them from two streams of ns-3's
+generator (MRG32k3a, L'Ecuyer 1999). Both have stream number 0, so they are the same numbers, of
+which a flow takes three from the one (source, destination, size) and one from the other (the gap).
+The receivers of the incasts follow in the first. Load 0.4, a tenth of it incast, sizes from a table
+of 1,001 quantiles of web search.
 
     python3 scenarios/papers/tlt/released-flows.py 1 background > out/background.csv
     python3 scenarios/papers/tlt/released-flows.py 1 foreground > out/foreground.csv
@@ -60,7 +61,8 @@ def draw(seed):
     """Background and foreground, as rows of start in seconds, source, destination and bytes."""
     sizes = quantiles()
     mean = sum(sizes) / len(sizes)
-    # Flows a second, and incasts: the load is of the uplinks, half as many as hosts, and headers count.
+    # Flows a second, and incasts: the load is of the uplinks, half as many as hosts, and headers
+    # count.
     wire = 8 * 1538 / 1480
     rate = LINK * LOAD * (1 - INCAST) / (wire * mean) / 2 * HOSTS
     period = 2 * wire * EACH * RESPONSE / (LINK * LOAD * INCAST)

@@ -87,8 +87,8 @@ const THRESHOLDS: &[(f64, &str)] =
     &[(100.0, "100KB"), (200.0, "200KB"), (300.0, "300KB"), (400.0, "400KB"), (500.0, "500KB"), (600.0, "600KB")];
 const SENDERS: &[(f64, &str)] = &[(8.0, "1"), (40.0, "5"), (80.0, "10"), (120.0, "15"), (160.0, "20"), (200.0, "25")];
 
-/// How the released simulator's switches choose a port (all data of a fabric goes over one spine), and which round trips
-/// its TCP measures.
+/// How the released simulator's switches choose a port (all data of a fabric goes over one spine),
+/// and which round trips its TCP measures.
 const RELEASED_RULES: &[(&str, &str)] =
     &[("switch.path.kind", "ecmp"), ("switch.path.hash", "xor"), ("transport.rtt-samples", "sent-once")];
 /// 207 ms of arrivals: 10,000 background flows and 312 incasts.

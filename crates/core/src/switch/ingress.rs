@@ -51,7 +51,8 @@ impl Switch {
         }
     }
 
-    /// Counts the bytes of a packet that joins or leaves `port` for its ingress and asks the pause policy.
+    /// Counts the bytes of a packet that joins or leaves `port` for its ingress and asks the pause
+    /// policy.
     #[cold]
     pub(super) fn count_ingress<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, enters: bool, wire: &mut W) {
         let packet = wire.packets()[id];

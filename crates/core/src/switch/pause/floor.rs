@@ -1,13 +1,14 @@
 //! A rate that no pause takes away: what a switch's port serves of a paused priority all the same.
 //!
-//! The egress queue of TLT's released simulators (`BEgressQueue::DoDequeueRR`) serves, before it asks whom it may, any
-//! priority that has had less than its guaranteed bandwidth of 10 Gb/s, paused or not. A priority's account is a time: up to
-//! when what has left would have kept a link of that rate busy. So a port that has sent at more than the rate stands still
-//! until its account is even, and one that has sent less goes on. It is asked when a packet joins or has left, as there, not
-//! when the account becomes even.
+//! The egress queue of TLT's released simulators (`BEgressQueue::DoDequeueRR`) serves, before it
+//! asks whom it may, any priority that has had less than its guaranteed bandwidth of 10 Gb/s,
+//! paused or not. A priority's account is a time: up to when what has left would have kept a link
+//! of that rate busy. So a port that has sent at more than the rate stands still until its account
+//! is even, and one that has sent less goes on. It is asked when a packet joins or has left, as
+//! there, not when the account becomes even.
 //!
-//! Invariant: an account never lies before the last departure; from one departure while paused to the next passes at least
-//! the packet's time at the rate.
+//! Invariant: an account never lies before the last departure; what leaves while paused is at most
+//! the rate, and two packets.
 
 use crate::packet::PRIORITIES;
 use crate::switch::queue::PausedSet;
@@ -48,7 +49,8 @@ impl Floor {
 mod tests {
     use super::*;
 
-    /// A port of 40 Gb/s, of which 10 are guaranteed: a packet takes 300 ns, and 1.2 us of the account.
+    /// A port of 40 Gb/s, of which 10 are guaranteed: a packet takes 300 ns, and 1.2 us of the
+    /// account.
     #[test]
     fn an_account_is_charged_for_all_that_leaves_and_forgiven_while_idle() {
         let mut floor = Floor::new(Rate::from_gbps(10));

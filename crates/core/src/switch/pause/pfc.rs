@@ -1,12 +1,14 @@
 //! PFC: priority flow control (IEEE 802.1Qbb), with dynamic thresholds as shared-memory switches have them.
 //!
-//! A priority of an ingress port is stopped when what it holds beyond its minimum exceeds α times what the ingress pool has
-//! free, or when it has bytes in headroom; it goes on when neither is so by a little less. The rule is that of TLT's
-//! simulations (Lim et al., EuroSys 2021; the thresholds of the HPCC and DCQCN simulators). Those send a frame at each
-//! arrival of a priority that is to be stopped, stopped already or not; here one frame stops it, and it is repeated when
-//! half of its time is over. Their way is `frames = "each-arrival"`; both are counted either way. All that they count is
-//! `"each-egress"`: there the port that a packet is bound for looks at its ingress (`QbbNetDevice::CheckQueueFull`), after
-//! the packet was taken or refused, and keeps a clock of its own for the next look.
+//! A priority of an ingress port is stopped when what it holds beyond its minimum exceeds α times
+//! what the ingress pool has free, or when it has bytes in headroom; it goes on when neither is so
+//! by a little less. The rule is that of TLT's simulations (Lim et al., EuroSys 2021; the
+//! thresholds of the HPCC and DCQCN simulators). Those send a frame at each arrival of a priority
+//! that is to be stopped, stopped already or not; here one frame stops it, and it is repeated when
+//! half of its time is over. Their way is `frames = "each-arrival"`; both are counted either way.
+//! All that they count is `"each-egress"`: there the port that a packet is bound for looks at its
+//! ingress (`QbbNetDevice::CheckQueueFull`), after the packet was taken or refused, and keeps a
+//! clock of its own for the next look.
 //!
 //! A priority that is stopped is looked at again without traffic, before the pause runs out, so that a pause lasts as long
 //! as what caused it. That needs frames of one length: a neighbour's pauses all last as long.
@@ -35,7 +37,8 @@ crate::choice! {
         Once = "once",
         /// At each of its arrivals while it is to be stopped, too.
         EachArrival = "each-arrival",
-        /// The same at arrivals that are refused; and each egress port that they come for looks again by itself.
+        /// The same at arrivals that are refused; and each egress port that they come for looks
+        /// again by itself.
         EachEgress = "each-egress",
     }
 }
@@ -60,11 +63,13 @@ crate::params! {
         /// Whether a frame of time zero ends a pause as soon as it can end. Otherwise it is left to run out. Source: true is
         /// what switches do.
         pub resume: bool = true,
-        /// When frames are sent: "once", or at "each-arrival" as well, or at refused ones, too, by "each-egress" port. Source:
-        /// once is what the standard is for; the released simulators of TLT send one at each arrival.
+        /// When frames are sent: "once", or at "each-arrival" as well, or at refused ones, too, by
+        /// "each-egress" port. Source: once is what the standard is for; the released simulators of
+        /// TLT send one at each arrival.
         pub frames: PfcFrames = PfcFrames::Once,
-        /// What each priority of a switch's port is served although it is paused. Source: off is the standard; the egress
-        /// queue of TLT's released simulators guarantees 10 Gb/s (`BEgressQueue::DoDequeueRR`).
+        /// What each priority of a switch's port is served although it is paused. Source: off is
+        /// the standard; the egress queue of TLT's released simulators guarantees 10 Gb/s
+        /// (`BEgressQueue::DoDequeueRR`).
         #[within(1..)]
         pub min_rate: Option<Rate> = None,
     }
@@ -352,8 +357,8 @@ mod tests {
         assert_eq!(it.counts().episodes, 2);
     }
 
-    /// As all of TLT's simulator of TCP counts: refused packets pause, too, and each egress port looks every 2 us by its own
-    /// clock.
+    /// As all of TLT's simulator of TCP counts: refused packets pause, too, and each egress port
+    /// looks every 2 us by its own clock.
     #[test]
     fn each_egress_port_looks_by_itself() {
         let params = PfcParams {

@@ -415,7 +415,8 @@ fn a_red_drop_pauses_nobody() {
     assert_eq!(s.pause_counts().frames, 1);
 }
 
-/// A port with a minimum rate serves what is paused at that rate, when packets join; pause frames are no occasion.
+/// A port with a minimum rate serves what is paused at that rate, when packets join; pause frames
+/// are no occasion.
 #[test]
 fn a_paused_port_serves_its_minimum_rate() {
     let served = |floor: Option<Rate>, frames: bool| {
@@ -425,7 +426,8 @@ fn a_paused_port_serves_its_minimum_rate() {
         let (mut packets, random) = (Packets::default(), Random::from(Stream::new(1, "t")));
         port.on_pause(Time::ZERO, PauseTarget::Priority(0), Time::from_ms(1));
         let mut left = 0;
-        // A packet every 600 ns, of which a link of 40 Gb/s carries all and the minimum of 10 Gb/s half.
+        // A packet every 600 ns, of which a link of 40 Gb/s carries all and the minimum of 10 Gb/s
+        // half.
         for n in 1..=200u64 {
             let now = Time::from_ns(600 * n);
             let id = packets.insert(Packet { size: 1_500, ..Packet::default() });

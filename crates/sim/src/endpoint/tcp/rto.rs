@@ -6,9 +6,9 @@
 //! decays by an eighth a sample: the timeout after n samples is some (7/8)^n RTO_init, and a segment that is lost twice is
 //! repaired 3 (7/8)^n RTO_init after it was first sent, where RFC 6298 is at its floor with the first sample.
 //!
-//! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1), unless `rtt-samples` says otherwise
-//! ([`super::Sender`] decides); Karn's rule is not needed. The gains are not divided by the samples of a round trip, which
-//! RFC 7323 appendix G proposes and few do.
+//! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1), unless
+//! `rtt-samples` says otherwise ([`super::Sender`] decides); Karn's rule is not needed. The gains
+//! are not divided by the samples of a round trip, which RFC 7323 appendix G proposes and few do.
 //!
 //! Invariant: `current` lies in `[min_rto, max_rto]` once there is a sample, unless it is pinned.
 

@@ -53,8 +53,9 @@ impl Sender {
         self.schedule_probe(now, cfg);
     }
 
-    /// Whether an ACK up to `upto`, beyond `una`, gives a sample (`rtt-samples`). What is outstanding at a timeout ends at
-    /// `recover`; in fast recovery the segment at `una` was sent again if it lies below HighRxt.
+    /// Whether an ACK up to `upto`, beyond `una`, gives a sample (`rtt-samples`). What is
+    /// outstanding at a timeout ends at `recover`; in fast recovery the segment at `una` was sent
+    /// again if it lies below HighRxt.
     fn measures(&self, upto: u64, cfg: &Config) -> bool {
         match (cfg.rtt_samples, self.phase) {
             (RttSamples::EveryAck, _) => true,

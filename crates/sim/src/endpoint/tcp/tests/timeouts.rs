@@ -163,8 +163,9 @@ fn rfc8985_a_probe_is_new_data_where_there_is_any_whatever_the_window() {
     assert_eq!(s.timeouts, 1, "no second probe");
 }
 
-/// A first flight of which every ACK is late: the timer fires in vain. Where each ACK is a sample, the next timeout knows
-/// the late round trip; ns-3's forgets what was sent before the timeout, and fires in vain again.
+/// A first flight of which every ACK is late: the timer fires in vain. Where each ACK is a sample,
+/// the next timeout knows the late round trip; ns-3's forgets what was sent before the timeout, and
+/// fires in vain again.
 #[test]
 fn ns3_takes_no_sample_of_what_a_timeout_declared_lost() {
     let run = |samples: RttSamples| {
@@ -176,7 +177,8 @@ fn ns3_takes_no_sample_of_what_a_timeout_declared_lost() {
         pipe.finish();
         (pipe.sender.timeouts, pipe.sender.rto())
     };
-    // A SYN's round trip of 80 us makes a timeout of 240 us (SRTT + 4 RTTVAR), an ACK's of 480 us one of over a millisecond.
+    // A SYN's round trip of 80 us makes a timeout of 240 us (SRTT + 4 RTTVAR), an ACK's of 480 us
+    // one of over a millisecond.
     let (timeouts, rto) = run(RttSamples::EveryAck);
     assert!(timeouts > 0 && rto > Time::from_us(500), "{timeouts} timeouts, {rto:?}");
     assert_eq!(run(RttSamples::SentOnce).1, Time::from_us(240));
