@@ -20,6 +20,18 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
+    /// Which acknowledgements of new data measure the round-trip time.
+    pub enum RttSamples {
+        /// Each: it echoes the time at which what it answers was sent (RFC 7323 §4.1).
+        EveryAck = "every-ack",
+        /// One that covers the oldest segment of those first sent since the last timeout, if that
+        /// was sent once. What a timeout declares lost gives no sample, also if its acknowledgement
+        /// is only late (ns-3's TCP).
+        SentOnce = "sent-once",
+    }
+}
+
+millpond_core::choice! {
     /// What ends fast recovery where there is no SACK.
     pub enum FastRecovery {
         /// The acknowledgement of what was outstanding at its beginning; each earlier one shows the next hole (RFC 6582).
@@ -52,6 +64,10 @@ millpond_core::params! {
         /// `initial-rto` and moves both by an eighth a sample. Source: RFC 6298 §2; INET's TCP as the Vertigo and Canary
         /// artifacts run it.
         pub rto_estimator: RtoEstimator = RtoEstimator::Rfc6298,
+        /// Which acknowledgements of new data measure the round-trip time. Source: RFC 7323 §4.1;
+        /// "sent-once" is ns-3's TCP, which empties its list of segments to be measured at a
+        /// timeout (`EstimateRtt`, `ReTxTimeout`).
+        pub rtt_samples: RttSamples = RttSamples::EveryAck,
         /// The retransmission timeout of data is always this, without backing off; the SYN's is not touched. Source:
         /// the static timeouts that TLT compares with (EuroSys 2021).
         pub fixed_rto: Option<Time> = None,

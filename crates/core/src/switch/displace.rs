@@ -100,7 +100,7 @@ impl Switch {
         let Ports::General(ports) = &mut self.ports else { return None };
         let victim = ports[port as usize].evict(now, rank, wire.packets(), &mut self.memory, &self.random)?;
         if !self.ingress_bytes.is_empty() {
-            self.count_ingress(now, victim, false, wire);
+            self.count_ingress(now, port, victim, false, wire);
         }
         Some(victim)
     }

@@ -17,14 +17,14 @@ impl Switch {
         if let Ports::General(ports) = &mut self.ports {
             let it = &mut ports[port as usize];
             it.on_pause(now, frame.target, now.saturating_add(frame.duration));
-            let service = it.serve(now, wire.packets(), &mut self.memory, &self.random);
+            let service = it.heed(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
 
     /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
     pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, target: PauseTarget, wire: &mut W) {
-        let view = self.ingress_view(port, target);
+        let view = self.ingress_view(port, 0, target);
         let signal = self.pause.on_check(now, &view);
         self.signal(now, &view, signal, wire);
     }
@@ -51,23 +51,33 @@ impl Switch {
         }
     }
 
-    /// Counts a packet's bytes for its ingress and asks the pause policy.
+    /// Counts the bytes of a packet that joins or leaves `port` for its ingress and asks the pause
+    /// policy.
     #[cold]
-    pub(super) fn count_ingress<W: Wire>(&mut self, now: Time, id: PacketId, enters: bool, wire: &mut W) {
+    pub(super) fn count_ingress<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, enters: bool, wire: &mut W) {
         let packet = wire.packets()[id];
         let priority = packet.priority();
         let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
-        let view = self.ingress_view(packet.ingress, PauseTarget::Priority(priority));
+        let view = self.ingress_view(packet.ingress, port, PauseTarget::Priority(priority));
         let context = Context { now, packet: &packet, view, random: &self.random };
         let signal = if enters { self.pause.on_enqueue(&context) } else { self.pause.on_dequeue(&context) };
         self.signal(now, &view, signal, wire);
     }
 
-    fn ingress_view(&self, port: u16, target: PauseTarget) -> IngressView {
+    /// Shows the pause policy a packet that neither `port` nor another took.
+    #[cold]
+    pub(super) fn refuse_ingress<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let packet = wire.packets()[id];
+        let view = self.ingress_view(packet.ingress, port, PauseTarget::Priority(packet.priority()));
+        let signal = self.pause.on_refused(&Context { now, packet: &packet, view, random: &self.random });
+        self.signal(now, &view, signal, wire);
+    }
+
+    fn ingress_view(&self, port: u16, egress: u16, target: PauseTarget) -> IngressView {
         let PauseTarget::Priority(priority) = target;
         let bytes = self.ingress_bytes[port as usize][priority as usize];
-        IngressView { port, target, bytes, facts: self.memory.ingress(port, priority) }
+        IngressView { port, egress, target, bytes, facts: self.memory.ingress(port, priority) }
     }
 
     /// Does what the pause policy wants.

@@ -296,6 +296,9 @@ impl Switch {
         let mut pause = config.pause;
         let rates: Vec<_> = config.ports.iter().map(|it| it.rate).collect();
         pause.install(&rates);
+        if let (Some(rate), Ports::General(ports)) = (pause.min_rate(), &mut ports) {
+            ports.iter_mut().for_each(|port| port.guarantee(rate));
+        }
         let mut path = config.path;
         path.install(&Facts { attachment: config.routes.attachment(), rates: &rates });
         let nature = config.deflection.nature();
@@ -496,7 +499,7 @@ impl Switch {
     #[inline]
     fn joined<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         if !self.ingress_bytes.is_empty() {
-            self.count_ingress(now, id, true, wire);
+            self.count_ingress(now, port, id, true, wire);
         }
         if let Ports::General(ports) = &mut self.ports {
             let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
@@ -522,6 +525,9 @@ impl Switch {
         }
         let Some(other) = self.elsewhere(now, port, id, wire) else {
             let reason = if self.deflection.is_none() { reason } else { DropReason::NoDeflection };
+            if !self.ingress_bytes.is_empty() {
+                self.refuse_ingress(now, port, id, wire);
+            }
             return wire.discard(id, reason);
         };
         self.mark_deflected(id, wire);
@@ -553,7 +559,7 @@ impl Switch {
                 self.occupancy.departed(port, QueueView { packets: view.packets + 1, bytes });
             }
             if !self.ingress_bytes.is_empty() {
-                self.count_ingress(now, id, false, wire);
+                self.count_ingress(now, port, id, false, wire);
             }
             wire.transmit(port, id, departs);
         }

@@ -11,7 +11,7 @@ use super::QueueView;
 use super::admission::Admission;
 use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
-use super::pause::{FRAME_BYTES, PauseTarget};
+use super::pause::{FRAME_BYTES, Floor, PauseTarget};
 use super::queue::{PausedSet, Queue};
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -329,6 +329,8 @@ pub struct GeneralPort {
     number: u16,
     /// What pause frames have said; none before the first.
     pauses: Option<Box<Pauses>>,
+    /// What is served although it is paused, if anything is.
+    floor: Option<Box<Floor>>,
     /// Packets marked here.
     pub marked: u64,
     /// The most bytes that ever waited.
@@ -372,9 +374,15 @@ impl GeneralPort {
             queue: config.queue,
             number: 0,
             pauses: None,
+            floor: None,
             marked: 0,
             bytes_max: 0,
         }
+    }
+
+    /// Each priority gets this rate, paused or not.
+    pub fn guarantee(&mut self, rate: Rate) {
+        self.floor = Some(Box::new(Floor::new(rate)));
     }
 
     /// The same port as the `number`-th of its switch.
@@ -466,16 +474,38 @@ impl GeneralPort {
     /// Starts the next packet if the link is free and one may be served.
     #[inline]
     pub fn serve(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
-        let mut service = Service::default();
         if !self.paused.is_empty() {
             self.expire_pauses(now);
         }
+        let held = self.floor.as_ref().map_or(self.paused, |floor| floor.held(self.paused, now));
+        self.serve_but(held, now, packets, memory, random)
+    }
+
+    /// The same after a pause frame, which is no occasion to serve what is paused.
+    pub fn heed(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
+        self.expire_pauses(now);
+        self.serve_but(self.paused, now, packets, memory, random)
+    }
+
+    #[inline(always)]
+    fn serve_but(
+        &mut self,
+        held: PausedSet,
+        now: Time,
+        packets: &mut Packets,
+        memory: &mut Memory,
+        random: &Random,
+    ) -> Service {
+        let mut service = Service::default();
         if now >= self.busy_until
             && self.packets > 0
-            && let Some(id) = self.queue.pop(self.paused)
+            && let Some(id) = self.queue.pop(held)
         {
             let packet = &mut packets[id];
             let size = packet.size as u64;
+            if let Some(floor) = &mut self.floor {
+                floor.on_departure(packet.priority(), size, now);
+            }
             let view = self.view();
             if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
                 self.marked += 1;

@@ -5,9 +5,11 @@
 //! ([`PauseTarget`]). What a paused port does is the port's part ([`super::port::GeneralPort`]) and
 //! exists whether or not any policy sends pauses.
 
+mod floor;
 mod none;
 mod pfc;
 
+pub use floor::Floor;
 pub use none::{Unpaused, UnpausedParams};
 pub use pfc::{Pfc, PfcFrames, PfcParams};
 
@@ -71,6 +73,8 @@ pub struct PauseFrame {
 pub struct IngressView {
     /// The ingress port.
     pub port: u16,
+    /// For which port the packet that is looked at is bound; of a check, none.
+    pub egress: u16,
     /// Whom a frame to that neighbour would stop.
     pub target: PauseTarget,
     /// Bytes in the switch that came in there.
@@ -131,9 +135,17 @@ pub(super) trait Pauses {
     fn counts(&self) -> PauseCounts {
         PauseCounts::default()
     }
+    /// A packet of this ingress was refused.
+    fn on_refused(&mut self, _: &Context<'_, IngressView>) -> Signal {
+        Signal::default()
+    }
     /// Whether it ever sends anything (then ingress bytes must be counted).
     fn is_active(&self) -> bool {
         false
+    }
+    /// What each priority of a port is served although it is paused.
+    fn min_rate(&self) -> Option<Rate> {
+        None
     }
 }
 
@@ -151,8 +163,12 @@ crate::registry! {
         fn on_check(&mut self, now: Time, view: &IngressView) -> Signal;
         /// What was counted.
         fn counts(&self) -> PauseCounts;
+        /// A packet of this ingress was refused.
+        fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal;
         /// Whether it ever sends anything (then ingress bytes must be counted).
         fn is_active(&self) -> bool;
+        /// What each priority of a port is served although it is paused.
+        fn min_rate(&self) -> Option<Rate>;
     };
     "none" => None { UnpausedParams, Unpaused; none::ABOUT },
     "pfc" => Pfc { PfcParams, Pfc; pfc::ABOUT },

@@ -1,10 +1,14 @@
 //! PFC: priority flow control (IEEE 802.1Qbb), with dynamic thresholds as shared-memory switches have them.
 //!
-//! A priority of an ingress port is stopped when what it holds beyond its minimum exceeds α times what the ingress pool has
-//! free, or when it has bytes in headroom; it goes on when neither is so by a little less. The rule is that of TLT's
-//! simulations (Lim et al., EuroSys 2021; the thresholds of the HPCC and DCQCN simulators). Those send a frame at each
-//! arrival of a priority that is to be stopped, stopped already or not; here one frame stops it, and it is repeated when
+//! A priority of an ingress port is stopped when what it holds beyond its minimum exceeds α times
+//! what the ingress pool has free, or when it has bytes in headroom; it goes on when neither is so
+//! by a little less. The rule is that of TLT's simulations (Lim et al., EuroSys 2021; the
+//! thresholds of the HPCC and DCQCN simulators). Those send a frame at each arrival of a priority
+//! that is to be stopped, stopped already or not; here one frame stops it, and it is repeated when
 //! half of its time is over. Their way is `frames = "each-arrival"`; both are counted either way.
+//! All that they count is `"each-egress"`: there the port that a packet is bound for looks at its
+//! ingress (`QbbNetDevice::CheckQueueFull`), after the packet was taken or refused, and keeps a
+//! clock of its own for the next look.
 //!
 //! A priority that is stopped is looked at again without traffic, before the pause runs out, so that a pause lasts as long
 //! as what caused it. That needs frames of one length: a neighbour's pauses all last as long.
@@ -33,6 +37,9 @@ crate::choice! {
         Once = "once",
         /// At each of its arrivals while it is to be stopped, too.
         EachArrival = "each-arrival",
+        /// The same at arrivals that are refused; and each egress port that they come for looks
+        /// again by itself.
+        EachEgress = "each-egress",
     }
 }
 
@@ -56,9 +63,15 @@ crate::params! {
         /// Whether a frame of time zero ends a pause as soon as it can end. Otherwise it is left to run out. Source: true is
         /// what switches do.
         pub resume: bool = true,
-        /// When frames are sent: "once", or at "each-arrival" as well. Source: once is what the standard is for; the released
-        /// simulators of TLT send one at each arrival.
+        /// When frames are sent: "once", or at "each-arrival" as well, or at refused ones, too, by
+        /// "each-egress" port. Source: once is what the standard is for; the released simulators of
+        /// TLT send one at each arrival.
         pub frames: PfcFrames = PfcFrames::Once,
+        /// What each priority of a switch's port is served although it is paused. Source: off is
+        /// the standard; the egress queue of TLT's released simulators guarantees 10 Gb/s
+        /// (`BEgressQueue::DoDequeueRR`).
+        #[within(1..)]
+        pub min_rate: Option<Rate> = None,
     }
 }
 
@@ -66,13 +79,33 @@ crate::params! {
 const LONGEST_BYTES: u64 = 65_535 * 64;
 
 /// A priority of an ingress port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Group {
     is_stopped: bool,
-    /// When it is looked at again; `Time::MAX`: not at all.
-    check_at: Time,
+    /// When it is looked at again, and by which egress port where each looks by itself.
+    looks: Vec<(u16, Time)>,
     /// The one time for which the driver has been asked to call; `Time::MAX`: none.
     called_at: Time,
+}
+
+impl Group {
+    fn look_again(&mut self, by: u16, at: Time) {
+        match self.looks.iter_mut().find(|look| look.0 == by) {
+            Some(look) => look.1 = at,
+            None => self.looks.push((by, at)),
+        }
+    }
+
+    /// Who looks at or before `now`.
+    fn due(&mut self, now: Time) -> Option<u16> {
+        let due = self.looks.iter().position(|look| look.1 <= now)?;
+        Some(self.looks.swap_remove(due).0)
+    }
+
+    /// When it is looked at again; `Time::MAX`: not at all.
+    fn next_look(&self) -> Time {
+        self.looks.iter().map(|look| look.1).min().unwrap_or(Time::MAX)
+    }
 }
 
 /// Priority flow control.
@@ -115,12 +148,13 @@ impl Pfc {
         Self::beyond(view).is_none_or(|beyond| beyond < limit && view.facts.headroom == 0)
     }
 
-    fn stop(&mut self, now: Time, view: &IngressView) -> Signal {
+    /// Sends a frame, and has `by` look again.
+    fn stop(&mut self, now: Time, by: u16, view: &IngressView) -> Signal {
         let (duration, recheck) = self.durations[view.port as usize];
         let group = self.group(view);
         let is_new = !std::mem::replace(&mut group.is_stopped, true);
-        group.check_at = now.saturating_add(recheck);
-        let at = group.check_at;
+        group.look_again(by, now.saturating_add(recheck));
+        let at = group.next_look();
         self.counts.episodes += u64::from(is_new);
         self.counts.frames += 1;
         Signal { frame: Some(PauseFrame { target: view.target, duration }), call_at: self.call(view, at) }
@@ -128,12 +162,24 @@ impl Pfc {
 
     fn let_go_on(&mut self, view: &IngressView) -> Signal {
         let group = self.group(view);
-        (group.is_stopped, group.check_at) = (false, Time::MAX);
+        group.is_stopped = false;
+        group.looks.clear();
         if !self.params.resume {
             return Signal::default();
         }
         self.counts.resumes += 1;
         Signal { frame: Some(PauseFrame { target: view.target, duration: Time::ZERO }), call_at: None }
+    }
+
+    /// An arrival that finds its priority to be stopped.
+    fn stop_by(&mut self, now: Time, view: &IngressView) -> Signal {
+        self.counts.arrivals += 1;
+        let is_stopped = self.group(view).is_stopped;
+        match self.params.frames {
+            PfcFrames::Once if is_stopped => Signal::default(),
+            PfcFrames::Once | PfcFrames::EachArrival => self.stop(now, 0, view),
+            PfcFrames::EachEgress => self.stop(now, view.egress, view),
+        }
     }
 
     /// The time for which to ask the driver, unless it has been asked for an earlier one, at which all is seen anew.
@@ -155,20 +201,13 @@ impl Pauses for Pfc {
             (pause, self.params.recheck.unwrap_or(pause / 2))
         });
         self.durations = durations.collect();
-        let group = Group { is_stopped: false, check_at: Time::MAX, called_at: Time::MAX };
-        self.groups = vec![[group; PRIORITIES]; ports.len()];
+        let group = || Group { is_stopped: false, looks: Vec::new(), called_at: Time::MAX };
+        self.groups = ports.iter().map(|_| std::array::from_fn(|_| group())).collect();
     }
 
     fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal {
         let Context { now, view, .. } = context;
-        if !self.must_stop(view) {
-            return self.on_dequeue(context);
-        }
-        self.counts.arrivals += 1;
-        if self.params.frames == PfcFrames::EachArrival || !self.group(view).is_stopped {
-            return self.stop(*now, view);
-        }
-        Signal::default()
+        if self.must_stop(view) { self.stop_by(*now, view) } else { self.on_dequeue(context) }
     }
 
     fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal {
@@ -179,15 +218,20 @@ impl Pauses for Pfc {
         Signal::default()
     }
 
+    fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal {
+        let looks = self.params.frames == PfcFrames::EachEgress && self.must_stop(&context.view);
+        if looks { self.stop_by(context.now, &context.view) } else { Signal::default() }
+    }
+
     fn on_check(&mut self, now: Time, view: &IngressView) -> Signal {
         let group = self.group(view);
         group.called_at = Time::MAX;
-        if group.check_at > now {
+        let Some(by) = group.due(now) else {
             // A frame has been sent since: its look is later. Or there is nothing to look at any more.
-            let at = group.check_at;
+            let at = group.next_look();
             return Signal { frame: None, call_at: self.call(view, at) };
-        }
-        if self.may_go_on(view) { self.let_go_on(view) } else { self.stop(now, view) }
+        };
+        if self.may_go_on(view) { self.let_go_on(view) } else { self.stop(now, by, view) }
     }
 
     fn counts(&self) -> PauseCounts {
@@ -197,6 +241,10 @@ impl Pauses for Pfc {
     #[inline]
     fn is_active(&self) -> bool {
         true
+    }
+
+    fn min_rate(&self) -> Option<Rate> {
+        self.params.min_rate
     }
 }
 
@@ -212,7 +260,7 @@ mod tests {
     /// A priority that holds so much, alone in the switch of TLT's simulations.
     fn view(bytes: u64) -> IngressView {
         let facts = IngressFacts { minimum: 3_000, free: POOL - bytes as i64, headroom: 0 };
-        IngressView { port: 0, target: PauseTarget::Priority(3), bytes, facts }
+        IngressView { port: 0, egress: 0, target: PauseTarget::Priority(3), bytes, facts }
     }
 
     fn pfc(params: PfcParams) -> Pfc {
@@ -233,7 +281,7 @@ mod tests {
         assert!(goes.iter().all(|(bytes, goes)| it.may_go_on(&view(*bytes)) == *goes));
         let with = |bytes: u64, free: i64, headroom: u64| {
             let facts = IngressFacts { minimum: 3_000, free, headroom };
-            let view = IngressView { port: 0, target: PauseTarget::Priority(3), bytes, facts };
+            let view = IngressView { port: 0, egress: 0, target: PauseTarget::Priority(3), bytes, facts };
             (it.must_stop(&view), it.may_go_on(&view))
         };
         assert_eq!(with(3_000, -50_000, 0), (false, true));
@@ -307,5 +355,42 @@ mod tests {
         assert_eq!(it.counts(), PauseCounts { frames: 11, resumes: 0, episodes: 1, arrivals: 10 });
         assert!(seeing_at(Time::from_us(5), full, &Packet::default(), |at| it.on_enqueue(at)).frame.is_some());
         assert_eq!(it.counts().episodes, 2);
+    }
+
+    /// As all of TLT's simulator of TCP counts: refused packets pause, too, and each egress port
+    /// looks every 2 us by its own clock.
+    #[test]
+    fn each_egress_port_looks_by_itself() {
+        let params = PfcParams {
+            pause_time: Some(Time::from_us(5)),
+            recheck: Some(Time::from_us(2)),
+            resume: false,
+            frames: PfcFrames::EachEgress,
+            ..PfcParams::default()
+        };
+        let mut it = pfc(params.clone());
+        let towards = |egress| IngressView { egress, ..view(300_000) };
+        let at = Time::from_ns;
+        let first = seeing_at(at(0), towards(1), &Packet::default(), |seen| it.on_enqueue(seen));
+        assert_eq!((first.frame.is_some(), first.call_at), (true, Some(at(2_000))));
+        let refused = seeing_at(at(500), towards(2), &Packet::default(), |seen| it.on_refused(seen));
+        assert_eq!((refused.frame, refused.call_at), (first.frame, None));
+        // Two clocks, 500 ns apart.
+        let mut frames = Vec::new();
+        let mut next = first.call_at;
+        while let Some(now) = next.filter(|now| *now < at(9_000)) {
+            let signal = it.on_check(now, &view(300_000));
+            frames.extend(signal.frame.map(|_| now));
+            next = signal.call_at;
+        }
+        assert_eq!(frames, [2_000, 2_500, 4_000, 4_500, 6_000, 6_500, 8_000, 8_500].map(at));
+        // Nothing is to be stopped any more: both are done.
+        assert_eq!(it.on_check(at(10_000), &view(1_500)), Signal::default());
+        assert_eq!(it.on_check(at(10_500), &view(300_000)), Signal::default());
+        assert_eq!(it.counts(), PauseCounts { frames: 10, resumes: 0, episodes: 1, arrivals: 2 });
+        // Otherwise a refusal pauses nobody.
+        let mut it = pfc(PfcParams { frames: PfcFrames::EachArrival, ..params });
+        let refused = seeing_at(at(0), towards(2), &Packet::default(), |seen| it.on_refused(seen));
+        assert_eq!((refused, it.counts()), (Signal::default(), PauseCounts::default()));
     }
 }

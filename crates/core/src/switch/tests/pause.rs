@@ -414,3 +414,34 @@ fn a_red_drop_pauses_nobody() {
     assert_eq!((dropped, s.memory_used()), (Some(1_000 - 19), 178_500));
     assert_eq!(s.pause_counts().frames, 1);
 }
+
+/// A port with a minimum rate serves what is paused at that rate, when packets join; pause frames
+/// are no occasion.
+#[test]
+fn a_paused_port_serves_its_minimum_rate() {
+    let served = |floor: Option<Rate>, frames: bool| {
+        let mut port = GeneralPort::new(PortConfig::plain(Rate::from_gbps(40), Capacity::UNLIMITED));
+        floor.into_iter().for_each(|rate| port.guarantee(rate));
+        let mut memory = Memory::new(&per_port(1_000), &SwitchFacts::default());
+        let (mut packets, random) = (Packets::default(), Random::from(Stream::new(1, "t")));
+        port.on_pause(Time::ZERO, PauseTarget::Priority(0), Time::from_ms(1));
+        let mut left = 0;
+        // A packet every 600 ns, of which a link of 40 Gb/s carries all and the minimum of 10 Gb/s
+        // half.
+        for n in 1..=200u64 {
+            let now = Time::from_ns(600 * n);
+            let id = packets.insert(Packet { size: 1_500, ..Packet::default() });
+            port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random)).expect("there is room");
+            let service = match frames {
+                true => port.heed(now, &mut packets, &mut memory, &random),
+                false => port.serve(now, &mut packets, &mut memory, &random),
+            };
+            left += u32::from(service.transmit.is_some());
+        }
+        left
+    };
+    assert_eq!((served(None, false), served(None, true)), (0, 0));
+    assert!((100..=102).contains(&served(Some(Rate::from_gbps(10)), false)));
+    assert_eq!(served(Some(Rate::from_gbps(40)), false), 200);
+    assert_eq!(served(Some(Rate::from_gbps(10)), true), 0);
+}

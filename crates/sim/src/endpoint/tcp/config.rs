@@ -2,7 +2,7 @@
 
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
-use millpond_scenario::transport::{FastRecovery, RtoEstimator, TransportKind, TransportParams};
+use millpond_scenario::transport::{FastRecovery, RtoEstimator, RttSamples, TransportKind, TransportParams};
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);
@@ -26,6 +26,8 @@ pub struct Config {
     pub max_rto: Time,
     /// How the timeout follows the samples.
     pub rto_estimator: RtoEstimator,
+    /// Which ACKs give samples.
+    pub rtt_samples: RttSamples,
     /// The timeout of data, if it is pinned.
     pub fixed_rto: Option<Time>,
     /// Full segments that one ACK may cover; 1: every packet is acknowledged at once.
@@ -103,6 +105,7 @@ impl Config {
             initial_rto: params.initial_rto.max(SHORTEST_RTO),
             max_rto: params.max_rto.max(params.min_rto).max(SHORTEST_RTO),
             rto_estimator: params.rto_estimator,
+            rtt_samples: params.rtt_samples,
             fixed_rto: params.fixed_rto.map(|t| t.max(SHORTEST_RTO)),
             delayed_ack: params.delayed_ack.max(1),
             delayed_ack_timeout: params.delayed_ack_timeout,

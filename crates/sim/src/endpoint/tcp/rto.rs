@@ -6,7 +6,8 @@
 //! decays by an eighth a sample: the timeout after n samples is some (7/8)^n RTO_init, and a segment that is lost twice is
 //! repaired 3 (7/8)^n RTO_init after it was first sent, where RFC 6298 is at its floor with the first sample.
 //!
-//! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1); Karn's rule is not needed. The gains
+//! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1), unless
+//! `rtt-samples` says otherwise ([`super::Sender`] decides); Karn's rule is not needed. The gains
 //! are not divided by the samples of a round trip, which RFC 7323 appendix G proposes and few do.
 //!
 //! Invariant: `current` lies in `[min_rto, max_rto]` once there is a sample, unless it is pinned.
@@ -60,10 +61,24 @@ impl Rto {
             RtoEstimator::Rfc6298 => self.rfc6298(rtt),
             RtoEstimator::Inet => self.inet(rtt),
         }
+        self.settle(cfg);
+    }
+
+    #[inline]
+    fn settle(&mut self, cfg: &Config) {
         self.current = match cfg.fixed_rto {
             None => self.srtt.saturating_add(self.rttvar * 4).max(cfg.min_rto).min(cfg.max_rto),
             Some(fixed) => fixed,
         };
+    }
+
+    /// New data is acknowledged without a sample: that ends the backing off, too.
+    pub(super) fn acknowledged(&mut self, cfg: &Config) {
+        if self.srtt == Time::MAX {
+            self.current = Rto::for_data(cfg).current;
+        } else {
+            self.settle(cfg);
+        }
     }
 
     #[inline]

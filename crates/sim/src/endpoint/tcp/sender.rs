@@ -414,17 +414,21 @@ impl Sender {
             return self.on_ack_else(now, ack, cfg);
         }
         let flight = self.nxt - self.una;
-        let bytes = self.advance(now, ack, cfg);
+        let bytes = self.advance(now, ack, true, cfg);
         self.steer(now, bytes, flight, ack, cfg);
     }
 
     /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how much.
     #[inline]
-    fn advance(&mut self, now: Time, ack: &AckIn, cfg: &Config) -> u64 {
+    fn advance(&mut self, now: Time, ack: &AckIn, measures: bool, cfg: &Config) -> u64 {
         let bytes = ack.ack - self.una;
         self.una = ack.ack;
         self.expiries = 0;
-        self.rto.sample(now.saturating_sub(ack.stamp), cfg);
+        if measures {
+            self.rto.sample(now.saturating_sub(ack.stamp), cfg);
+        } else {
+            self.rto.acknowledged(cfg);
+        }
         self.deadline = if self.una == self.nxt { Time::MAX } else { now.saturating_add(self.rto.current()) };
         bytes
     }

@@ -15,7 +15,7 @@ use crate::endpoint::{AckIn, AckOut, Outgoing};
 use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, SwiftParams};
 use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
 use millpond_core::{Ecn, Sack, Time};
-use millpond_scenario::transport::{FastRecovery, RtoEstimator, TransportKind, TransportParams};
+use millpond_scenario::transport::{FastRecovery, RtoEstimator, RttSamples, TransportKind, TransportParams};
 use std::collections::BTreeMap;
 
 const MSS: u64 = 1000;

@@ -9,6 +9,7 @@ use crate::endpoint::AckIn;
 use crate::endpoint::tcp::Config;
 use millpond_core::congestion::Cause;
 use millpond_core::{Sack, Time};
+use millpond_scenario::transport::RttSamples;
 
 impl Sender {
     #[cold]
@@ -29,7 +30,7 @@ impl Sender {
         if ack.ack > self.una {
             let (deadline, partial) =
                 (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover && !cfg.reno);
-            bytes = self.advance(now, ack, cfg);
+            bytes = self.advance(now, ack, self.measures(ack.ack, cfg), cfg);
             if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
                 self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
             }
@@ -50,6 +51,20 @@ impl Sender {
         }
         self.pace(now, cfg);
         self.schedule_probe(now, cfg);
+    }
+
+    /// Whether an ACK up to `upto`, beyond `una`, gives a sample (`rtt-samples`). What is
+    /// outstanding at a timeout ends at `recover`; in fast recovery the segment at `una` was sent
+    /// again if it lies below HighRxt.
+    fn measures(&self, upto: u64, cfg: &Config) -> bool {
+        match (cfg.rtt_samples, self.phase) {
+            (RttSamples::EveryAck, _) => true,
+            (RttSamples::SentOnce, Phase::Loss) => upto > self.recover,
+            (RttSamples::SentOnce, Phase::Recovery) => {
+                self.board.as_ref().is_some_and(|board| board.high_rxt <= self.una)
+            }
+            (RttSamples::SentOnce, _) => true,
+        }
     }
 
     fn update_board(&mut self, sack: &Sack, una: u64, cfg: &Config) -> u64 {

@@ -162,3 +162,42 @@ fn rfc8985_a_probe_is_new_data_where_there_is_any_whatever_the_window() {
     s.on_timer(s.deadline(), &cfg);
     assert_eq!(s.timeouts, 1, "no second probe");
 }
+
+/// A first flight of which every ACK is late: the timer fires in vain. Where each ACK is a sample,
+/// the next timeout knows the late round trip; ns-3's forgets what was sent before the timeout, and
+/// fires in vain again.
+#[test]
+fn ns3_takes_no_sample_of_what_a_timeout_declared_lost() {
+    let run = |samples: RttSamples| {
+        let mut pipe = Pipe::new(newreno(|p| {
+            (p.min_rto, p.handshake, p.rtt_samples) = (Time::from_us(200), true, samples);
+        }));
+        pipe.ack_fate = Box::new(|_, _| Fate { late: Time::from_us(400), ..PASS });
+        pipe.write(10);
+        pipe.finish();
+        (pipe.sender.timeouts, pipe.sender.rto())
+    };
+    // A SYN's round trip of 80 us makes a timeout of 240 us (SRTT + 4 RTTVAR), an ACK's of 480 us
+    // one of over a millisecond.
+    let (timeouts, rto) = run(RttSamples::EveryAck);
+    assert!(timeouts > 0 && rto > Time::from_us(500), "{timeouts} timeouts, {rto:?}");
+    assert_eq!(run(RttSamples::SentOnce).1, Time::from_us(240));
+}
+
+/// An ACK whose first segment was sent again gives no sample either, whatever time it echoes.
+#[test]
+fn ns3_takes_no_sample_of_what_was_sent_again() {
+    let after = |samples: RttSamples| {
+        let cfg = newreno(|p| (p.min_rto, p.rtt_samples) = (Time::from_us(1), samples));
+        let mut s = in_flight(&cfg, 10);
+        let before = s.srtt();
+        ack(&mut s, &cfg, 0, false, &[(1, 5)]);
+        poll(&mut s, &cfg);
+        ack(&mut s, &cfg, 5, false, &[]);
+        (before, s.srtt())
+    };
+    let (before, then) = after(RttSamples::EveryAck);
+    assert!(before != then);
+    let (before, then) = after(RttSamples::SentOnce);
+    assert_eq!(before, then);
+}
