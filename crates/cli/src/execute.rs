@@ -15,7 +15,7 @@ use millpond_scenario::plan::{FailurePlan, Plan};
 use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
-use millpond_sim::audit::Tally;
+use millpond_sim::audit::{DROPPED, Tally};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -127,6 +127,7 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         sent: audit.injected.packets,
         delivered: audit.delivered.packets,
         dropped_by: DropReason::ALL.iter().map(|r| (r.name(), audit.dropped[*r as usize].packets)).collect(),
+        dropped_kinds: DROPPED.into_iter().zip(audit.dropped_as).collect(),
         ecn_marked: outcome.marked,
         deflected: outcome.deflected,
         retransmitted: outcome.hosts.retransmitted,

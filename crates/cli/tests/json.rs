@@ -26,13 +26,15 @@ const SUMMARY: &[(&str, &[&str])] = &[
     ("/rtt_us", &["count", "p50", "p99", "p999"]),
     (
         "/packets",
-        &["sent", "delivered", "dropped", "dropped_by", "ecn_marked", "deflected", "retransmitted", "out_of_order"],
+        &["sent", "delivered", "dropped", "dropped_by", "dropped_kinds", "ecn_marked", "deflected", "retransmitted"],
     ),
     (
         "/packets/dropped_by",
         &["queue-full", "shared-buffer", "early", "color", "no-deflection", "evicted", "ttl", "receive-ring", "limit"],
     ),
     ("/packets/dropped_by", &["link-down", "injected"]),
+    ("/packets/dropped_kinds", &["data", "retransmission", "ack", "syn", "syn-ack"]),
+    ("/packets", &["out_of_order"]),
     ("/audit", &["conserved"]),
 ];
 

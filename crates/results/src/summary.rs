@@ -330,6 +330,9 @@ pub struct Packets {
     pub dropped: u64,
     /// Drops by reason: all of [`DROP_REASONS`].
     pub dropped_by: Ordered<u64>,
+    /// Drops by kind of packet, as the world names them. Empty where it does not tell.
+    #[serde(default)]
+    pub dropped_kinds: Ordered<u64>,
     /// Marked "congestion experienced".
     pub ecn_marked: u64,
     /// Sent to another port than the path's.
@@ -420,6 +423,8 @@ pub struct Totals {
     pub delivered: u64,
     /// Drops by reason. Absent reasons are zero; a reason that is none of [`DROP_REASONS`] is appended.
     pub dropped_by: BTreeMap<&'static str, u64>,
+    /// Drops by kind of packet, in the order of reports.
+    pub dropped_kinds: Vec<(&'static str, u64)>,
     /// Packets marked.
     pub ecn_marked: u64,
     /// Packets deflected.
@@ -548,6 +553,7 @@ impl Packets {
             delivered: totals.delivered,
             dropped: dropped_by.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n)),
             dropped_by: Ordered::from(dropped_by),
+            dropped_kinds: totals.dropped_kinds.iter().map(|&(kind, n)| (kind.to_string(), n)).collect(),
             ecn_marked: totals.ecn_marked,
             deflected: totals.deflected,
             retransmitted: totals.retransmitted,

@@ -3,6 +3,21 @@
 //! Counted where it happens, checked at the end of every run; a difference is an error, never a warning.
 
 use millpond_core::counters::DropReason;
+use millpond_core::packet::{Kind, Packet, flags};
+
+/// What is dropped, in the order of reports: the kinds of packets, and apart the data that was sent before.
+pub const DROPPED: [&str; 5] =
+    [Kind::Data.name(), "retransmission", Kind::Ack.name(), Kind::Syn.name(), Kind::SynAck.name()];
+
+/// Where a packet counts in [`DROPPED`].
+fn dropped_as(packet: &Packet) -> usize {
+    match packet.kind() {
+        Kind::Data => usize::from(packet.has(flags::RETRANSMISSION)),
+        Kind::Ack => 2,
+        Kind::Syn => 3,
+        Kind::SynAck => 4,
+    }
+}
 
 /// Packets and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +56,8 @@ pub struct Audit {
     pub delivered: Tally,
     /// Packets dropped, by reason.
     pub dropped: [Tally; DropReason::ALL.len()],
+    /// The same packets by [`DROPPED`].
+    pub dropped_as: [u64; DROPPED.len()],
     /// Packets on links and in queues, counted at the end.
     pub in_flight: Tally,
     /// Packets that have crossed any link: packet-hops.
@@ -53,14 +70,16 @@ pub struct Audit {
 
 impl Audit {
     /// Counts a drop.
-    pub fn drop(&mut self, size: u16, reason: DropReason) {
-        self.dropped[reason as usize].add(size);
+    pub fn drop(&mut self, packet: &Packet, reason: DropReason) {
+        self.dropped[reason as usize].add(packet.size);
+        self.dropped_as[dropped_as(packet)] += 1;
     }
 
-    /// Counts a drop of what had reached its host.
-    pub fn drop_delivered(&mut self, packets: Tally, reason: DropReason) {
+    /// Counts a drop of what had reached its host: packets that were merged, of which this is the first.
+    pub fn drop_delivered(&mut self, first: &Packet, packets: Tally, reason: DropReason) {
         self.delivered.take_back(packets);
         self.dropped[reason as usize].merge(packets);
+        self.dropped_as[dropped_as(first)] += packets.packets;
     }
 
     /// All drops.
@@ -79,16 +98,43 @@ impl Audit {
         for (mine, its) in self.dropped.iter_mut().zip(&other.dropped) {
             mine.merge(*its);
         }
+        for (mine, its) in self.dropped_as.iter_mut().zip(&other.dropped_as) {
+            *mine += its;
+        }
         self.hops += other.hops;
         self.events += other.events;
         self.lost += other.lost;
     }
 
-    /// Whether nothing was created or lost.
+    /// Whether nothing was created or lost, and every drop has its reason and its kind.
     pub fn is_conserved(&self) -> bool {
-        let mut out = self.delivered;
-        out.merge(self.dropped_total());
+        let (mut out, dropped) = (self.delivered, self.dropped_total());
+        out.merge(dropped);
         out.merge(self.in_flight);
-        out == self.injected && self.lost == 0
+        out == self.injected && self.lost == 0 && self.dropped_as.iter().sum::<u64>() == dropped.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_core::packet::Body;
+
+    #[test]
+    fn what_is_dropped_counts_by_its_kind_and_data_that_was_sent_before_apart() {
+        let packet = |body, flags| Packet { body, flags, size: 100, ..Packet::default() };
+        let data = Body::default();
+        let mut audit = Audit { injected: Tally { packets: 7, bytes: 700 }, ..Audit::default() };
+        audit.drop(&packet(data, flags::LAST), DropReason::QueueFull);
+        audit.drop(&packet(data, flags::RETRANSMISSION), DropReason::Early);
+        audit.drop(&packet(Body::Ack { ack: 0, slot: 0, hops: 0 }, 0), DropReason::Early);
+        audit.drop(&packet(Body::Syn { slot: 0, flowcell: 0 }, flags::RETRANSMISSION), DropReason::QueueFull);
+        audit.delivered = Tally { packets: 3, bytes: 300 };
+        audit.drop_delivered(&packet(data, 0), Tally { packets: 2, bytes: 200 }, DropReason::ReceiveRing);
+        assert_eq!(DROPPED, ["data", "retransmission", "ack", "syn", "syn-ack"]);
+        assert_eq!(audit.dropped_as, [3, 1, 1, 1, 0]);
+        assert!(audit.is_conserved());
+        audit.dropped_as[4] += 1;
+        assert!(!audit.is_conserved(), "a kind without a reason");
     }
 }

@@ -343,14 +343,14 @@ impl Fabric {
     /// Drops all packets of what had reached its host.
     pub fn discard_received(&mut self, received: Received, reason: DropReason) {
         let all = Tally { packets: u64::from(received.packets), bytes: u64::from(received.bytes) };
-        self.audit.drop_delivered(all, reason);
+        self.audit.drop_delivered(&self.packets[received.id], all, reason);
         self.packets.remove(received.id);
     }
 
     /// Drops a packet for a reason.
     #[cold]
     pub fn discard(&mut self, id: PacketId, reason: DropReason) {
-        self.audit.drop(self.packets[id].size, reason);
+        self.audit.drop(&self.packets[id], reason);
         self.packets.remove(id);
     }
 

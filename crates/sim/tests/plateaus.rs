@@ -31,11 +31,9 @@ fn inets_estimator_puts_every_query_on_the_plateau_of_seven_eighths() {
     assert!(first > 875.2 && last < 875.7, "{first} to {last} ms, not just above 875");
 }
 
-/// The one query that takes a second lost a SYN, for which there is no sample.
 #[test]
 fn rfc6298_leaves_no_plateau() {
     let times = times("rfc6298");
     assert_eq!(times.len(), 192);
-    assert!(times[0] > 10.0 && times[190] < 12.0, "{} to {} ms", times[0], times[190]);
-    assert!((1000.0..1001.0).contains(&times[191]), "{} ms", times[191]);
+    assert!(times[0] > 10.0 && times[191] < 12.0, "{} to {} ms", times[0], times[191]);
 }
