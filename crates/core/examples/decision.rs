@@ -70,6 +70,7 @@ fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
         deflection: Deflection::new(deflection),
         occupancy: Occupancy::new(&Default::default()),
         pause: Pause::new(&Default::default()),
+        telemetry: false,
         random: Stream::new(1, "switch/leaf0"),
     })
 }

@@ -8,7 +8,7 @@
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock; the mechanisms do not
 
 use millpond_core::Importance;
-use millpond_core::importance::{Marker, Standing, WindowParams};
+use millpond_core::importance::{Standing, TltParams, WindowMarker};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const ROUNDS: u64 = 100_000;
 
 /// Nanoseconds a data packet and an acknowledgement.
 fn measure(window: u64, lossy: bool) -> (f64, f64) {
-    let mut marker = Marker::new(&WindowParams::default());
+    let mut marker = WindowMarker::new(&TltParams::default());
     let (mut sending, mut hearing) = (Duration::ZERO, Duration::ZERO);
     let segment = u64::from(MSS);
     let mut classes = vec![Importance::Control; window as usize];

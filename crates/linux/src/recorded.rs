@@ -62,7 +62,7 @@ pub fn tcp_flags(packet: &Packet) -> u8 {
     let kind = match packet.kind() {
         Kind::Syn => tcp::SYN,
         Kind::SynAck => tcp::SYN | tcp::ACK,
-        Kind::Data | Kind::Ack => tcp::ACK,
+        _ => tcp::ACK,
     };
     pairs.iter().filter(|(flag, _)| packet.has(*flag)).fold(kind, |set, (_, bit)| set | bit)
 }

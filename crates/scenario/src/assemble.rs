@@ -5,9 +5,9 @@ use crate::capture;
 use crate::cdf::SizeSpec;
 use crate::composition;
 use crate::error::{Problem, Report};
+use crate::families;
 use crate::files::FilesAt;
 use crate::limit;
-use crate::multipath;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
 use crate::ports;
 use crate::resolved;
@@ -17,7 +17,7 @@ use crate::topology::file::Graph;
 use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, check_row};
 use crate::traffic::{self, TrafficParams};
-use crate::transport::TransportKind;
+use crate::transport::{TransportKind, TransportParams};
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Time};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ pub(crate) fn assemble(
     check_run(&s, report);
     check_names(&s, report);
     check_transport(&s, report);
-    multipath::check(&s, report);
+    families::check(&s, report);
     switch::check(&s, report);
     let host = host(&mut s, report);
     load_topology(&mut s, files, report)?;
@@ -107,6 +107,8 @@ pub(crate) fn assemble(
         transport: s.transport,
         transport_kind: s.transport_kind,
         transport_choices: s.transport_choices,
+        rdma: s.rdma,
+        rdma_choices: s.rdma_choices,
         edge: s.edge,
         traffic: Arc::new(traffic),
         limits,
@@ -251,6 +253,10 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
         receive_cpu: s.receive_cpu.clone(),
     };
     s.host.mss = Some(mss);
+    if !s.runs_tcp() {
+        // What a scenario's other variants run: nothing reads it here.
+        s.transport = TransportParams::default();
+    }
     s.transport.mss = Some(mss);
     plan
 }

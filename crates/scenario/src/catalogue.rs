@@ -4,8 +4,9 @@
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::capture::{CaptureParams, FailureParams};
-use crate::choices::{Choices, EdgeChoices, HostChoices, SwitchChoices, TransportChoices, Visit};
+use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::{LimitCommon, LimitKind};
+use crate::rdma::RdmaParams;
 use crate::read::grouped;
 use crate::resolved::value_text;
 use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, ReceiveCpuParams, RunParams};
@@ -123,6 +124,7 @@ pub fn places() -> Vec<PlaceInfo> {
     SwitchChoices::default().each(&mut places);
     places.push(place::<TransportKind>());
     TransportChoices::default().each(&mut places);
+    RdmaChoices::default().each(&mut places);
     EdgeChoices::default().each(&mut places);
     places.extend([place::<LimitKind>(), place::<TrafficParams>()]);
     places
@@ -147,7 +149,12 @@ pub fn tables() -> Vec<TableInfo> {
                     with \"off\" in its place, receiving costs nothing; { } has the values below.",
             keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
         },
-        TableInfo { path: "transport", about: "What all transports have in common.", keys: transport },
+        TableInfo { path: "transport", about: "What all TCPs have in common.", keys: transport },
+        TableInfo {
+            path: "rdma",
+            about: "What all queue pairs have in common, whatever their control law.",
+            keys: keys("rdma", &RdmaParams::default()),
+        },
         TableInfo {
             path: "engine",
             about: "How the simulator runs it. None of it changes a result.",

@@ -12,6 +12,7 @@
 //! in the order below.
 
 use crate::jitter::JitterParams;
+use crate::rdma::RecoveryParams;
 use crate::settings::VirtualSwitchParams;
 use millpond_core::edge::flowcell::LoadBalancingParams;
 use millpond_core::edge::gro::OffloadParams;
@@ -113,6 +114,11 @@ choices! {
         /// Whether receivers restore order below the transport.
         ordering: OrderingParams,
     }
+    /// The places of `[rdma]`.
+    RdmaChoices {
+        /// How queue pairs repair losses.
+        recovery: RecoveryParams,
+    }
     /// The places of `[edge]`.
     EdgeChoices {
         /// How hosts spread what they send.
@@ -147,6 +153,7 @@ mod tests {
         check::<HostChoices>("host");
         check::<SwitchChoices>("switch");
         check::<TransportChoices>("transport");
+        check::<RdmaChoices>("rdma");
         check::<EdgeChoices>("edge");
     }
 }

@@ -311,7 +311,7 @@ mod tests {
         has("edge", &["edge.load-balancing"]);
         has("flowlet", &["flowlet (switch.path): ", "edge.load-balancing = { kind = \"flowlet\" }: "]);
         has("DRILL(d,m)", &["memory = m", "switch.path = { kind = \"drill\" }: "]);
-        has("dcqcn", &["not built yet", "transport = { kind = \"dctcp\" }: "]);
+        has("dcqcn", &["transport", "dcqcn-alpha-timer"]);
         has("Min_RTO", &["transport.min-rto"]);
         assert!(explain("min-rtto").unwrap_err().contains("min-rto"));
         assert!(explain("qqqqqq").unwrap_err().contains("list"));

@@ -94,21 +94,9 @@ pub(crate) const NAMES: &[Name] = &[
     // Transports.
     kind(
         "transport",
-        &["dcqcn"],
-        "DCQCN (SIGCOMM 2015) is not built yet; the nearest is transport.kind = \"dctcp\", whose reaction to marks it follows",
-        "dctcp",
-    ),
-    kind(
-        "transport",
-        &["hpcc", "powertcp", "int"],
-        "HPCC (SIGCOMM 2019) is not built yet; the nearest is transport.kind = \"swift\", which steers the delay",
-        "swift",
-    ),
-    kind(
-        "transport",
-        &["timely"],
-        "TIMELY (SIGCOMM 2015) is not built yet; its successor is transport.kind = \"swift\"",
-        "swift",
+        &["powertcp", "int"],
+        "PowerTCP (NSDI 2022) is not built; the nearest that goes by switches' telemetry is transport.kind = \"hpcc\"",
+        "hpcc",
     ),
     kind(
         "transport",
@@ -124,9 +112,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
-        &["irn", "rdma", "roce", "rocev2", "rdma-dctcp", "go-back-n"],
-        "RDMA transports (IRN, SIGCOMM 2018) are not built yet; the nearest is transport.kind = \"dctcp\", over switch.pause = { kind = \"pfc\" }",
-        "pfc",
+        &["irn", "rdma", "roce", "rocev2", "sack", "selective", "go-back-n"],
+        "queue pairs run \"dcqcn\", \"hpcc\", \"timely\" or \"rdma-dctcp\"; IRN is their recovery, [rdma] recovery = { kind = \"selective\" }",
+        "selective",
     ),
     kind("transport", &["reno", "new-reno", "tcp"], "it is transport.kind = \"newreno\"", "newreno"),
     kind(

@@ -3,14 +3,16 @@
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
 pub use crate::capture::Losable;
-use crate::choices::{Choices, EdgeChoices, HostChoices, SwitchChoices, TransportChoices, Visit};
+use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitPlan;
 use crate::ports;
 pub use crate::ports::PortKind;
+use crate::rdma::RdmaParams;
 pub use crate::settings::ReceiveCpuParams;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::congestion::Family;
 use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::pause::Pause;
@@ -50,6 +52,10 @@ pub struct Plan {
     pub transport_kind: TransportKind,
     /// What is chosen at its places.
     pub transport_choices: TransportChoices,
+    /// What all queue pairs have in common.
+    pub rdma: RdmaParams,
+    /// What is chosen at their places.
+    pub rdma_choices: RdmaChoices,
     /// How the edge treats packets.
     pub edge: EdgeChoices,
     /// The flows.
@@ -74,9 +80,24 @@ impl Plan {
     /// Shows what is chosen at the places of each table, along the packet's path.
     pub fn each_choice(&self, visitor: &mut impl Visit) {
         self.transport_choices.each(visitor);
+        if self.transports().any(|kind| kind.demands().family == Family::Rdma) {
+            self.rdma_choices.each(visitor);
+        }
         self.edge.each(visitor);
         self.host.choices.each(visitor);
         self.switch.each(visitor);
+    }
+
+    /// The run's transports by their number: the scenario's, and those that some traffics have.
+    pub fn transports(&self) -> impl Iterator<Item = &TransportKind> {
+        std::iter::once(&self.transport_kind).chain(&self.traffic.other_transports)
+    }
+
+    /// Whether the connections of a class open by a handshake.
+    pub fn opens_by_handshake(&self, class: u16) -> bool {
+        let which = usize::from(self.traffic.transports[usize::from(class)]);
+        let is_queue_pair = |kind: &TransportKind| kind.demands().family == Family::Rdma;
+        self.transport.handshake && !self.transports().nth(which).is_some_and(is_queue_pair)
     }
 
     /// Where a port is that has a link of this rate.

@@ -168,6 +168,10 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     r.choices(&mut switch, &mut s.switch);
     r.finish(switch, None);
     r.transport(&mut top, &mut s);
+    let mut rdma = r.table(&mut top, "rdma");
+    r.params(&mut rdma, &mut s.rdma, &[]);
+    r.choices(&mut rdma, &mut s.rdma_choices);
+    r.finish(rdma, None);
     let mut edge = r.table(&mut top, "edge");
     r.choices(&mut edge, &mut s.edge);
     r.finish(edge, None);
@@ -485,6 +489,13 @@ impl<'r> Reader<'r> {
         self.keys(&mut section, &mut kind, &[]);
         let chosen = kind.kind();
         s.transport_kind = kind;
+        if let Some(table) = section.table
+            && let Some(named) = table.get("kind")
+        {
+            let is_tcps =
+                |e: &&Entry| s.transport.keys().iter().any(|key| key.name() == e.key) && e.layer >= named.layer;
+            s.tcp_keys = table.entries.iter().filter(is_tcps).map(|e| (e.key.clone(), e.key_span)).collect();
+        }
         if let Some(mss) = section.table.and_then(|t| t.get("mss")) {
             let problem = Problem::UnknownKey { key: "mss".into(), table: "[transport]".into() };
             self.report.help(mss.key_span, problem, "set it in [host]");

@@ -149,9 +149,17 @@ pub(crate) fn write(s: &Settings) -> String {
     let _ = writeln!(out, "\n[transport]\nkind = {}", quote(s.transport_kind.kind()));
     let mut common = pairs(&s.transport);
     common.retain(|(key, _)| key != "mss");
-    lines(&mut out, &common);
+    if s.runs_tcp() {
+        lines(&mut out, &common);
+    }
     lines(&mut out, &choice_pairs(&s.transport_kind));
     s.transport_choices.each(&mut out);
+    // Written only where it says something: a run without queue pairs is the same whatever it has.
+    if s.has_queue_pairs() {
+        out.push_str("\n[rdma]\n");
+        lines(&mut out, &pairs(&s.rdma));
+        s.rdma_choices.each(&mut out);
+    }
     out.push_str("\n[edge]\n");
     s.edge.each(&mut out);
     out.push_str("\n[engine]\n");

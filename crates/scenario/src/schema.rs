@@ -27,6 +27,9 @@ pub fn schema() -> Value {
     let mut transport = table("transport");
     transport.extend(choices("transport"));
     root.insert("transport".into(), kinds("transport", &transport));
+    let mut rdma = table("rdma");
+    rdma.extend(choices("rdma"));
+    root.insert("rdma".into(), object(rdma));
     root.insert("edge".into(), object(choices("edge")));
     root.insert("engine".into(), object(table("engine")));
     root.insert("capture".into(), object(table("capture")));
@@ -154,7 +157,7 @@ fn changes() -> Value {
     // A failure has no name to set it by.
     let tables = tables();
     tables.iter().filter(|t| t.path != "failure").flat_map(|t| &t.keys).for_each(|key| set.add_key(key));
-    set.tables(["host", "host.nic", "switch", "edge", "engine", "capture", "traffic", "limit"]);
+    set.tables(["host", "host.nic", "switch", "rdma", "edge", "engine", "capture", "traffic", "limit"]);
     set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
     for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
         set.known.insert(path.into(), json!({ "type": ["string", "object"] }));

@@ -4,12 +4,14 @@
 //! schema and the reference can never disagree about what there is.
 
 use crate::capture::{CaptureParams, FailureParams};
-use crate::choices::{Choices, EdgeChoices, HostChoices, SwitchChoices, TransportChoices, Visit};
+use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitSettings;
+use crate::rdma::RdmaParams;
 use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::congestion::Family;
 pub use millpond_core::host::ReceiveCpuParams;
 use millpond_core::registry::About;
 use millpond_core::switch::buffer::BufferParams;
@@ -121,7 +123,7 @@ registry! {
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] = &[
     ("switch.pause", &["bfc"]),
-    ("transport", &["dcqcn", "irn", "hpcc", "timely", "homa"]),
+    ("transport", &["homa"]),
     ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"]),
 ];
 
@@ -187,6 +189,12 @@ pub struct Settings {
     pub transport_kind: TransportKind,
     /// What is chosen at its places.
     pub transport_choices: TransportChoices,
+    /// TCP's keys that `[transport]` writes where it names its kind, or above: key and place.
+    pub(crate) tcp_keys: Vec<(String, Span)>,
+    /// What all queue pairs have in common.
+    pub rdma: RdmaParams,
+    /// What is chosen at their places.
+    pub rdma_choices: RdmaChoices,
     /// The edge.
     pub edge: EdgeChoices,
     /// How the simulator runs it.
@@ -207,9 +215,23 @@ impl Settings {
     /// Shows what is chosen at the places of each table, along the packet's path.
     pub(crate) fn each_choice(&self, visitor: &mut impl Visit) {
         self.transport_choices.each(visitor);
+        if self.has_queue_pairs() {
+            self.rdma_choices.each(visitor);
+        }
         self.edge.each(visitor);
         self.host_choices.each(visitor);
         self.switch.each(visitor);
+    }
+    /// Whether some traffic could run over TCPs.
+    pub(crate) fn runs_tcp(&self) -> bool {
+        let own = |t: &TrafficSettings| t.transport.as_ref().is_some_and(|kind| kind.demands().family != Family::Rdma);
+        self.transport_kind.demands().family != Family::Rdma || self.traffic.iter().any(own)
+    }
+    /// Whether some traffic runs over queue pairs.
+    pub(crate) fn has_queue_pairs(&self) -> bool {
+        let kinds =
+            std::iter::once(&self.transport_kind).chain(self.traffic.iter().filter_map(|t| t.transport.as_ref()));
+        kinds.into_iter().any(|kind| kind.demands().family == Family::Rdma)
     }
     /// Where a key stands; where it is not written, where its table does.
     pub(crate) fn place(&self, path: &str) -> Span {

@@ -14,6 +14,7 @@ pub mod ideal;
 mod leaf_spine;
 mod params;
 mod reroute;
+mod round_trip;
 mod single_switch;
 mod ways;
 

@@ -108,7 +108,7 @@ fn names_that_do_not_exist() {
 #[test]
 fn what_is_not_built_yet_says_so() {
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
-    fails("[transport]\nkind = \"hpcc\"", 3, 8, "not built yet");
+    fails("[transport]\nkind = \"homa\"", 3, 8, "not built yet");
     fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
 }
 
@@ -401,4 +401,41 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
     }
     let planned = plan(&format!("{HEAD}{traffic}transport = {{ kind = \"mptcp\", mptcp-subflows = 65 }}\n"), None, &[]);
     assert!(planned.unwrap_err().to_string().contains("1 to 64"));
+}
+
+/// What only TCPs read, or only their segments bear, is refused where queue pairs run; and what a layer
+/// below writes for the scenario's other variants is left to them.
+#[test]
+fn what_queue_pairs_do_not_have_is_refused() {
+    let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n";
+    fails(&format!("{traffic}[transport]\nkind = \"dcqcn\"\nmin-rto = \"1ms\""), 7, 1, "`min-rto` has no effect");
+    fails(
+        &format!("{traffic}[transport]\nhandshake = false\nkind = \"hpcc\""),
+        6,
+        1,
+        "what queue pairs read is in [rdma]",
+    );
+    fails(&format!("{traffic}[transport]\nkind = \"dcqcn\"\ndctcp-g = 0.1"), 7, 1, "it belongs to kind \"dctcp\"");
+    fails("[rdma]\nwindo = 1000", 3, 1, "did you mean `window`?");
+    fails("[rdma]\nack-priority = 8", 3, 16, "0 to 7");
+    fails("[rdma]\nrecovery = { kind = \"go-back\" }", 3, 21, "go-back-n");
+    fails("[rdma]\nrecovery = { timeout-low = \"1ms\" }", 3, 14, "it belongs to kind \"selective\"");
+    fails("[rdma]\nrecovery = { timeout = \"0us\" }", 3, 24, "1us or more");
+    fails("[transport]\nkind = \"hpcc\"\nhpcc-eta = 0.0", 4, 12, "must be more than zero");
+    fails("[transport]\nkind = \"irn\"", 3, 8, "recovery = { kind = \"selective\" }");
+    for (table, key, what) in [
+        ("host", "receive-offload = { kind = \"stock-gro\" }", "host.receive-offload \"stock-gro\""),
+        ("[limit]", "rate = \"1Gbps\"\nhosts = \"all\"", "[[limit]]"),
+    ] {
+        let one = format!("{HEAD}{traffic}transport = {{ kind = \"timely\" }}\n[{table}]\n{key}\n");
+        let shown = plan(&one, None, &[]).expect_err("both cannot be").to_string();
+        assert!(shown.contains(&format!("{what} and transport \"timely\" cannot be together")), "{shown}");
+    }
+    // The base's keys are its own; where a TCP runs beside, all keys are read.
+    let base = format!("{HEAD}{traffic}[transport]\nmin-rto = \"1ms\"\n");
+    assert!(plan(&base, None, &[("transport.kind", "dcqcn")]).is_ok());
+    assert!(plan(&base, None, &[("transport.kind", "dcqcn"), ("transport.min-rto", "2ms")]).is_err());
+    let beside =
+        [("transport.kind", "dcqcn"), ("transport.min-rto", "2ms"), ("traffic.stride.transport.kind", "cubic")];
+    assert!(plan(&base, None, &beside).is_ok());
 }

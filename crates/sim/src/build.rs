@@ -281,12 +281,17 @@ pub(crate) fn pauses(plan: &Plan) -> bool {
     Pause::new(&plan.switch.pause).is_active()
 }
 
+/// Whether packets ask switches to write their telemetry on them.
+fn collects_telemetry(plan: &Plan) -> bool {
+    plan.transports().any(|kind| kind.demands().telemetry)
+}
+
 /// Whether switches can use fast ports.
 pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
     let occupancy = Occupancy::new(&switch.occupancy);
     let displaces = Deflection::new(&switch.deflection).nature().displaces;
-    let policies = !pauses(plan) && !displaces && !occupancy.watches_departures();
+    let policies = !pauses(plan) && !displaces && !occupancy.watches_departures() && !collects_telemetry(plan);
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
     let port = port_config(plan, &PortSite::default(), None).fits_fast();
     policies && buffer && port && !plan.engine.general_ports
@@ -325,6 +330,7 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
         deflection: Deflection::new(&plan.switch.deflection),
         occupancy: Occupancy::new(&plan.switch.occupancy),
         pause: Pause::new(&plan.switch.pause),
+        telemetry: collects_telemetry(plan),
         random: Stream::new(plan.seed, &name),
     })
 }

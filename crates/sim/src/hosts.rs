@@ -15,6 +15,7 @@ mod answering;
 mod counting;
 mod ending;
 mod opening;
+mod queue_pairs;
 mod receiving;
 mod sampling;
 mod scheduling;

@@ -1,13 +1,14 @@
 //! What all partitions of a run read and none writes.
 
 use crate::convergence::{self, Epoch};
-use crate::endpoint::Config;
+use crate::endpoint::{Config, Outgoing};
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use millpond_core::edge::Ranker;
 use millpond_core::host::Cut;
 use millpond_core::importance::Marker;
 use millpond_core::packet::tcp::HEADERS;
+use millpond_core::packet::telemetry;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
@@ -32,7 +33,7 @@ pub struct Shared {
     pub layout: Layout,
     /// The transport's parameters, resolved.
     pub transport: Config,
-    /// Whether connections begin with a handshake.
+    /// Whether connections begin with a handshake, of those families that have one.
     pub handshake: bool,
     /// Bytes of payload in a full packet.
     pub mss: u32,
@@ -44,8 +45,8 @@ pub struct Shared {
     pub nic_limit: Option<u64>,
     /// The ranks of a new connection, if packets carry any.
     pub ranker: Option<Ranker>,
-    /// What marks a new connection's important packets, if any are.
-    pub marker: Option<Marker>,
+    /// By transport of the run: what marks a new connection's important packets, if any are.
+    pub markers: Vec<Option<Marker>>,
     /// What labels flowcells get, if hosts spread what they send.
     pub labels: Option<LabelPlan>,
     /// Completion times in the empty network.
@@ -67,7 +68,7 @@ impl Shared {
             segment_max: whole * mss,
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
             ranker: Ranker::new(&plan.transport_choices.rank),
-            marker: Marker::of(&plan.transport_choices.importance),
+            markers: transport.markers(&plan.transport_choices.importance),
             labels: LabelPlan::new(plan),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
@@ -81,6 +82,16 @@ impl Shared {
     #[inline]
     pub fn cut(&self) -> Cut {
         Cut { mss: self.mss, header: self.header, headers: HEADERS }
+    }
+
+    /// How a segment is cut: what switches write on its packets makes them longer.
+    #[inline]
+    pub fn cut_of(&self, segment: &Outgoing) -> Cut {
+        let mut cut = self.cut();
+        if segment.telemetry().is_some() {
+            cut.header += telemetry::BYTES;
+        }
+        cut
     }
 
     /// A host's partition.

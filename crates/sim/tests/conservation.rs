@@ -4,7 +4,7 @@
 mod common;
 
 use common::{fingerprint, plan, simulate};
-use millpond_core::congestion::TransportKind;
+use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::registry::Choice;
 use millpond_core::switch::path::PathParams;
 use proptest::prelude::*;
@@ -47,6 +47,7 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"none\" }",
         "{ kind = \"ecn\", threshold-packets = 3 }",
         "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
+        "{ kind = \"red\", at = \"dequeue\", min-threshold = \"2KB\", max-threshold = \"20KB\" }",
     ]);
     let path = prop::sample::select(PathParams::place().mechanisms.iter().map(|m| m.kind).collect::<Vec<_>>());
     (buffer, pause, marking, path, deflection()).prop_map(|(buffer, pause, marking, path, deflection)| {
@@ -97,8 +98,45 @@ fn deflection() -> impl Strategy<Value = String> {
 }
 
 fn transport() -> impl Strategy<Value = String> {
-    let mechanisms = TransportKind::place().mechanisms;
-    let kind = prop::sample::select(mechanisms.iter().map(|mechanism| mechanism.kind).collect::<Vec<_>>());
+    prop_oneof![3 => streams(), 2 => queue_pairs()]
+}
+
+/// The kinds of transport of queue pairs, or the others.
+fn kinds(of_queue_pairs: bool) -> Vec<&'static str> {
+    let mechanisms = TransportKind::place().mechanisms.iter().map(|mechanism| mechanism.kind);
+    let is_one = |kind: &&str| TransportKind::of_kind(kind).is_some_and(|it| it.demands().family == Family::Rdma);
+    mechanisms.filter(|kind| is_one(kind) == of_queue_pairs).collect()
+}
+
+fn queue_pairs() -> impl Strategy<Value = String> {
+    let recovery = prop::sample::select(vec![
+        "{ kind = \"go-back-n\", timeout = \"300us\" }",
+        "{ kind = \"go-back-n\", timeout = \"1ms\", nack-interval = \"20us\" }",
+        "{ kind = \"selective\" }",
+        "{ kind = \"selective\", bdp-limit = \"off\", resend = \"all\", nack-interval = \"0us\" }",
+        "{ kind = \"selective\", bdp-limit = 3000, timeout-low = \"40us\", few = 1 }",
+    ]);
+    let rdma = prop::sample::select(vec![
+        "",
+        "ack-interval = 5\nnotification = \"answers\"",
+        "flow-control = \"static\"\nwindow = 9000\ncnp-priority = 7\nack-priority = 1",
+        "flow-control = \"rate\"\ncnp-interval = \"4us\"\ncnp-on-reordering = true",
+        "flow-control = \"none\"\nbase-rtt = \"10us\"\nnack-priority = 3",
+    ]);
+    let edge = prop::sample::select(vec![
+        "",
+        "",
+        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }",
+        "importance = { kind = \"tlt\" }",
+        "importance = { kind = \"tlt\", every = 3 }",
+    ]);
+    (prop::sample::select(kinds(true)), recovery, rdma, edge).prop_map(|(kind, recovery, rdma, edge)| {
+        format!("kind = \"{kind}\"\n{edge}\n[rdma]\nrecovery = {recovery}\n{rdma}\n")
+    })
+}
+
+fn streams() -> impl Strategy<Value = String> {
+    let kind = prop::sample::select(kinds(false));
     let rto = prop::sample::select(vec!["min-rto = \"300us\"", "min-rto = \"1ms\"", "fixed-rto = \"500us\""]);
     let window = prop::sample::select(vec![1, 2, 10, 40]);
     let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);
@@ -233,6 +271,11 @@ fn scenario() -> impl Strategy<Value = String> {
                 transport.truncate(keys.unwrap_or(transport.len()));
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("\n[edge]").unwrap_or(host.len()));
+            }
+            if transport.contains("[rdma]") {
+                // Nothing that merges what arrives, or decides on a TCP's segments.
+                others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
+                host.truncate(host.find("receive-offload").unwrap_or(host.len()));
             }
             let traffic = format!("{others}{traffic}{}", failures.replace("UP", up_of(&topology)));
             // A run that ends with its flows also checks that nothing is forgotten.

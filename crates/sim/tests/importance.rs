@@ -156,3 +156,92 @@ fn threads_and_partitions_change_nothing() {
     assert_eq!(one, fingerprint(&plan(text, &[("engine.partitions", "one")]), 1));
     assert_eq!(one, fingerprint(&plan(text, &[("engine.ports", "general")]), 2));
 }
+
+/// The same over queue pairs: `rdma` are keys of `[rdma]`.
+fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
+    let mut text = format!(
+        r#"
+        name = "lossy-pairs"
+        duration = "100s"
+        until = "flows-complete"
+        [topology]
+        kind = "dumbbell"
+        hosts-per-side = 2
+        host-link = {{ rate = "40Gbps", delay = "1us" }}
+        bottleneck = {{ rate = "40Gbps", delay = "2us" }}
+        [switch]
+        buffer = {{ kind = "per-port", size = "4MB" }}
+        marking = {{ kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB" }}
+        admission = {{ kind = "color-aware", threshold = "200KB" }}
+        [transport]
+        kind = "{law}"
+        importance = {{ kind = "tlt" }}
+        [rdma]
+        {rdma}
+        [[traffic]]
+        name = "flows"
+        kind = "stride"
+        offset = 2
+        size = "{bytes}B"
+        "#
+    );
+    for (loss, from, until) in losses {
+        let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
+        text += &format!(
+            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = {until}\nloss = {loss}\n\
+             losable = \"unimportant\"\n"
+        );
+    }
+    plan(&text, &[])
+}
+
+/// By window where there is one or what is missing is known, by rate otherwise. Timeouts are as in the authors'
+/// simulator: 4 ms.
+const PAIRS: [(&str, &str); 6] = [
+    ("hpcc", "recovery = { kind = \"selective\", bdp-limit = \"off\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
+    ("dcqcn", "recovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
+    (
+        "dcqcn",
+        "flow-control = \"rate\"\nrecovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }",
+    ),
+    ("dcqcn", "recovery = { kind = \"go-back-n\" }"),
+    ("timely", "recovery = { kind = \"go-back-n\" }"),
+    ("rdma-dctcp", "recovery = { kind = \"go-back-n\" }"),
+];
+
+/// Oracle: whatever share of unimportant packets is lost, and however long, no timer expires.
+#[test]
+fn no_loss_of_unimportant_packets_costs_a_queue_pair_a_timeout() {
+    for (law, rdma) in PAIRS {
+        for losses in [&[(0.02, 0, None)][..], &[(0.3, 0, None)], &[(1.0, 0, Some(60)), (0.5, 90, Some(200))]] {
+            for bytes in [1, 1000, 1461, 50_000, 3_000_000] {
+                let (lost, _) = completes_without_timeouts(&lossy_pairs(law, rdma, bytes, losses));
+                assert!(lost > 0 || bytes < 3_000_000, "{law} {rdma}: {bytes} {losses:?}");
+            }
+        }
+    }
+}
+
+/// With a window every unimportant packet may be lost for ever.
+#[test]
+fn all_unimportant_packets_of_a_queue_pair_lost() {
+    for (law, rdma) in &PAIRS[..3] {
+        for bytes in [1, 1460, 14_601, 300_000] {
+            completes_without_timeouts(&lossy_pairs(law, rdma, bytes, &[(1.0, 0, None)]));
+        }
+    }
+}
+
+/// What the two kinds of clock do: forced packets and echoes by window, every 96th packet by rate.
+#[test]
+fn queue_pairs_are_marked_by_their_kind_of_clock() {
+    let marking = |(law, rdma): (&str, &str)| {
+        let (outcome, _) = simulate(&lossy_pairs(law, rdma, 150_000, &[]), 1);
+        outcome.hosts.marking
+    };
+    let window = marking(PAIRS[0]);
+    assert!(window.echoes[0] > 8 && window.sent[1].packets > 8, "{window:?}");
+    let rate = marking(PAIRS[3]);
+    // Four flows of 103 packets each, of which none is lost: the 96th, and the last.
+    assert_eq!((rate.sent[1].packets, rate.sent[2].packets, rate.echoes), (4 * 2, 0, [0, 0]), "{rate:?}");
+}

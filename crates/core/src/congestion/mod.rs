@@ -9,30 +9,48 @@
 //! Slow start is the same for all laws that have one: RFC 5681 §3.1 with the byte counting of RFC
 //! 3465 §2.2.
 //!
+//! The laws of queue pairs (RDMA) steer a rate. They begin at the rate of their host's link, and beside
+//! acknowledgements they may hear notifications, switches' telemetry and a timer of their own. Their
+//! state is behind a pointer, so that TCP's connections stay small.
+//!
 //! Invariant: `cwnd` is at least one segment, and `ssthresh` at least two where it means anything.
 
 mod cubic;
+mod dcqcn;
 mod dctcp;
+mod hpcc;
 mod mptcp;
 mod newreno;
+mod rdma_dctcp;
 mod swift;
 #[cfg(test)]
 mod tests;
+mod timely;
 
 pub use cubic::CubicParams;
+pub use dcqcn::DcqcnParams;
 pub use dctcp::{DctcpAlphaUpdate, DctcpEcho, DctcpParams, DctcpReduce};
+pub use hpcc::HpccParams;
 pub use mptcp::{Coupling, MptcpParams};
 pub use newreno::NewRenoParams;
+pub use rdma_dctcp::RdmaDctcpParams;
 pub use swift::SwiftParams;
+pub use timely::TimelyParams;
 
+use crate::packet::Telemetry;
 use crate::registry::PathProperty;
+use crate::switch::site::{Auto, scaled};
 use crate::{Rate, Time};
 use cubic::Cubic;
+use dcqcn::Dcqcn;
 use dctcp::Dctcp;
+use hpcc::Hpcc;
 use mptcp::Mptcp;
 use newreno::NewReno;
+use rdma_dctcp::RdmaDctcp;
 use std::fmt::Debug;
 use swift::Swift;
+use timely::Timely;
 
 /// What a law that goes by losses needs of the path.
 const LOSS_BASED: &[PathProperty] =
@@ -111,6 +129,8 @@ pub enum Echo {
     Precise,
     /// RFC 3168 §6.1.3: every acknowledgement until the sender's CWR.
     Latch,
+    /// By notifications of congestion (CNP), which the receiver sends.
+    Notify,
 }
 
 /// The family of endpoints that runs a law.
@@ -126,6 +146,19 @@ pub enum Family {
         /// Whether what one had in flight at a timeout is sent by others, too.
         reinjection: bool,
     },
+    /// A queue pair of RDMA.
+    Rdma,
+}
+
+/// What a queue pair's law is told when its connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The rate of its host's link.
+    pub line: Rate,
+    /// The longest round trip of the empty network.
+    pub base_rtt: Time,
+    /// Bytes that it may have in flight at line rate.
+    pub window: u64,
 }
 
 /// What a linked law sees of one of its connection's subflows.
@@ -154,6 +187,10 @@ pub struct Demands {
     pub cuts_after_loss: bool,
     /// Whether [`Control::window`] or [`Control::next_departure`] says anything.
     pub paces: bool,
+    /// Whether its data collects telemetry ([`Control::on_telemetry`]).
+    pub telemetry: bool,
+    /// Whether a queue pair has a window in proportion to its rate, unless the scenario says otherwise.
+    pub window: bool,
 }
 
 /// A quantity that a control law steers by, beside its window: a column of `connections.parquet`.
@@ -183,7 +220,7 @@ pub struct Shared<C> {
 /// What a control law answers. The value is one connection's state. A law says what differs from
 /// the defaults: one that steers a window has `grow` and `cut`; one that steers a rate has `rate`;
 /// one with a schedule of its own, `next_departure`.
-pub trait Law: Copy + Debug {
+pub trait Law: Clone + Debug {
     /// What a scenario sets.
     type Params: Default;
     /// What follows from it, worked out once.
@@ -247,6 +284,22 @@ pub trait Law: Copy + Debug {
         }
     }
 
+    /// Its queue pair begins.
+    fn begin(&mut self, _: &Setting, _: &Shared<Self::Constants>) {}
+    /// A notification of congestion (CNP).
+    fn on_notification(&mut self, _now: Time, _: &Shared<Self::Constants>) {}
+    /// What the switches have written on data that is answered; after `on_ack` of the same answer.
+    fn on_telemetry(&mut self, _: &Acked, _: &Telemetry, _: &Shared<Self::Constants>) {}
+    /// A packet of so many bytes on the wire leaves.
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _bytes: u32, _: &Shared<Self::Constants>) {}
+    /// When `on_timer` has something to do; `Time::MAX`: never.
+    fn deadline(&self) -> Time {
+        Time::MAX
+    }
+    /// Time has come to `now`; does nothing before the deadline.
+    fn on_timer(&mut self, _now: Time, _: &Shared<Self::Constants>) {}
+
     /// What it steers by, for those who sample connections. The same quantities in the same order,
     /// whatever its state.
     fn told(&self, _: &Shared<Self::Constants>) -> Vec<Told> {
@@ -301,7 +354,7 @@ macro_rules! laws {
         }
 
         /// One connection's control law: a closed enum, so that dispatch is a jump and not a pointer.
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Clone, Debug)]
         #[allow(missing_docs)]
         pub enum Control { $($Law($Law)),+ }
 
@@ -368,6 +421,38 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => law.next_departure(last, &terms.$module)),+ }
             }
 
+            /// Its queue pair begins.
+            pub fn begin(&mut self, setting: &Setting, terms: &Terms) {
+                match self { $(Control::$Law(law) => law.begin(setting, &terms.$module)),+ }
+            }
+
+            /// A notification of congestion (CNP).
+            pub fn on_notification(&mut self, now: Time, terms: &Terms) {
+                match self { $(Control::$Law(law) => law.on_notification(now, &terms.$module)),+ }
+            }
+
+            /// What the switches have written on data that is answered.
+            pub fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, terms: &Terms) {
+                match self { $(Control::$Law(law) => law.on_telemetry(acked, telemetry, &terms.$module)),+ }
+            }
+
+            /// A packet of so many bytes on the wire leaves.
+            #[inline]
+            pub fn on_sent(&mut self, now: Time, bytes: u32, terms: &Terms) {
+                match self { $(Control::$Law(law) => law.on_sent(now, bytes, &terms.$module)),+ }
+            }
+
+            /// When [`Control::on_timer`] has something to do; `Time::MAX`: never.
+            #[inline]
+            pub fn deadline(&self) -> Time {
+                match self { $(Control::$Law(law) => law.deadline()),+ }
+            }
+
+            /// Time has come to `now`.
+            pub fn on_timer(&mut self, now: Time, terms: &Terms) {
+                match self { $(Control::$Law(law) => law.on_timer(now, &terms.$module)),+ }
+            }
+
             /// What it steers by: quantities and values.
             pub fn told(&self, terms: &Terms) -> Vec<Told> {
                 match self { $(Control::$Law(law) => law.told(&terms.$module)),+ }
@@ -382,6 +467,26 @@ laws! {
     "dctcp" => dctcp::Dctcp { DctcpParams },
     "swift" => swift::Swift { SwiftParams },
     "mptcp" => mptcp::Mptcp { MptcpParams },
+    "dcqcn" => dcqcn::Dcqcn { DcqcnParams },
+    "hpcc" => hpcc::Hpcc { HpccParams },
+    "timely" => timely::Timely { TimelyParams },
+    "rdma-dctcp" => rdma_dctcp::RdmaDctcp { RdmaDctcpParams },
+}
+
+const RATE: Quantity = Quantity { name: "rate_gbps", meaning: "the rate at which packets may leave, in Gb/s" };
+
+/// A rate as a value of [`RATE`]'s unit.
+fn in_gbps(rate: f64) -> f64 {
+    rate / 1e9
+}
+
+/// A rate to add, in bits a second, at a host whose link has this one: as given, or `amount` for each
+/// `per` of it.
+fn step(given: Auto<Rate>, amount: Rate, per: Rate, line: Rate) -> f64 {
+    match given {
+        Auto::Given(rate) => rate.bps() as f64,
+        Auto::Auto => scaled(amount.bps(), Some(per), line) as f64,
+    }
 }
 
 impl TransportKind {

@@ -63,6 +63,10 @@ pub trait Stream {
     fn acked(&self) -> u64;
     /// Whether only the NIC keeps it from sending more.
     fn would_send(&self) -> bool;
+    /// Whether a message ends at an offset; a stream is one.
+    fn ends_message(&self, at: u64) -> bool {
+        at == self.written()
+    }
 }
 
 /// What a connection has at the host that it sends from.
@@ -207,7 +211,9 @@ impl<K: Copy + Eq> Host<K> {
             rest = cut.next(&mut packet, rest);
             if packet.payload > 0 {
                 if let Some(marker) = stages.marker.as_deref_mut() {
-                    importance::stamp(marker, &mut packet, rest == 0 && !stream.would_send());
+                    let is_last = rest == 0 && !stream.would_send();
+                    let ends = stream.ends_message(packet.seq() + u64::from(packet.payload));
+                    importance::stamp(marker, &mut packet, is_last, ends);
                 }
                 if let Some(ranker) = stages.ranker.as_deref_mut() {
                     rank::stamp(ranker, now, &mut packet, stream);
@@ -376,7 +382,7 @@ impl<K: Copy + Eq> Host<K> {
 /// From a packet of a segment to the next.
 #[inline(always)]
 fn goes_on(packet: &mut Packet) {
-    if let Body::Data { seq, .. } = &mut packet.body {
+    if let Body::Data { seq, .. } | Body::RdmaData { seq, .. } = &mut packet.body {
         *seq += u64::from(packet.payload);
     }
     // RFC 3168 §6.1.2: CWR on the first packet only, as a NIC that cuts segments sends it.

@@ -49,14 +49,16 @@ impl MarkingCounters {
 
     /// A connection's, as it ends.
     pub fn add(&mut self, marker: &Marker) {
-        self.merge(&MarkingCounters { sent: marker.sent, echoes: [0; 2], masked: u64::from(marker.masked) });
+        let (sent, masked) = marker.counted();
+        self.merge(&MarkingCounters { sent, echoes: [0; 2], masked: u64::from(masked) });
     }
 }
 
-/// Gives a data packet its importance. `is_last`: the transport has nothing to send behind it.
+/// Gives a data packet its importance. `is_last`: the transport has nothing to send behind it;
+/// `ends_message`: nor has its message.
 #[inline]
-pub(super) fn stamp(marker: &mut Marker, packet: &mut Packet, is_last: bool) {
+pub(super) fn stamp(marker: &mut Marker, packet: &mut Packet, is_last: bool, ends_message: bool) {
     passes!(Importance);
-    let importance = marker.on_packet(packet.seq(), u32::from(packet.payload), is_last);
+    let importance = marker.on_packet(packet.seq(), u32::from(packet.payload), is_last, ends_message);
     packet.class = packet.class.with_importance(importance);
 }

@@ -7,7 +7,7 @@ use crate::edge::flowcell::{Opening, Rule};
 use crate::edge::gro::{OffloadParams, StockGroParams};
 use crate::edge::rank::{RankParams, RemainingBytesParams};
 use crate::edge::schedule::Order;
-use crate::importance::{Marker, WindowParams};
+use crate::importance::{Marker, TltParams, WindowMarker};
 use crate::limit::{Form, LimitParams};
 use crate::packet::tcp::HEADERS;
 use crate::packet::{Body, Importance, NONE, flags};
@@ -216,7 +216,7 @@ fn sending() -> Box<Egress> {
     let rank = RankParams::RemainingBytes(RemainingBytesParams::default());
     let stages = EgressStages {
         is_limited: true,
-        marker: Some(Box::new(Marker::new(&WindowParams::default()))),
+        marker: Some(Box::new(Marker::Window(WindowMarker::new(&TltParams::default())))),
         ranker: Ranker::new(&rank).map(Box::new),
         label: Some(Box::new(Label::new(&RULE, 1, 2, 0))),
     };

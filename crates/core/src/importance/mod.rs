@@ -2,8 +2,8 @@
 //!
 //! | file | for |
 //! |---|---|
-//! | `window` | transports with a window (TCP, DCTCP): one important packet in flight, always |
-//! | `rate` | transports without an ACK clock: the last packet of a message, the first after a rewind |
+//! | `window` | transports with a window (TCP, HPCC, IRN): one important packet in flight, always |
+//! | `rate` | transports without an ACK clock: the last packet of a message, the first after going back |
 //!
 //! Follows TLT (Lim, Bai, Zhu, Jung, Han: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021) and
 //! its authors' published simulators. A drop causes a timeout only where nothing that arrives later tells the sender of
@@ -13,7 +13,8 @@
 //! for these.
 //!
 //! A receiver needs no state: it answers an important packet at once, with an echo
-//! ([`Importance::echo`](crate::Importance::echo)). Data on the way back never carries one.
+//! ([`Importance::echo`](crate::Importance::echo)). Data on the way back never carries one. Transports without
+//! an ACK clock have no echoes.
 //!
 //! TLT changes no window and no rate. It marks, sometimes forces out a packet that the transport would not have sent, and
 //! reads echoes. All of it is free of clocks and I/O: the same machine can mark the traffic of an unmodified TCP at the
@@ -25,9 +26,10 @@
 mod rate;
 mod window;
 
-pub use rate::{RateMarker, RateParams};
-pub use window::{First, Force, Forced, LostRounds, Marker, Sent, Standing, WindowParams};
+pub use rate::RateMarker;
+pub use window::{First, Force, Forced, LostRounds, Sent, Standing, TltParams, WindowMarker};
 
+use crate::packet;
 use crate::registry::{About, PathProperty};
 
 crate::params! {
@@ -49,7 +51,99 @@ crate::registry! {
     place: "transport.importance", question: "is this packet important?", default: None,
     params: ImportanceParams;
     "none" => None { AlikeParams; ALIKE },
-    "tlt" => Tlt { WindowParams; WINDOW },
+    "tlt" => Tlt { TltParams; WINDOW },
+}
+
+/// One flow's machine at its sender, of the kind that its transport asks for.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // most are the large one
+pub enum Marker {
+    /// There is an ACK clock.
+    Window(WindowMarker),
+    /// There is none.
+    Rate(RateMarker),
+}
+
+impl Marker {
+    /// Of a new flow, if any of its packets is important. `has_clock`: acknowledgements let packets out.
+    pub fn of(params: &ImportanceParams, has_clock: bool) -> Option<Marker> {
+        match params {
+            ImportanceParams::None(_) => None,
+            ImportanceParams::Tlt(params) if has_clock => Some(Marker::Window(WindowMarker::new(params))),
+            ImportanceParams::Tlt(params) => Some(Marker::Rate(RateMarker::new(params))),
+        }
+    }
+
+    /// The same of a queue pair: its clock starts with its first packet.
+    pub fn of_queue_pair(params: &ImportanceParams, has_clock: bool) -> Option<Marker> {
+        match params {
+            ImportanceParams::Tlt(params) => {
+                let first = TltParams { first: First::First, ..params.clone() };
+                Marker::of(&ImportanceParams::Tlt(first), has_clock)
+            }
+            ImportanceParams::None(_) => None,
+        }
+    }
+
+    /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for now.
+    #[inline]
+    pub fn on_packet(&mut self, seq: u64, len: u32, last: bool, ends_message: bool) -> packet::Importance {
+        match self {
+            Marker::Window(marker) => marker.on_packet(seq, len, last),
+            Marker::Rate(marker) => marker.on_packet(len, ends_message),
+        }
+    }
+
+    /// An acknowledgement has come ([`WindowMarker::on_ack`]); whether the transport may see it.
+    #[inline]
+    pub fn on_ack(&mut self, importance: packet::Importance, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
+        match self {
+            Marker::Window(marker) => marker.on_ack(importance, ack, sacked, una),
+            Marker::Rate(_) => true,
+        }
+    }
+
+    /// What is to be sent in the place of the next packet of a recovery ([`WindowMarker::instead`]).
+    pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {
+        match self {
+            Marker::Window(marker) => marker.instead(seq, mss),
+            Marker::Rate(_) => None,
+        }
+    }
+
+    /// What is to be sent so that the clock does not stop ([`WindowMarker::after_ack`]).
+    #[inline]
+    pub fn after_ack(&mut self, standing: Standing, mss: u32) -> Option<Forced> {
+        match self {
+            Marker::Window(marker) => marker.after_ack(standing, mss),
+            Marker::Rate(_) => None,
+        }
+    }
+
+    /// The sender goes back to what is missing.
+    pub fn on_rewind(&mut self) {
+        if let Marker::Rate(marker) = self {
+            marker.on_rewind();
+        }
+    }
+
+    /// The retransmission timer has expired.
+    pub fn on_timeout(&mut self) {
+        match self {
+            Marker::Window(marker) => marker.on_timeout(),
+            Marker::Rate(marker) => marker.on_rewind(),
+        }
+    }
+
+    /// What was sent: unimportant, important, forced; and how many losses were repaired unseen.
+    pub fn counted(&self) -> ([Sent; 3], u32) {
+        match self {
+            Marker::Window(marker) => (marker.sent, marker.masked),
+            Marker::Rate(RateMarker { sent: [unimportant, important], .. }) => {
+                ([*unimportant, *important, Sent::default()], 0)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

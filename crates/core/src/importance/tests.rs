@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 const MSS: u32 = 1000;
 
-fn marker() -> Marker {
-    Marker::new(&WindowParams::default())
+fn marker() -> WindowMarker {
+    WindowMarker::new(&TltParams::default())
 }
 
 /// A transport that is not in recovery.
@@ -18,7 +18,7 @@ fn at(una: u64, nxt: u64, more: bool) -> Standing {
 }
 
 /// Sends `n` segments from `seq`, the last of which is the last that may leave.
-fn send(m: &mut Marker, seq: u64, n: u64) -> Vec<Importance> {
+fn send(m: &mut WindowMarker, seq: u64, n: u64) -> Vec<Importance> {
     (0..n).map(|i| m.on_packet(seq + i * MSS as u64, MSS, i + 1 == n)).collect()
 }
 
@@ -27,7 +27,7 @@ fn the_clock_starts_with_the_last_or_the_first_of_the_initial_window() {
     use Importance::{Important as I, Unimportant as U};
     assert_eq!(send(&mut marker(), 0, 4), [U, U, U, I]);
     assert_eq!(send(&mut marker(), 0, 1), [I]);
-    let mut first = Marker::new(&WindowParams { first: First::First, ..WindowParams::default() });
+    let mut first = WindowMarker::new(&TltParams { first: First::First, ..TltParams::default() });
     assert_eq!(send(&mut first, 0, 4), [I, U, U, U]);
 }
 
@@ -94,7 +94,7 @@ fn forced_size_and_range() {
 #[test]
 fn ablations_force_a_byte_or_a_segment_always() {
     for (force, len) in [(Force::Byte, 1), (Force::Segment, 1000)] {
-        let mut m = Marker::new(&WindowParams { force, ..WindowParams::default() });
+        let mut m = WindowMarker::new(&TltParams { force, ..TltParams::default() });
         send(&mut m, 0, 4);
         m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
         assert_eq!(m.after_ack(at(0, 4000, false), MSS).map(|it| it.len), Some(len));
@@ -107,7 +107,7 @@ fn ablations_force_a_byte_or_a_segment_always() {
 fn stale_echoes_are_kept_from_the_transport() {
     let mut m = marker();
     send(&mut m, 0, 4);
-    let sees = |m: &mut Marker, importance, ack| m.on_ack(importance, ack, &[], 2000);
+    let sees = |m: &mut WindowMarker, importance, ack| m.on_ack(importance, ack, &[], 2000);
     assert!(!sees(&mut m, Importance::ForcedEcho, 1999));
     assert!(m.after_ack(at(2000, 4000, false), MSS).is_some(), "and still keeps the clock running");
     assert!(
@@ -115,7 +115,7 @@ fn stale_echoes_are_kept_from_the_transport() {
             && sees(&mut m, Importance::ForcedEcho, 2001)
             && sees(&mut m, Importance::Echo, 1000)
     );
-    let mut released = Marker::new(&WindowParams { force_after_stale_echo: false, ..WindowParams::default() });
+    let mut released = WindowMarker::new(&TltParams { force_after_stale_echo: false, ..TltParams::default() });
     send(&mut released, 0, 4);
     assert!(!sees(&mut released, Importance::ForcedEcho, 1999));
     assert_eq!(released.after_ack(at(2000, 4000, false), MSS), None, "the released simulator waits for another");
@@ -138,7 +138,7 @@ fn a_recovery_sends_what_is_known_lost_before_new_data() {
 #[test]
 fn a_timeout_arms_unless_told_otherwise() {
     for (arm_on_timeout, expected) in [(true, Importance::Important), (false, Importance::Unimportant)] {
-        let mut m = Marker::new(&WindowParams { arm_on_timeout, ..WindowParams::default() });
+        let mut m = WindowMarker::new(&TltParams { arm_on_timeout, ..TltParams::default() });
         send(&mut m, 0, 4);
         m.on_timeout();
         assert_eq!(m.on_packet(0, MSS, false), expected);
@@ -164,20 +164,21 @@ fn important_packets_are_echoed() {
 #[test]
 fn rates_mark_tails_rewinds_and_every_nth() {
     use Importance::{Important as I, Unimportant as U};
-    let mut m = RateMarker::new(&RateParams { every: Some(3) });
-    let sent: Vec<Importance> = (0..6).map(|_| m.on_packet(false)).collect();
+    let mut m = RateMarker::new(&TltParams { every: Some(3), ..TltParams::default() });
+    let sent: Vec<Importance> = (0..6).map(|_| m.on_packet(MSS, false)).collect();
     assert_eq!(sent, [U, U, I, U, U, I]);
     m.on_rewind();
-    assert_eq!([m.on_packet(false), m.on_packet(false), m.on_packet(true)], [I, U, I]);
-    let mut never = RateMarker::new(&RateParams { every: None });
-    assert!((0..1000).all(|_| never.on_packet(false) == U));
+    assert_eq!([m.on_packet(MSS, false), m.on_packet(MSS, false), m.on_packet(MSS, true)], [I, U, I]);
+    assert_eq!(m.sent.map(|sent| sent.packets), [5, 4]);
+    let mut never = RateMarker::new(&TltParams { every: None, ..TltParams::default() });
+    assert!((0..1000).all(|_| never.on_packet(MSS, false) == U));
 }
 
 /// A flow over a FIFO path that loses unimportant packets as told, under a transport that never sends anything again by
 /// itself. Returns how many round trips it took, and the machine at its end; or `None` if everything came to a stop: what
 /// would be a timeout.
-fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> bool) -> Option<(u64, Marker)> {
-    let mut m = Marker::new(&params);
+fn run(params: TltParams, bytes: u64, window: u64, mut lost: impl FnMut() -> bool) -> Option<(u64, WindowMarker)> {
+    let mut m = WindowMarker::new(&params);
     let (mut una, mut nxt, mut held) = (0u64, 0u64, Ranges::default());
     let mut data: VecDeque<(u64, u32, Importance)> = VecDeque::new();
     let mut acks: VecDeque<(Importance, u64)> = VecDeque::from([(Importance::Control, 0)]);
@@ -225,7 +226,7 @@ fn run(params: WindowParams, bytes: u64, window: u64, mut lost: impl FnMut() -> 
 #[test]
 fn all_unimportant_packets_lost() {
     for bytes in [1, 999, 1000, 1001, 30_000, 300_000] {
-        let trips = run(WindowParams::default(), bytes, 10_000, || true).map(|(trips, _)| trips);
+        let trips = run(TltParams::default(), bytes, 10_000, || true).map(|(trips, _)| trips);
         assert!(trips.is_some_and(|trips| trips <= 2 * bytes.div_ceil(1000) + 3), "{bytes}: {trips:?}");
     }
 }
@@ -239,7 +240,7 @@ proptest! {
     ) {
         let first = if first { First::First } else { First::Last };
         let mut pattern = pattern.into_iter().cycle();
-        let end = run(WindowParams { first, force, ..WindowParams::default() }, bytes, window * 1000, || pattern.next().unwrap());
+        let end = run(TltParams { first, force, ..TltParams::default() }, bytes, window * 1000, || pattern.next().unwrap());
         prop_assert!(end.is_some());
     }
 
@@ -248,7 +249,7 @@ proptest! {
     #[test]
     fn a_lossless_path_costs_single_bytes(window in 2u64..40, beyond in 0u64..100_000) {
         let bytes = 2 * window * 1000 + beyond;
-        let (trips, m) = run(WindowParams::default(), bytes, window * 1000, || false).unwrap();
+        let (trips, m) = run(TltParams::default(), bytes, window * 1000, || false).unwrap();
         let [unimportant, important, forced] = m.sent;
         prop_assert_eq!(forced.bytes, forced.packets);
         prop_assert!(forced.packets <= trips && m.masked == 0, "{:?} in {} round trips", forced, trips);

@@ -3,20 +3,23 @@
 //! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
 //! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says in
 //! one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
+//! ([`tcp`], [`rdma`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
 //! they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
 pub mod mptcp;
 mod pool;
+pub mod rdma;
 mod side;
 pub mod tcp;
+pub mod telemetry;
 
 pub use mptcp::Mapping;
 pub use pool::{Pool, push_tight};
 pub use side::{Packets, Record, Side, Sided};
 pub use tcp::Sack;
+pub use telemetry::{Hop, Telemetry};
 
 use crate::units::Time;
 
@@ -226,6 +229,8 @@ pub mod flags {
     pub const LOST: u16 = 32;
     /// It will not arrive since its link was told to lose it.
     pub const INJECTED: u16 = 64;
+    /// Asks for an acknowledgement (the A bit of RDMA's header).
+    pub const ASKS: u16 = 128;
 }
 
 /// A transport protocol as a capture shows it. Each is declared in its own file.
@@ -253,6 +258,14 @@ pub enum Kind {
     Syn,
     /// Answers that.
     SynAck,
+    /// Payload of a queue pair's message.
+    RdmaData,
+    /// Acknowledges it.
+    RdmaAck,
+    /// Says that something is missing before what has arrived.
+    Nack,
+    /// Notifies the sender of congestion.
+    Cnp,
 }
 
 impl Kind {
@@ -263,12 +276,17 @@ impl Kind {
             Kind::Ack => "ack",
             Kind::Syn => "syn",
             Kind::SynAck => "syn-ack",
+            Kind::RdmaData => "rdma-data",
+            Kind::RdmaAck => "rdma-ack",
+            Kind::Nack => "nack",
+            Kind::Cnp => "cnp",
         }
     }
     /// Whose it is.
     pub const fn protocol(self) -> &'static Protocol {
         match self {
             Kind::Data | Kind::Ack | Kind::Syn | Kind::SynAck => &tcp::PROTOCOL,
+            Kind::RdmaData | Kind::RdmaAck | Kind::Nack | Kind::Cnp => &rdma::PROTOCOL,
         }
     }
 }
@@ -304,6 +322,38 @@ pub enum Body {
     },
     /// Answers that.
     SynAck {
+        /// The receiving end's slot.
+        slot: u32,
+    },
+    /// Payload of a queue pair's message.
+    RdmaData {
+        /// Offset of the first payload byte among all that the queue pair was given.
+        seq: u64,
+        /// The sending end's slot.
+        slot: u32,
+        /// The flowcell, counted by the sender's edge.
+        flowcell: u16,
+    },
+    /// Acknowledges it.
+    RdmaAck {
+        /// The next byte expected.
+        ack: u64,
+        /// The receiving end's slot.
+        slot: u32,
+        /// How many switches the data crossed that it answers.
+        hops: u8,
+    },
+    /// Says that something is missing before what has arrived.
+    Nack {
+        /// The next byte expected.
+        ack: u64,
+        /// The receiving end's slot.
+        slot: u32,
+        /// How many switches the data crossed that it answers.
+        hops: u8,
+    },
+    /// Notifies the sender of congestion.
+    Cnp {
         /// The receiving end's slot.
         slot: u32,
     },
@@ -367,18 +417,22 @@ impl Packet {
             Body::Ack { .. } => Kind::Ack,
             Body::Syn { .. } => Kind::Syn,
             Body::SynAck { .. } => Kind::SynAck,
+            Body::RdmaData { .. } => Kind::RdmaData,
+            Body::RdmaAck { .. } => Kind::RdmaAck,
+            Body::Nack { .. } => Kind::Nack,
+            Body::Cnp { .. } => Kind::Cnp,
         }
     }
-    /// Whether it carries payload, as opposed to a pure ACK or a handshake packet.
+    /// Whether it carries payload, as opposed to an answer or a handshake packet.
     #[inline]
     pub fn is_data(&self) -> bool {
-        matches!(self.body, Body::Data { .. })
+        matches!(self.body, Body::Data { .. } | Body::RdmaData { .. })
     }
     /// Offset of the first payload byte in its stream; 0 of what carries none.
     #[inline]
     pub fn seq(&self) -> u64 {
         match self.body {
-            Body::Data { seq, .. } => seq,
+            Body::Data { seq, .. } | Body::RdmaData { seq, .. } => seq,
             _ => 0,
         }
     }
@@ -386,14 +440,16 @@ impl Packet {
     #[inline]
     pub fn flowcell(&self) -> u16 {
         match self.body {
-            Body::Data { flowcell, .. } | Body::Syn { flowcell, .. } => flowcell,
+            Body::Data { flowcell, .. } | Body::RdmaData { flowcell, .. } | Body::Syn { flowcell, .. } => flowcell,
             _ => 0,
         }
     }
     /// Says which flowcell it belongs to, if it is of a kind that does.
     #[inline]
     pub fn set_flowcell(&mut self, cell: u16) {
-        if let Body::Data { flowcell, .. } | Body::Syn { flowcell, .. } = &mut self.body {
+        if let Body::Data { flowcell, .. } | Body::RdmaData { flowcell, .. } | Body::Syn { flowcell, .. } =
+            &mut self.body
+        {
             *flowcell = cell;
         }
     }
@@ -402,6 +458,8 @@ impl Packet {
     pub fn slot(&self) -> u32 {
         match self.body {
             Body::Data { slot, .. } | Body::Ack { slot, .. } | Body::Syn { slot, .. } | Body::SynAck { slot } => slot,
+            Body::RdmaData { slot, .. } | Body::RdmaAck { slot, .. } => slot,
+            Body::Nack { slot, .. } | Body::Cnp { slot } => slot,
         }
     }
     /// Its color.

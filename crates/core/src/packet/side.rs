@@ -7,7 +7,7 @@
 //! pool or in somebody's hands, and is freed with it.
 
 use super::pool::Pool;
-use super::{Mapping, Packet, PacketId, Sack};
+use super::{Mapping, Packet, PacketId, Sack, Telemetry};
 use crate::switch::path::CongaHeader;
 
 /// A packet's list of side records.
@@ -133,6 +133,8 @@ sides! {
     1: CongaHeader, conga_headers;
     /// Of a subflow's packet: where it belongs in the stream.
     2: Mapping, mappings;
+    /// What switches write for the sender's control law, on its data and on what answers it.
+    3: Telemetry, telemetry;
 }
 
 impl Record {

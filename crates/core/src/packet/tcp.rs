@@ -66,6 +66,7 @@ fn header(out: &mut Vec<u8>, packet: &Packet, records: &[Record], at: Option<Tim
         Body::Ack { ack, .. } => (bit::ACK, 1, 1 + ack, false),
         Body::Syn { .. } => (bit::SYN, 0, 0, true),
         Body::SynAck { .. } => (bit::SYN | bit::ACK, 0, 1, false),
+        _ => (0, 0, 0, true), // none of TCP's
     };
     let shown =
         [(flags::ECE, bit::ECE), (flags::CWR, bit::CWR), (if packet.is_data() { flags::LAST } else { 0 }, bit::PSH)];
@@ -86,7 +87,7 @@ fn stamps(packet: &Packet, at: Time) -> (u32, u32) {
     let us = |time: Time| (time.as_ps() / 1_000_000) as u32;
     match packet.body {
         Body::Ack { .. } | Body::SynAck { .. } => (us(at), us(packet.stamp)),
-        Body::Data { .. } | Body::Syn { .. } => (us(packet.stamp), 0),
+        _ => (us(packet.stamp), 0),
     }
 }
 

@@ -29,6 +29,18 @@ impl Curve {
     pub(in crate::switch) fn new(min: Bytes, max: Bytes, max_probability: f64) -> Curve {
         Curve { min: min.get() as f64, max: max.get() as f64, max_probability: max_probability.clamp(0.0, 1.0) }
     }
+
+    /// The probability at a queue of this length, which is not averaged, without the spacing.
+    pub(in crate::switch) fn probability(&self, bytes: u64) -> f64 {
+        let length = bytes as f64;
+        if length < self.min {
+            0.0
+        } else if length >= self.max {
+            1.0
+        } else {
+            self.max_probability * (length - self.min) / (self.max - self.min)
+        }
+    }
 }
 
 /// What an average means for one packet.

@@ -24,9 +24,9 @@ pub mod site;
 
 use crate::context::Context;
 use crate::counters::DropReason;
-use crate::packet::{PRIORITIES, Packet, PacketId, Packets};
+use crate::packet::{Hop, PRIORITIES, Packet, PacketId, Packets, Telemetry};
 use crate::random::{Random, Stream};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use admission::{Admission, PortFacts};
 use buffer::{Claim, Memory};
 use deflection::{Deflection, Elsewhere, Nature};
@@ -128,6 +128,9 @@ pub struct SwitchConfig {
     pub occupancy: Occupancy,
     /// Whom to stop.
     pub pause: Pause,
+    /// Add itself to the telemetry of packets that collect it; not with fast ports, whose packets have
+    /// left before anybody knows what waits behind them.
+    pub telemetry: bool,
     /// This switch's random numbers.
     pub random: Stream,
 }
@@ -146,6 +149,7 @@ impl SwitchConfig {
             deflection: Deflection::new(&Default::default()),
             occupancy: Occupancy::new(&Default::default()),
             pause: Pause::new(&Default::default()),
+            telemetry: false,
             random,
         }
     }
@@ -177,6 +181,8 @@ pub struct Switch {
     steps_in: bool,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
+    /// By port, its rate and the bytes that it has sent; empty where no packet asks.
+    sent: Vec<(Rate, u64)>,
     /// Packets deflected here.
     pub deflected: u64,
 }
@@ -320,6 +326,7 @@ impl Switch {
             alive: Vec::new(),
             detours: false,
             victims: Vec::new(),
+            sent: if config.telemetry { rates.iter().map(|rate| (*rate, 0)).collect() } else { Vec::new() },
             deflected: 0,
         }
     }
@@ -561,11 +568,30 @@ impl Switch {
             if !self.ingress_bytes.is_empty() {
                 self.count_ingress(now, port, id, false, wire);
             }
+            if !self.sent.is_empty() {
+                self.tell(now, port, id, wire);
+            }
             wire.transmit(port, id, departs);
         }
         if let Some(at) = service.call_at {
             wire.call_ready(port, at);
         }
+    }
+}
+
+impl Switch {
+    /// A packet has left the queue of `port`: adds what the port knows to its telemetry.
+    #[inline(never)]
+    fn tell<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let queue = self.ports.view(now, port).bytes;
+        let (rate, sent) = &mut self.sent[port as usize];
+        let packet = wire.packets()[id];
+        if let Some(telemetry) = wire.packets().side_mut::<Telemetry>(&packet)
+            && packet.is_data()
+        {
+            telemetry.push(Hop { at: now, sent: *sent, queue, rate: *rate });
+        }
+        *sent += u64::from(packet.size);
     }
 }
 

@@ -48,6 +48,7 @@ fn switch(ports: [Port; 2], packets: u32) -> FabricSwitch {
         deflection: Deflection::new(&DeflectionParams::default()),
         occupancy: Occupancy::new(&OccupancyParams::default()),
         pause: Pause::new(&PauseParams::default()),
+        telemetry: false,
         random: Stream::new(1, "switch"),
     });
     let line = |port| Line::new(Slot::new("", Some(port), 1500), Rate::from_gbps(1), Mac([2, 0, 0, 0, 0, 9]));

@@ -116,7 +116,7 @@ impl Topology {
 
     /// How long a packet takes at least from `from` to each switch, and over which link it comes
     /// there.
-    fn soonest(&self, from: u32, until: Option<u32>, size: u64) -> (Vec<Time>, Vec<u32>) {
+    pub(super) fn soonest(&self, from: u32, until: Option<u32>, size: u64) -> (Vec<Time>, Vec<u32>) {
         let (mut soonest, mut by) = (vec![Time::MAX; self.switches.len()], vec![u32::MAX; self.switches.len()]);
         soonest[from as usize] = Time::ZERO;
         let mut queue = BinaryHeap::from([Reverse((Time::ZERO, from))]);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `tcp` | a byte stream with windows, acknowledgements and timers; its control laws are those of `core::congestion` |
 //! | `mptcp` | RFC 8684: one stream over several TCPs |
+//! | `rdma` | queue pairs: messages, a pace, go-back-N or IRN |
 //!
 //! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
 //! knows neither clock nor network. The host tells it what has arrived and when, and asks
@@ -22,11 +23,16 @@
 //! connection always goes on by itself, whatever the network loses, reorders or repeats.
 
 mod mptcp;
+mod rdma;
+mod stages;
 mod tcp;
 
 use millpond_core::congestion::{Family, Quantity};
-use millpond_core::{Ecn, Mapping, Sack, Time};
+use millpond_core::importance::{ImportanceParams, Marker};
+use millpond_core::packet::{Kind, Telemetry};
+use millpond_core::{Ecn, Mapping, Rate, Sack, Time};
 use millpond_scenario::plan::Plan;
+pub use rdma::{Answer, Request};
 
 /// A connection's sending end. TCP's lies in it, since that is most connections'.
 #[derive(Clone, Debug)]
@@ -36,6 +42,8 @@ pub enum Sender {
     Tcp(tcp::Sender),
     /// MPTCP's.
     Mptcp(Box<mptcp::Sender>),
+    /// A queue pair's.
+    Rdma(Box<rdma::Sender>),
 }
 
 /// A connection's receiving end.
@@ -45,6 +53,8 @@ pub enum Receiver {
     Tcp(tcp::Receiver),
     /// MPTCP's.
     Mptcp(Box<mptcp::Receiver>),
+    /// A queue pair's.
+    Rdma(Box<rdma::Receiver>),
 }
 
 /// What the connections of a run share, by family.
@@ -54,6 +64,8 @@ pub struct Config {
     pub tcp: tcp::Config,
     /// MPTCP's.
     pub mptcp: Vec<mptcp::Config>,
+    /// Queue pairs'.
+    pub rdma: Vec<rdma::Config>,
     /// By the run's number of a transport: whose it is, and its number there.
     which: Vec<Which>,
 }
@@ -63,6 +75,7 @@ pub struct Config {
 enum Which {
     Tcp(u8),
     Mptcp(u8),
+    Rdma(u8),
 }
 
 /// Asks the family of an end, with the family's own configuration where one is given.
@@ -71,6 +84,7 @@ macro_rules! each {
         match $end {
             Self::Tcp($name) => $answer,
             Self::Mptcp($name) => $answer,
+            Self::Rdma($name) => $answer,
         }
     };
     ($end:expr, $cfg:ident, $name:ident => $answer:expr) => {
@@ -83,19 +97,10 @@ macro_rules! each {
                 let $cfg = &$cfg.mptcp[..];
                 $answer
             }
-        }
-    };
-}
-
-/// Asks a TCP what only TCPs are asked: `check` refuses other families where somebody would.
-macro_rules! tcp_alone {
-    ($end:expr, $cfg:ident, $name:ident => $answer:expr, $other:expr) => {
-        match $end {
-            Self::Tcp($name) => {
-                let $cfg = &$cfg.tcp;
+            Self::Rdma($name) => {
+                let $cfg = &$cfg.rdma[..];
                 $answer
             }
-            Self::Mptcp(_) => $other,
         }
     };
 }
@@ -103,10 +108,9 @@ macro_rules! tcp_alone {
 impl Config {
     /// Of a plan's transports: the scenario's, and those that some traffics have for themselves.
     pub fn new(plan: &Plan) -> Config {
-        let (mut which, mut plain, mut mptcp) = (Vec::new(), Vec::new(), Vec::new());
-        let kinds = || std::iter::once(&plan.transport_kind).chain(&plan.traffic.other_transports);
+        let (mut which, mut plain, mut mptcp, mut rdma) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let resolved = |kind| tcp::Config::new(&plan.transport, kind, plan.host.mtu);
-        for kind in kinds() {
+        for kind in plan.transports() {
             match kind.demands().family {
                 Family::Tcp => {
                     which.push(Which::Tcp(plain.len() as u8));
@@ -116,12 +120,34 @@ impl Config {
                     which.push(Which::Mptcp(mptcp.len() as u8));
                     mptcp.push(mptcp::Config { tcp: resolved(kind), subflows, reinjection });
                 }
+                Family::Rdma => {
+                    which.push(Which::Rdma(rdma.len() as u8));
+                    rdma.push(rdma::Config::new(plan, kind, resolved(kind).mss));
+                }
             }
         }
         // Without any TCP the first is that of a subflow, for what all have in common.
         let mut plain = plain.into_iter();
         let first = plain.next().unwrap_or_else(|| resolved(&plan.transport_kind));
-        Config { tcp: first.with_others(plain), mptcp, which }
+        Config { tcp: first.with_others(plain), mptcp, rdma, which }
+    }
+
+    /// What a connection of a transport may have waiting in its NIC, where its family says so: a queue
+    /// pair hands its NIC a packet at a time, which serves its queue pairs in turn.
+    pub fn nic_bound(&self, which: u8) -> Option<u64> {
+        match self.which[usize::from(which)] {
+            Which::Rdma(which) => Some(u64::from(self.rdma[usize::from(which)].mss)),
+            Which::Tcp(_) | Which::Mptcp(_) => None,
+        }
+    }
+
+    /// What marks the important packets of a new connection, by the run's number of its transport.
+    pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {
+        let marker = |which: &Which| match which {
+            Which::Tcp(_) | Which::Mptcp(_) => Marker::of(params, true),
+            Which::Rdma(which) => Marker::of_queue_pair(params, self.rdma[usize::from(*which)].has_clock()),
+        };
+        self.which.iter().map(marker).collect()
     }
 
     /// The most subflows that a connection has.
@@ -132,9 +158,8 @@ impl Config {
 
 /// What the control laws of a plan's connections steer by, each quantity once.
 pub fn quantities(plan: &Plan) -> Vec<Quantity> {
-    let kinds = std::iter::once(&plan.transport_kind).chain(&plan.traffic.other_transports);
     let mut all: Vec<Quantity> = Vec::new();
-    for quantity in kinds.flat_map(|kind| kind.quantities()) {
+    for quantity in plan.transports().flat_map(|kind| kind.quantities()) {
         if !all.contains(&quantity) {
             all.push(quantity);
         }
@@ -161,6 +186,17 @@ pub struct Outgoing {
     pub ecn: Ecn,
     /// Of a subflow's segment: which, and where its first byte belongs in the stream.
     pub mapping: Option<Mapping>,
+    /// Of a queue pair's packet: what it asks for.
+    pub rdma: Option<Request>,
+}
+
+impl Outgoing {
+    /// The record that its packets carry for switches to write on, if they ask for that.
+    #[inline]
+    pub fn telemetry(&self) -> Option<&'static Telemetry> {
+        const EMPTY: &Telemetry = &Telemetry::EMPTY;
+        self.rdma.filter(|asks| asks.telemetry).map(|_| EMPTY)
+    }
 }
 
 /// An acknowledgement as it reaches the sender.
@@ -183,6 +219,8 @@ pub struct AckIn<'a> {
 /// An acknowledgement as it leaves the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOut {
+    /// What packet it is: an acknowledgement, or an answer of a queue pair's.
+    pub kind: Kind,
     /// The next byte expected.
     pub ack: u64,
     /// ECN echo.
@@ -207,6 +245,8 @@ pub struct DataIn {
     pub cwr: bool,
     /// When it was handed down.
     pub stamp: Time,
+    /// Whether it asks for an acknowledgement, where that is to be asked for.
+    pub asks: bool,
     /// Of a subflow's: which, and where its first byte belongs in the stream.
     pub mapping: Option<Mapping>,
 }
@@ -250,12 +290,13 @@ pub struct Standing {
 impl Sender {
     /// The sending end of a connection that follows transport `which` of the run, with nothing
     /// written. One that opens by a handshake begins with a SYN once there is something to send;
-    /// otherwise the other side has opened it, or nobody had to.
-    pub fn new(which: u8, handshake: bool, cfg: &Config) -> Sender {
+    /// otherwise the other side has opened it, or nobody had to. `line` is the rate of its host's link.
+    pub fn new(which: u8, handshake: bool, line: Rate, cfg: &Config) -> Sender {
         match (cfg.which[usize::from(which)], handshake) {
             (Which::Tcp(which), true) => Sender::Tcp(tcp::Sender::following(which, &cfg.tcp)),
             (Which::Tcp(which), false) => Sender::Tcp(tcp::Sender::established(which, &cfg.tcp)),
             (Which::Mptcp(which), _) => Sender::Mptcp(Box::new(mptcp::Sender::new(which, handshake, &cfg.mptcp))),
+            (Which::Rdma(which), _) => Sender::Rdma(Box::new(rdma::Sender::new(which, line, &cfg.rdma))),
         }
     }
 
@@ -278,13 +319,24 @@ impl Sender {
     /// An acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
-        each!(self, cfg, end => end.on_ack(now, ack, cfg))
+        match self {
+            Sender::Tcp(end) => end.on_ack(now, ack, &cfg.tcp),
+            Sender::Mptcp(end) => end.on_ack(now, ack, &cfg.mptcp),
+            Sender::Rdma(_) => (),
+        }
+    }
+    /// What a queue pair's receiver answers.
+    pub fn on_answer(&mut self, now: Time, answer: &Answer, cfg: &Config) {
+        if let Sender::Rdma(end) = self {
+            end.on_answer(now, answer, &cfg.rdma);
+        }
     }
     /// The answer to a SYN that was handed down at `stamp`, of a subflow or of the connection.
     pub fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Option<Mapping>, cfg: &Config) {
         match self {
             Sender::Tcp(end) => end.on_syn_ack(now, stamp, &cfg.tcp),
             Sender::Mptcp(end) => end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp),
+            Sender::Rdma(_) => (),
         }
     }
     /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
@@ -337,77 +389,13 @@ impl Sender {
     }
 }
 
-/// What limits at the sending host ask: a segment is looked at before it is sent, and may be refused.
-impl Sender {
-    /// What [`Sender::poll_send`] would give now, without giving it.
-    pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
-        tcp_alone!(self, cfg, end => end.peek(now, max_len, cfg), None)
-    }
-    /// Packets that were sent and are not acknowledged, as Linux's packets_out counts them.
-    pub fn packets_out(&self, cfg: &Config) -> u32 {
-        tcp_alone!(self, cfg, end => end.packets_out(cfg), 0)
-    }
-    /// Whether only one segment may be tried, because the probe timer tries.
-    pub fn is_probing(&self) -> bool {
-        match self {
-            Self::Tcp(end) => end.is_probing(),
-            Self::Mptcp(_) => false,
-        }
-    }
-    /// The segment that was looked at may leave.
-    pub fn accepted(&mut self) {
-        match self {
-            Self::Tcp(end) => end.accepted(),
-            Self::Mptcp(_) => (),
-        }
-    }
-    /// The segment that was looked at was refused; `told`: with the order to reduce the window.
-    pub fn refused(&mut self, now: Time, told: bool, cfg: &Config) {
-        tcp_alone!(self, cfg, end => end.refused(now, told, cfg), ())
-    }
-    /// The local host is congested: the window is reduced, at most once a window of data.
-    pub fn reduce(&mut self, now: Time, cfg: &Config) {
-        tcp_alone!(self, cfg, end => end.reduce(now, cfg), ())
-    }
-}
-
-/// What TLT asks: where the sender stands, and segments that are sent without its knowing.
-impl Sender {
-    /// Whether it repairs a loss.
-    #[inline]
-    pub fn is_recovering(&self) -> bool {
-        match self {
-            Self::Tcp(end) => end.is_recovering(),
-            Self::Mptcp(_) => false,
-        }
-    }
-    /// Bytes sent, the first byte never sent.
-    #[inline]
-    pub fn sent(&self) -> u64 {
-        match self {
-            Self::Tcp(end) => end.sent(),
-            Self::Mptcp(_) => 0,
-        }
-    }
-    /// `len` bytes from `seq` on once more, whatever the windows.
-    pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
-        tcp_alone!(self, cfg, end => Some(end.forced(seq, len, cfg)), None)
-    }
-    /// The next segment's place was taken by one of `len` bytes.
-    pub fn displaced(&mut self, len: u32) {
-        match self {
-            Self::Tcp(end) => end.displaced(len),
-            Self::Mptcp(_) => (),
-        }
-    }
-}
-
 impl Receiver {
     /// The receiving end of a connection that follows transport `which` of the run.
     pub fn new(which: u8, cfg: &Config) -> Receiver {
         match cfg.which[usize::from(which)] {
             Which::Tcp(which) => Receiver::Tcp(tcp::Receiver::following(which)),
             Which::Mptcp(which) => Receiver::Mptcp(Box::new(mptcp::Receiver::new(which, &cfg.mptcp))),
+            Which::Rdma(which) => Receiver::Rdma(Box::new(rdma::Receiver::new(which))),
         }
     }
 
@@ -417,6 +405,7 @@ impl Receiver {
         match self {
             Receiver::Tcp(end) => end.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, &cfg.tcp),
             Receiver::Mptcp(end) => end.on_data(now, &p, &cfg.mptcp),
+            Receiver::Rdma(end) => end.on_data(now, &p, &cfg.rdma),
         }
     }
     /// The next byte that is expected of the sequence which a packet with this mapping is of.
@@ -425,6 +414,7 @@ impl Receiver {
         match self {
             Receiver::Tcp(end) => end.received(),
             Receiver::Mptcp(end) => end.expected(mapping.unwrap_or_default()),
+            Receiver::Rdma(end) => end.received(),
         }
     }
     /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
@@ -437,11 +427,24 @@ impl Receiver {
         match self {
             Receiver::Tcp(end) => end.on_timer(now, &cfg.tcp).map(|ack| (ack, None)),
             Receiver::Mptcp(end) => end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow))),
+            Receiver::Rdma(_) => None,
         }
     }
     /// An ACK of all that has arrived, now.
     pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {
-        tcp_alone!(self, cfg, end => Some(end.acknowledge(cfg)), None)
+        match self {
+            Receiver::Tcp(end) => Some(end.acknowledge(&cfg.tcp)),
+            Receiver::Mptcp(_) => None,
+            Receiver::Rdma(end) => Some(end.acknowledge(&cfg.rdma)),
+        }
+    }
+    /// Whether its answers to important data are echoes: there is an ACK clock.
+    pub fn echoes(&self, cfg: &Config) -> bool {
+        if let Receiver::Rdma(end) = self { end.config(&cfg.rdma).has_clock() } else { true }
+    }
+    /// The priority of an answer, where it is not that of the data.
+    pub fn priority(&self, kind: Kind, cfg: &Config) -> Option<u8> {
+        if let Receiver::Rdma(end) = self { end.config(&cfg.rdma).priority(kind) } else { None }
     }
 }
 

@@ -190,12 +190,16 @@ impl Hosts {
 /// The same flow alone in the empty network.
 fn ideal(shared: &Shared, o: &Opening) -> Time {
     let Shared { plan, ideal, .. } = shared;
-    match o.role {
+    let (opener, whole) = match o.role {
         Role::Response => {
             let thinks = shared.thinks(o.class, o.flow);
-            ideal.exchange(plan, (o.dst, o.src), (o.request, o.bytes), thinks)
+            ((o.dst, o.src), ideal.exchange(plan, (o.dst, o.src), (o.request, o.bytes), thinks))
         }
-        _ => ideal.flow(plan, o.src, o.dst, o.bytes),
+        _ => ((o.src, o.dst), ideal.flow(plan, o.src, o.dst, o.bytes)),
+    };
+    match plan.opens_by_handshake(o.class) {
+        true => whole,
+        false => whole.saturating_sub(ideal.handshake(plan, opener.0, opener.1)),
     }
 }
 
@@ -231,7 +235,7 @@ fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRec
     let (client, server) = (o.dst, o.src);
     let ideal = finish.map(|_| {
         // The first call waits for the connection.
-        let opens = it.asked == o.start;
+        let opens = it.asked == o.start && plan.opens_by_handshake(o.class);
         let handshake = if opens { ideal.handshake(plan, client, server) } else { Time::ZERO };
         handshake.saturating_add(ideal.call(plan, (client, server), (o.request, o.bytes)))
     });

@@ -178,14 +178,15 @@ impl Hosts {
         let host = shared.local_host(opening.src);
         let which = shared.plan.traffic.transports[opening.class as usize];
         let hash = five_tuple_hash(opening.src, opening.dst, opening.flow);
+        let line = shared.plan.topology.links[opening.src as usize].rate;
         let stages = EgressStages {
             is_limited: self.hosts[host as usize].node.is_limited(),
-            marker: shared.marker.clone().map(Box::new),
+            marker: shared.markers[usize::from(which)].clone().map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
             label: label(shared, opening.flow, hash, true),
         };
         let sending = Sending {
-            sender: Sender::new(which, handshake, &shared.transport),
+            sender: Sender::new(which, handshake, line, &shared.transport),
             host,
             opening,
             peer: NONE,
@@ -194,7 +195,7 @@ impl Hosts {
             timer_at: Time::MAX,
             first_sent: None,
             delivered: None,
-            egress: Egress::new(shared.nic_limit, stages),
+            egress: Egress::new(shared.transport.nic_bound(which).or(shared.nic_limit), stages),
         };
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;

@@ -23,6 +23,8 @@ impl Hosts {
             Kind::Ack => self.on_ack(now, packet, fabric),
             Kind::Syn => self.on_syn(now, host, packet, fabric),
             Kind::SynAck => self.on_syn_ack(now, packet, fabric),
+            Kind::RdmaData => self.on_data(now, host, packet, fabric),
+            Kind::RdmaAck | Kind::Nack | Kind::Cnp => self.on_answer_of_pair(now, packet, fabric),
         }
         fabric.packets.release(packet.side);
     }
@@ -35,17 +37,16 @@ impl Hosts {
         let sack = fabric.packets.side(packet);
         let mapping = fabric.packets.side(packet).copied();
         let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
-        let is_seen = match &mut it.egress {
-            Some(egress) if egress.is_staged() => {
-                let (from, sent) = (it.sender.acked(), it.sender.sent());
-                egress.heard(now, &Heard { from, to: ack.ack, sent, is_marked: ack.ece });
-                sees(egress, packet, &ack, from)
-            }
-            _ => true,
-        };
-        if is_seen {
+        if stages_let_see(now, it, packet, &ack) {
             it.sender.on_ack(now, &ack, &self.shared.transport);
         }
+        self.go_on(now, packet, fabric);
+    }
+
+    /// The sender of an answered packet goes on, or its connection ends.
+    #[inline]
+    pub(super) fn go_on(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
+        let it = self.senders.at(packet.peer);
         if it.sender.is_done() && !it.opening.role.is_persistent() {
             self.end(now, packet.peer, fabric);
         } else {
@@ -113,6 +114,7 @@ impl Hosts {
             ce: packet.ecn() == Ecn::Ce,
             cwr: packet.has(flags::CWR),
             stamp: packet.stamp,
+            asks: packet.has(flags::ASKS),
             mapping: fabric.packets.side(packet).copied(),
         };
         let subflow = data.mapping.map(|mapping| mapping.subflow);
@@ -132,7 +134,9 @@ impl Hosts {
         }
         let complete = news > 0 && it.delivered >= it.ends;
         let importance = packet.class.importance();
-        if importance == Importance::Control {
+        if packet.kind() == Kind::RdmaData {
+            self.answer_pair(now, slot, packet, arrived.acks, fabric);
+        } else if importance == Importance::Control {
             for ack in arrived.acks.iter().flatten() {
                 self.acknowledge(now, slot, ack, subflow, Importance::Control, fabric);
             }
@@ -149,7 +153,7 @@ impl Hosts {
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let answer = Packet {
-            body: Body::Ack { ack: packet.seq() + u64::from(packet.payload), slot: NONE, hops: 0 },
+            body: late(packet),
             stamp: packet.stamp,
             flow: packet.flow,
             src: packet.dst,
@@ -249,6 +253,28 @@ impl Hosts {
         if let Some(ack) = second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport)) {
             self.acknowledge(now, slot, &ack, None, echo, fabric);
         }
+    }
+}
+
+/// The answer to data of a connection that is over.
+fn late(packet: &Packet) -> Body {
+    let ack = packet.seq() + u64::from(packet.payload);
+    match packet.kind() {
+        Kind::RdmaData => Body::RdmaAck { ack, slot: NONE, hops: 0 },
+        _ => Body::Ack { ack, slot: NONE, hops: 0 },
+    }
+}
+
+/// Shows an acknowledgement to the stages of its connection; whether the transport may see it.
+#[inline(always)] // in the per-packet path
+pub(super) fn stages_let_see(now: Time, it: &mut Sending, packet: &Packet, ack: &AckIn<'_>) -> bool {
+    match &mut it.egress {
+        Some(egress) if egress.is_staged() => {
+            let (from, sent) = (it.sender.acked(), it.sender.sent());
+            egress.heard(now, &Heard { from, to: ack.ack, sent, is_marked: ack.ece });
+            sees(egress, packet, ack, from)
+        }
+        _ => true,
     }
 }
 

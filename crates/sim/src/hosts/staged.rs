@@ -30,6 +30,9 @@ impl Stream for Written<'_> {
     fn would_send(&self) -> bool {
         self.0.would_send(self.1)
     }
+    fn ends_message(&self, at: u64) -> bool {
+        self.0.ends_message(at)
+    }
 }
 
 impl Hosts {
@@ -66,7 +69,8 @@ impl Hosts {
             let (node, mut link) = at_host!(self, it.host, fabric);
             let Some(egress) = &mut it.egress else { return };
             let stream = Written(&it.sender, &shared.transport);
-            node.send_staged(now, egress, &stream, segment, None, shared.cut(), &mut link);
+            link.telemetry = out.telemetry();
+            node.send_staged(now, egress, &stream, segment, None, shared.cut_of(&out), &mut link);
             self.note_departures(fabric);
         }
     }
@@ -143,7 +147,7 @@ impl Hosts {
         let standing = Standing {
             una: it.sender.acked(),
             nxt: it.sender.sent(),
-            more: it.sender.would_send(&self.shared.transport),
+            more: it.sender.would_send(&self.shared.transport) || it.sender.is_held(),
             recovering: it.sender.is_recovering(),
         };
         let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker()) else { return };
@@ -162,7 +166,8 @@ impl Hosts {
         let (node, mut link) = at_host!(self, it.host, fabric);
         let Some(egress) = &mut it.egress else { return };
         let stream = Written(&it.sender, &shared.transport);
-        node.force(now, egress, &stream, segment, forced.importance, || class, shared.cut(), &mut link);
+        link.telemetry = out.telemetry();
+        node.force(now, egress, &stream, segment, forced.importance, || class, shared.cut_of(&out), &mut link);
         self.note_departures(fabric);
     }
 }

@@ -8,6 +8,7 @@ use crate::slab::Slab;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{self, Counters};
 use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received, offload};
+use millpond_core::packet::Telemetry;
 use millpond_core::{Packets, Sack};
 
 /// What a poll's event says in its sequence, beside the ring or the core.
@@ -50,6 +51,8 @@ pub(super) struct Link<'a> {
     /// Of a subflow: where the packets belong in the stream, and the offset in the subflow at which
     /// that is so.
     pub(super) mapping: Option<(Mapping, u64)>,
+    /// Of a queue pair: what switches write on, or have written.
+    pub(super) telemetry: Option<&'a Telemetry>,
 }
 
 /// A host's node and its [`Link`].
@@ -67,6 +70,7 @@ macro_rules! at_host {
             out: *out,
             sack: None,
             mapping: None,
+            telemetry: None,
         };
         (node, link)
     }};
@@ -110,6 +114,9 @@ impl HostWire for Link<'_> {
         if let Some((mapping, from)) = self.mapping {
             let further = mapping.further(packet.seq() - from);
             self.fabric.packets.attach(&mut packet, further);
+        }
+        if let Some(telemetry) = self.telemetry {
+            self.fabric.packets.attach(&mut packet, *telemetry);
         }
         self.fabric.audit.injected.add(packet.size);
         self.fabric.packets.insert(packet)

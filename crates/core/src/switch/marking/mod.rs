@@ -78,7 +78,7 @@ impl MarkingParams {
     pub fn threshold(&self, site: &PortSite, capacity: Capacity) -> Option<Threshold> {
         match self {
             MarkingParams::Ecn(params) => Some(params.threshold(site, capacity)),
-            MarkingParams::Red(params) => Some(Threshold::Average(params.min_threshold)),
+            MarkingParams::Red(params) => Some(params.threshold(site)),
             MarkingParams::None(_) => None,
         }
     }

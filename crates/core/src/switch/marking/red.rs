@@ -5,16 +5,20 @@
 //! is hit gets CE. From the maximum on every packet does: RFC 3168 §7 would have it dropped there,
 //! which is the admission's part.
 //!
+//! With `at = "dequeue"` it is the marking of DCQCN's switches (SIGCOMM 2015 §3.1): a packet that
+//! leaves is marked by the queue's length as it is, with neither average nor spacing.
+//!
 //! Invariant: no packet is dropped for it; each arrival that finds room is in the average once,
 //! whether it can be marked or not.
 
-use super::Marks;
+use super::ecn::MarkAt;
+use super::{Marks, Threshold};
 use crate::context::Context;
 use crate::registry::About;
 use crate::switch::QueueView;
 use crate::switch::early::{Curve, Estimate};
-use crate::switch::site::{Auto, PortSite};
-use crate::units::Bytes;
+use crate::switch::site::{Auto, PortSite, scaled};
+use crate::units::{Bytes, Rate};
 
 pub(super) const ABOUT: About = About {
     summary: "sets CE at random, more often the longer the queue is on average",
@@ -38,6 +42,16 @@ crate::params! {
         /// note.
         #[within(0..=1)]
         pub max_probability: f64 = 0.1,
+        /// Whether the average of arrivals decides, or on departure the length as it is, with the
+        /// departing packet: then nothing is averaged, marks are not spaced, and weight and packet-rate
+        /// say nothing. Source: the paper looks on arrival; DCQCN's switches on departure (SIGCOMM 2015
+        /// §3.1), with 5KB, 200KB and 0.01 at 40 Gb/s.
+        pub at: MarkAt = MarkAt::Enqueue,
+        /// The thresholds are for a link of this rate, and in proportion at others. Off means that they
+        /// are the same at every port. Source: HPCC's released simulator has DCQCN's so, 100KB and 400KB
+        /// at 25 Gb/s.
+        #[within(1..)]
+        pub per: Option<Rate> = None,
         /// w: weight of an arrival's queue length in the average. Source: 0.002, the same note and
         /// the paper.
         #[within(0..=1)]
@@ -53,7 +67,23 @@ crate::params! {
 impl RedParams {
     /// What they mean at one port.
     pub(super) fn at_port(&self, site: &PortSite) -> RedParams {
-        RedParams { packet_rate: Auto::Given(self.rate_at(site)), ..self.clone() }
+        let here = |threshold: Bytes| Bytes(scaled(threshold.get(), self.per, site.rate));
+        RedParams {
+            min_threshold: here(self.min_threshold),
+            max_threshold: here(self.max_threshold),
+            packet_rate: Auto::Given(self.rate_at(site)),
+            per: None,
+            ..self.clone()
+        }
+    }
+
+    /// From where on such a port marks.
+    pub(super) fn threshold(&self, site: &PortSite) -> Threshold {
+        let least = self.at_port(site).min_threshold;
+        match self.at {
+            MarkAt::Enqueue => Threshold::Average(least),
+            MarkAt::Dequeue => Threshold::Bytes(least),
+        }
     }
 
     fn rate_at(&self, site: &PortSite) -> f64 {
@@ -69,6 +99,7 @@ impl RedParams {
 pub struct Red {
     /// Boxed, so that a port with another policy does not carry the space.
     state: Box<(Curve, Estimate)>,
+    at: MarkAt,
 }
 
 impl Red {
@@ -76,22 +107,37 @@ impl Red {
     /// Gb/s.
     pub(super) fn new(params: &RedParams) -> Red {
         let curve = Curve::new(params.min_threshold, params.max_threshold, params.max_probability);
-        Red { state: Box::new((curve, Estimate::new(params.weight, params.rate_at(&PortSite::default())))) }
+        let estimate = Estimate::new(params.weight, params.rate_at(&PortSite::default()));
+        Red { state: Box::new((curve, estimate)), at: params.at }
     }
 }
 
 impl Marks for Red {
     fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool {
         let (curve, estimate) = &mut *self.state;
-        estimate.draws(context, curve)
+        self.at == MarkAt::Enqueue && estimate.draws(context, curve)
+    }
+
+    fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool {
+        if self.at == MarkAt::Enqueue {
+            return false;
+        }
+        let probability = self.state.0.probability(context.view.bytes);
+        probability >= 1.0 || (probability > 0.0 && context.random.unit() < probability)
     }
 
     fn on_dequeue(&mut self, context: &Context<'_, QueueView>) {
-        self.state.1.on_dequeue(context);
+        if self.at == MarkAt::Enqueue {
+            self.state.1.on_dequeue(context);
+        }
     }
 
     fn watches_departures(&self) -> bool {
-        true
+        self.at == MarkAt::Enqueue
+    }
+
+    fn marks_at_dequeue(&self) -> bool {
+        self.at == MarkAt::Dequeue
     }
 }
 
@@ -127,6 +173,35 @@ mod tests {
         for (share, p) in [(shares[1], 0.05), (shares[2], 0.1)] {
             assert!((share / (2.0 * p) - 1.0).abs() < 0.03, "{share} at p_b {p}");
         }
+    }
+
+    /// On departure the share is that of DCQCN's curve at the length as it is, of the very packet.
+    #[test]
+    fn on_departure_the_length_itself_decides() {
+        const PACKETS: u32 = 40_000;
+        let params = RedParams {
+            min_threshold: Bytes(5_000),
+            max_threshold: Bytes(200_000),
+            max_probability: 0.5,
+            at: MarkAt::Dequeue,
+            ..RedParams::default()
+        };
+        let random = Random::from(Stream::new(1, "t"));
+        let mut red = Marking::new(&MarkingParams::Red(params.clone()));
+        assert!(red.marks_at_dequeue() && !red.watches_departures());
+        let mut share = |bytes: u64| {
+            let view = QueueView { packets: 1, bytes };
+            let context = Context { now: Time::ZERO, packet: &Packet::default(), view, random: &random };
+            assert!(!red.at_enqueue(&context));
+            f64::from((0..PACKETS).map(|_| u32::from(red.at_dequeue(&context))).sum::<u32>()) / f64::from(PACKETS)
+        };
+        assert_eq!([share(0), share(4_999), share(5_000), share(200_000)], [0.0, 0.0, 0.0, 1.0]);
+        for (bytes, p) in [(102_500, 0.25), (199_999, 0.5)] {
+            assert!((share(bytes) / p - 1.0).abs() < 0.03, "{bytes}");
+        }
+        let site = PortSite { rate: Rate::from_gbps(100), ..PortSite::default() };
+        let fast = RedParams { per: Some(Rate::from_gbps(25)), ..params }.at_port(&site);
+        assert_eq!((fast.min_threshold, fast.max_threshold), (Bytes(20_000), Bytes(800_000)));
     }
 
     /// Idle time counts as the packets that the link could have sent, where nobody says how many.

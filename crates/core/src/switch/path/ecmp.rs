@@ -73,8 +73,8 @@ impl Ecmp {
     fn xor(&self, packet: &Packet) -> u32 {
         let own = EPHEMERAL.0 + packet.flow % EPHEMERAL.1;
         let (from, to) = match packet.kind() {
-            Kind::Data | Kind::Syn => (own, DATA_PORT),
-            Kind::Ack | Kind::SynAck => (DATA_PORT, own),
+            Kind::Data | Kind::Syn | Kind::RdmaData => (own, DATA_PORT),
+            Kind::Ack | Kind::SynAck | Kind::RdmaAck | Kind::Nack | Kind::Cnp => (DATA_PORT, own),
         };
         self.address(packet.src).wrapping_mul(59) ^ self.address(packet.dst) ^ TCP ^ from << 16 ^ to
     }

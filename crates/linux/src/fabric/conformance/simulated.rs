@@ -205,7 +205,7 @@ pub fn numbers(p: &Packet) -> (u32, u32) {
     match p.body {
         Body::Data { seq, .. } => (seq as u32, 0),
         Body::Ack { ack, .. } => (0, ack as u32),
-        Body::Syn { .. } | Body::SynAck { .. } => (0, 0),
+        _ => (0, 0),
     }
 }
 

@@ -100,7 +100,7 @@ impl Pipe {
             while sent < u64::from(out.len) {
                 let len = (u64::from(out.len) - sent).min(MSS) as u32;
                 let (seq, mapping) = (out.seq + sent, Some(mapping.further(sent)));
-                let packet = DataIn { seq, len, ce: false, cwr: false, stamp: self.now, mapping };
+                let packet = DataIn { seq, len, ce: false, cwr: false, stamp: self.now, asks: false, mapping };
                 self.travel(out.mapping.expect("as above").subflow, Event::Data(packet));
                 sent += u64::from(len);
             }

@@ -9,6 +9,7 @@
 use super::Config;
 use crate::endpoint::{AckOut, Arrived};
 use millpond_core::congestion::Echo;
+use millpond_core::packet::Kind;
 use millpond_core::ranges::Ranges;
 use millpond_core::{Sack, Time};
 
@@ -104,7 +105,7 @@ impl Receiver {
             // In order, nothing to change in the echo (in either rule), and no ACK to hold back.
             self.next += u64::from(len);
             (self.acked, self.stamp) = (self.next, stamp);
-            let ack = AckOut { ack: self.next, ece: ce, sack: Sack::default(), stamp };
+            let ack = AckOut { kind: Kind::Ack, ack: self.next, ece: ce, sack: Sack::default(), stamp };
             return Arrived { in_order_upto: self.next, out_of_order: false, acks: [Some(ack), None] };
         }
         self.on_data_else(now, seq, len, (ce, cwr), stamp, cfg)
@@ -162,7 +163,7 @@ impl Receiver {
     /// the packet's own ACK must not be held back.
     fn take_mark(&mut self, ce: bool, cwr: bool, cfg: &Config) -> (Option<AckOut>, bool) {
         match cfg.of(self.which).echo {
-            Echo::Off => (None, false),
+            Echo::Off | Echo::Notify => (None, false),
             Echo::Latch => {
                 self.echo = ce || (self.echo && !cwr);
                 (None, false)
@@ -186,7 +187,7 @@ impl Receiver {
             Some(held) if self.holding && cfg.sack => held.report(),
             _ => Sack::default(),
         };
-        AckOut { ack: self.next, ece: self.echo, sack, stamp: self.stamp }
+        AckOut { kind: Kind::Ack, ack: self.next, ece: self.echo, sack, stamp: self.stamp }
     }
 
     #[cold]

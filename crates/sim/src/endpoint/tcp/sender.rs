@@ -305,7 +305,7 @@ impl Sender {
             self.deadline = now.saturating_add(self.rto.current()); // RFC 6298 (5.1)
         }
         let cwr = std::mem::take(&mut self.cwr_due);
-        Outgoing { seq, len, syn: false, retransmission: false, cwr, ecn: cfg.data_ecn, mapping: None }
+        Outgoing { seq, len, syn: false, retransmission: false, cwr, ecn: cfg.data_ecn, mapping: None, rdma: None }
     }
 
     /// Data leaves while nothing is in flight: after an idle time of one timeout, from the restart window (RFC 5681 §4.1).
@@ -377,7 +377,7 @@ impl Sender {
             self.deadline = now.saturating_add(self.rto.current());
         }
         let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-        Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None }
+        Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None, rdma: None }
     }
 
     fn send_syn(&mut self, now: Time) -> Outgoing {
@@ -386,7 +386,7 @@ impl Sender {
         let retransmission = self.syns > 0;
         self.retransmitted += u32::from(retransmission);
         self.syns = self.syns.saturating_add(1);
-        Outgoing { seq: 0, len: 0, syn: true, retransmission, cwr: false, ecn: Ecn::NotEct, mapping: None }
+        Outgoing { seq: 0, len: 0, syn: true, retransmission, cwr: false, ecn: Ecn::NotEct, mapping: None, rdma: None }
     }
 
     /// The answer to a SYN that was handed down at `stamp`.

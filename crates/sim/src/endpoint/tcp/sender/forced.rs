@@ -24,7 +24,7 @@ impl Sender {
     pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Outgoing {
         self.retransmitted += 1;
         let ecn = cfg.of(self.which).retransmission_ecn;
-        Outgoing { seq, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None }
+        Outgoing { seq, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None, rdma: None }
     }
 
     /// The next segment's place was taken by one of `len` bytes.

@@ -38,6 +38,7 @@ impl Sender {
                 cwr: false,
                 ecn: Ecn::NotEct,
                 mapping: None,
+                rdma: None,
             },
             Next::New(len) => {
                 let ecn = cfg.data_ecn;
@@ -49,11 +50,21 @@ impl Sender {
                     cwr: self.cwr_due,
                     ecn,
                     mapping: None,
+                    rdma: None,
                 }
             }
             Next::Again(from, to, _) => {
                 let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-                Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None }
+                Outgoing {
+                    seq: from,
+                    len,
+                    syn: false,
+                    retransmission: true,
+                    cwr: false,
+                    ecn,
+                    mapping: None,
+                    rdma: None,
+                }
             }
         })
     }

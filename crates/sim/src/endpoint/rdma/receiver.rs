@@ -1,0 +1,142 @@
+//! A queue pair's receiving end: acknowledgements, NACKs, and notifications of congestion.
+//!
+//! **Go-back-N** takes what is next and drops the rest. What comes too early causes a NACK, unless one
+//! for the same missing byte has left within `nack-interval`; what comes again is acknowledged, as the
+//! InfiniBand Architecture Specification 1.2.1 asks (C9-110).
+//!
+//! **Selective** keeps what comes early. Each causes a NACK that says what is missing and what has just
+//! come (IRN §3.1), unless it is held already and the interval has not passed. While something is
+//! missing every answer is a NACK.
+//!
+//! **The notification point** (DCQCN §3.1) tells of marks by CNPs, at most one in `cnp-interval`, or by a
+//! bit of the answers, which stays until one leaves.
+//!
+//! Invariant: each byte is delivered once and in order; what is asked for is answered at once.
+
+use super::{Config, Recovery};
+use crate::endpoint::{AckOut, Arrived, DataIn};
+use millpond_core::packet::Kind;
+use millpond_core::ranges::Ranges;
+use millpond_core::{Sack, Time};
+
+/// A queue pair's receiving end.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// The next byte expected.
+    next: u64,
+    /// What has come beyond it, of a selective one.
+    held: Ranges,
+    /// The last NACK's missing byte; `u64::MAX`: none was sent. It is not repeated before then.
+    nacked: u64,
+    nack_at: Time,
+    /// No CNP before then.
+    cnp_at: Time,
+    /// A mark that no answer has told of.
+    marked: bool,
+    /// When the newest packet was handed down.
+    stamp: Time,
+    /// Which of the run's RDMA transports it follows.
+    which: u8,
+}
+
+impl Receiver {
+    /// Nothing received, of a queue pair that follows RDMA transport `which`.
+    pub fn new(which: u8) -> Receiver {
+        Receiver {
+            next: 0,
+            held: Ranges::default(),
+            nacked: u64::MAX,
+            nack_at: Time::ZERO,
+            cnp_at: Time::ZERO,
+            marked: false,
+            stamp: Time::ZERO,
+            which,
+        }
+    }
+
+    /// The next byte expected.
+    pub fn received(&self) -> u64 {
+        self.next
+    }
+    /// Nothing is ever held back.
+    pub fn deadline(&self) -> Time {
+        Time::MAX
+    }
+    /// What all queue pairs like it have in common.
+    pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
+        &cfg[usize::from(self.which)]
+    }
+
+    /// A data packet: the answer that it causes, and then a CNP.
+    pub fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
+        let cfg = self.config(cfg);
+        self.stamp = p.stamp;
+        let out_of_order = p.seq > self.next;
+        self.marked |= p.ce || (out_of_order && cfg.cnp_on_reordering);
+        let answer = match cfg.recovery {
+            Recovery::GoBackN { .. } => self.in_turn(now, p, cfg),
+            Recovery::Selective { .. } => self.in_any_order(now, p, cfg),
+        };
+        let answer = answer.map(|(kind, sack)| self.answer(kind, sack, cfg));
+        Arrived { in_order_upto: self.next, out_of_order, acks: [answer, self.notify(now, cfg)] }
+    }
+
+    fn in_turn(&mut self, now: Time, p: &DataIn, cfg: &Config) -> Option<(Kind, Sack)> {
+        let end = p.seq + u64::from(p.len);
+        if p.seq > self.next {
+            let is_repeated = self.nacked == self.next && now < self.nack_at;
+            if is_repeated {
+                return None;
+            }
+            (self.nacked, self.nack_at) = (self.next, now.saturating_add(cfg.nack_interval));
+            return Some((Kind::Nack, Sack::default()));
+        }
+        let is_new = end > self.next;
+        self.next = self.next.max(end);
+        (!is_new || p.asks).then_some((Kind::RdmaAck, Sack::default()))
+    }
+
+    fn in_any_order(&mut self, now: Time, p: &DataIn, cfg: &Config) -> Option<(Kind, Sack)> {
+        let end = p.seq + u64::from(p.len);
+        if p.seq > self.next {
+            if p.len > 0 && self.held.insert(p.seq, end) == 0 && now < self.nack_at {
+                return None;
+            }
+            self.nack_at = now.saturating_add(cfg.nack_interval);
+            let mut sack = Sack { count: 1, ..Sack::default() };
+            sack.blocks[0] = (p.seq, end);
+            return Some((Kind::Nack, sack));
+        }
+        let is_new = end > self.next;
+        self.next = self.next.max(end);
+        if let Some((_, end)) = self.held.around(self.next) {
+            self.next = end;
+        }
+        self.held.remove_below(self.next);
+        let kind = if self.held.is_empty() { Kind::RdmaAck } else { Kind::Nack };
+        (!is_new || p.asks || kind == Kind::Nack).then_some((kind, Sack::default()))
+    }
+
+    fn answer(&mut self, kind: Kind, sack: Sack, cfg: &Config) -> AckOut {
+        let ece = cfg.tells_by_bit && std::mem::take(&mut self.marked);
+        AckOut { kind, ack: self.next, ece, sack, stamp: self.stamp }
+    }
+
+    /// The CNP that is due for a mark.
+    fn notify(&mut self, now: Time, cfg: &Config) -> Option<AckOut> {
+        let interval = cfg.cnp_interval?;
+        if !self.marked || now < self.cnp_at {
+            return None; // a mark within the interval is told at its end, by the packet that comes then
+        }
+        self.marked = false;
+        self.cnp_at = now.saturating_add(interval);
+        Some(AckOut { kind: Kind::Cnp, ack: self.next, ece: false, sack: Sack::default(), stamp: self.stamp })
+    }
+
+    /// An answer of where it stands, now.
+    pub fn acknowledge(&mut self, cfg: &[Config]) -> AckOut {
+        let cfg = self.config(cfg);
+        let kind = if self.held.is_empty() { Kind::RdmaAck } else { Kind::Nack };
+        self.answer(kind, Sack::default(), cfg)
+    }
+}

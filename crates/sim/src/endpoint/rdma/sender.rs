@@ -1,0 +1,415 @@
+//! A queue pair's sending end: when the next packet leaves, what it carries, and what is sent again.
+//!
+//! **Pace.** A packet leaves no sooner than the one before it takes at the control law's rate, with its
+//! headers. A rate that changes counts from that packet on.
+//!
+//! **Windows.** A packet may leave while less than the window is unacknowledged, so the last one may go
+//! beyond it, as in HPCC's released simulator. IRN's bound (BDP-FC) is a second window.
+//!
+//! **Go-back-N.** A NACK, or a timeout, moves the next packet back to the first byte that is missing.
+//!
+//! **Selective.** A NACK begins a recovery, which ends when all that was sent by then is acknowledged.
+//! In it everything is sent again, once, that lies before something that the receiver holds; then new
+//! packets go on. After a timeout it is everything that the receiver is not known to hold (IRN §3.1).
+//! A recovery that ends while the receiver still misses something is followed by another.
+//!
+//! **The timer** starts anew with each packet and with each answer while something is unacknowledged, and
+//! never backs off.
+//!
+//! Invariant: `una ≤ next ≤ top ≤ written`; while something is unacknowledged the timer is set, and while
+//! the pace alone keeps a packet the deadline is its departure at the latest.
+
+use super::{Answer, Config, Recovery, Request};
+use crate::endpoint::{Counters, Outgoing, Standing};
+use millpond_core::congestion::{Acked, Control, Setting};
+use millpond_core::packet::Kind;
+use millpond_core::ranges::Ranges;
+use millpond_core::switch::site::Auto;
+use millpond_core::{Rate, Time};
+use millpond_scenario::rdma::{FlowControl, Resend};
+use std::collections::VecDeque;
+
+/// A recovery of IRN's.
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    /// An acknowledgement that reaches it ends the recovery.
+    until: u64,
+    /// All that is not held is sent again, not only what lies before something held.
+    all: bool,
+}
+
+/// A queue pair's sending end.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// The first byte not acknowledged.
+    una: u64,
+    /// The next byte to send: below `top` it was sent before.
+    next: u64,
+    /// The first byte never sent.
+    top: u64,
+    /// Where the written messages end.
+    written: u64,
+    /// Where messages before the last one end, of those that are not acknowledged.
+    ends: VecDeque<u64>,
+    control: Control,
+    setting: Setting,
+    /// IRN's bound of what may be unacknowledged.
+    limit: u64,
+    /// When the last packet left, and its bytes on the wire; `Time::MAX`: none has.
+    last: Time,
+    last_size: u32,
+    /// The pace alone forbids to send.
+    held: bool,
+    rto: Time,
+    rto_at: Time,
+    deadline: Time,
+    /// What the receiver is known to hold beyond `una`.
+    holds: Ranges,
+    repair: Option<Repair>,
+    /// Packets since one asked for an acknowledgement.
+    unasked: u32,
+    srtt: Time,
+    retransmitted: u32,
+    timeouts: u32,
+    /// Times that it went back.
+    rewinds: u32,
+    /// Which of the run's RDMA transports it follows.
+    which: u8,
+}
+
+impl Sender {
+    /// A queue pair that follows RDMA transport `which`, at a host with a link of this rate.
+    pub fn new(which: u8, line: Rate, cfg: &[Config]) -> Sender {
+        let own = &cfg[usize::from(which)];
+        let setting = own.setting(line);
+        let mut control = Control::new(setting.window, &own.terms);
+        control.begin(&setting, &own.terms);
+        let limit = match own.recovery {
+            Recovery::Selective { limit: Auto::Auto, .. } => own.in_flight(line),
+            Recovery::Selective { limit: Auto::Given(Some(limit)), .. } => limit,
+            _ => u64::MAX,
+        };
+        Sender {
+            una: 0,
+            next: 0,
+            top: 0,
+            written: 0,
+            ends: VecDeque::new(),
+            control,
+            setting,
+            limit,
+            last: Time::MAX,
+            last_size: 0,
+            held: false,
+            rto: Time::ZERO,
+            rto_at: Time::MAX,
+            deadline: Time::MAX,
+            holds: Ranges::default(),
+            repair: None,
+            unasked: 0,
+            srtt: Time::ZERO,
+            retransmitted: 0,
+            timeouts: 0,
+            rewinds: 0,
+            which,
+        }
+    }
+
+    /// The application writes a message.
+    pub fn write(&mut self, _now: Time, bytes: u64) {
+        if self.una < self.written {
+            self.ends.push_back(self.written);
+        }
+        self.written += bytes;
+    }
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+    pub fn acked(&self) -> u64 {
+        self.una
+    }
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+    pub fn is_done(&self) -> bool {
+        self.una == self.written && self.written > 0
+    }
+    pub fn srtt(&self) -> Time {
+        self.srtt
+    }
+    /// The timeout now.
+    pub fn rto(&self) -> Time {
+        self.rto
+    }
+    /// Whether the pace alone keeps the next packet.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+    pub fn on_rtt(&mut self, rtt: Time, _: &[Config]) {
+        self.sample(rtt);
+    }
+    pub fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+    /// The first byte never sent.
+    pub fn sent(&self) -> u64 {
+        self.top
+    }
+    /// Times that it went back to what is missing.
+    pub fn rewinds(&self) -> u32 {
+        self.rewinds
+    }
+
+    /// A queue pair without a window shows what its rate has in flight in the base round trip.
+    pub fn standing(&self, cfg: &[Config]) -> Standing {
+        let cfg = &cfg[usize::from(self.which)];
+        let told = self.control.told(&cfg.terms);
+        let window = self.window(cfg).min(self.limit);
+        let rate = || cfg.in_flight(self.control.rate(&cfg.terms).unwrap_or(self.setting.line));
+        Standing {
+            state: if self.repair.is_some() || self.next < self.top { "recovery" } else { "open" },
+            cwnd: if window == u64::MAX { rate() } else { window },
+            ssthresh: u64::MAX,
+            in_flight: self.top - self.una,
+            law: told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect(),
+        }
+    }
+
+    /// Bytes that may be unacknowledged when a packet leaves.
+    fn window(&self, cfg: &Config) -> u64 {
+        match cfg.flow_control {
+            FlowControl::Law | FlowControl::None => u64::MAX,
+            FlowControl::Static => self.setting.window,
+            FlowControl::Rate => {
+                let (rate, line) = (self.control.rate(&cfg.terms), self.setting.line.bps().max(1));
+                let rate = rate.map_or(line, |rate| rate.bps());
+                let window = u128::from(self.setting.window) * u128::from(rate) / u128::from(line);
+                u64::try_from(window).unwrap_or(u64::MAX).max(1)
+            }
+        }
+    }
+
+    /// When the next packet may leave, as far as the pace goes.
+    fn departure(&self, cfg: &Config) -> Time {
+        match self.control.rate(&cfg.terms) {
+            Some(rate) if self.last < Time::MAX => {
+                self.last.saturating_add(rate.transmission_time(u64::from(self.last_size)))
+            }
+            _ => Time::ZERO,
+        }
+    }
+
+    fn timeout(&self, cfg: &Config) -> Time {
+        match cfg.recovery {
+            Recovery::GoBackN { timeout } => timeout,
+            Recovery::Selective { timeouts: (low, high), few, .. } => {
+                let is_few = self.top - self.una <= few.saturating_mul(u64::from(cfg.mss));
+                if is_few { low } else { high }
+            }
+        }
+    }
+
+    /// Whether a message ends at an offset.
+    pub fn ends_message(&self, at: u64) -> bool {
+        at == self.written || self.ends.contains(&at)
+    }
+
+    /// Where the message of a byte ends.
+    fn message_end(&self, at: u64) -> u64 {
+        self.ends.iter().copied().find(|end| *end > at).unwrap_or(self.written)
+    }
+
+    /// The next packet that the windows allow, of at most `max_len` bytes: its first byte and length.
+    fn plan(&self, max_len: u32, cfg: &Config) -> Option<(u64, u32)> {
+        let (at, end) = match cfg.recovery {
+            Recovery::GoBackN { .. } => (self.next, self.written),
+            Recovery::Selective { .. } => self.hole().unwrap_or((self.top, self.written)),
+        };
+        let in_flight = match cfg.recovery {
+            Recovery::GoBackN { .. } => at - self.una,
+            // What is sent again in a recovery is in flight already, or lost.
+            Recovery::Selective { .. } if at < self.top => 0,
+            Recovery::Selective { .. } => self.top - self.una,
+        };
+        if in_flight >= self.window(cfg) || in_flight >= self.limit {
+            return None;
+        }
+        let end = end.min(self.message_end(at));
+        let len = (end - at).min(u64::from(cfg.mss.min(max_len))) as u32;
+        (len > 0).then_some((at, len))
+    }
+
+    /// In a recovery, the next range to send again.
+    fn hole(&self) -> Option<(u64, u64)> {
+        let repair = self.repair?;
+        let mut at = self.next.max(self.una);
+        if let Some((_, end)) = self.holds.around(at) {
+            at = end;
+        }
+        let until = if repair.all { repair.until } else { self.holds.end().unwrap_or(0).min(repair.until) };
+        let next_held = self.holds.iter().find(|held| held.0 > at).map_or(until, |held| held.0.min(until));
+        (at < next_held).then_some((at, next_held))
+    }
+
+    /// Whether only its NIC keeps it from sending: the pace has a deadline of its own.
+    pub fn would_send(&self, cfg: &[Config]) -> bool {
+        !self.held && self.plan(u32::MAX, &cfg[usize::from(self.which)]).is_some()
+    }
+
+    /// The next packet, if it may leave now.
+    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
+        let cfg = &cfg[usize::from(self.which)];
+        self.held = false;
+        let planned = self.plan(max_len, cfg);
+        let sent = match planned {
+            Some(_) if self.departure(cfg) > now => {
+                self.held = true;
+                None
+            }
+            Some((seq, len)) => Some(self.send(now, seq, len, cfg)),
+            None => None,
+        };
+        self.arm(cfg);
+        sent
+    }
+
+    fn send(&mut self, now: Time, seq: u64, len: u32, cfg: &Config) -> Outgoing {
+        let end = seq + u64::from(len);
+        let retransmission = seq < self.top;
+        self.retransmitted += u32::from(retransmission);
+        if retransmission || self.repair.is_none() {
+            self.next = end; // in a recovery new packets do not move the place of what is sent again
+        }
+        self.top = self.top.max(end);
+        (self.last, self.last_size) = (now, len + cfg.header);
+        self.control.on_sent(now, self.last_size, &cfg.terms);
+        self.start_timer(now, cfg);
+        let follows = self.plan(cfg.mss, cfg).is_some();
+        self.held = follows && self.departure(cfg) > now;
+        self.unasked += 1;
+        let asks = retransmission || !follows || self.unasked >= cfg.ack_interval || end == self.message_end(seq);
+        if asks {
+            self.unasked = 0;
+        }
+        self.outgoing(seq, len, retransmission, asks, cfg)
+    }
+
+    fn outgoing(&self, seq: u64, len: u32, retransmission: bool, acknowledgement: bool, cfg: &Config) -> Outgoing {
+        let rdma = Some(Request { acknowledgement, telemetry: cfg.telemetry });
+        Outgoing { seq, len, syn: false, retransmission, cwr: false, ecn: cfg.ecn, mapping: None, rdma }
+    }
+
+    /// `len` bytes from `seq` on once more, whatever the windows and the pace.
+    pub fn forced(&mut self, seq: u64, len: u32, cfg: &[Config]) -> Outgoing {
+        self.retransmitted += 1;
+        self.outgoing(seq, len, true, true, &cfg[usize::from(self.which)])
+    }
+
+    /// An acknowledgement, a NACK, or a notification of congestion.
+    pub fn on_answer(&mut self, now: Time, answer: &Answer, cfg: &[Config]) {
+        let cfg = &cfg[usize::from(self.which)];
+        if answer.kind == Kind::Cnp {
+            self.control.on_notification(now, &cfg.terms);
+        } else {
+            self.on_ack(now, answer, cfg);
+        }
+        self.arm(cfg);
+    }
+
+    fn on_ack(&mut self, now: Time, answer: &Answer, cfg: &Config) {
+        let Answer { kind, ack, telemetry } = answer;
+        let reached = ack.ack.clamp(self.una, self.top);
+        let bytes = reached - self.una;
+        self.una = reached;
+        self.next = self.next.max(reached);
+        while self.ends.front().is_some_and(|end| *end <= reached) {
+            self.ends.pop_front();
+        }
+        let delay = now.saturating_sub(ack.stamp);
+        self.sample(delay);
+        self.repair(*kind == Kind::Nack, answer, cfg);
+        self.start_timer(now, cfg);
+        if ack.ece {
+            self.control.on_notification(now, &cfg.terms);
+        }
+        let (una, nxt) = (ack.ack, self.top);
+        let acked = Acked { now, bytes, ece: ack.ece, una, nxt, delay, hops: ack.hops };
+        self.control.on_ack(acked, &cfg.terms);
+        if let Some(telemetry) = telemetry {
+            self.control.on_telemetry(&acked, telemetry, &cfg.terms);
+        }
+    }
+
+    /// What an answer says of losses.
+    fn repair(&mut self, is_nack: bool, answer: &Answer, cfg: &Config) {
+        let Recovery::Selective { resend, .. } = cfg.recovery else {
+            if is_nack && self.next > self.una {
+                self.go_back();
+            }
+            return;
+        };
+        self.holds.remove_below(self.una);
+        let blocks = answer.ack.sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
+        for &(from, to) in blocks {
+            let (from, to) = (from.max(self.una), to.min(self.top));
+            if from < to {
+                self.holds.insert(from, to);
+            }
+        }
+        self.repair = self.repair.filter(|repair| self.una < repair.until);
+        if self.repair.is_none() && !self.holds.is_empty() {
+            self.repair = Some(Repair { until: self.top, all: resend == Resend::All });
+            self.go_back();
+        }
+        if self.repair.is_none() {
+            self.next = self.top;
+        }
+    }
+
+    fn go_back(&mut self) {
+        self.next = self.una;
+        self.rewinds += 1;
+    }
+
+    /// Gain 1/8, as RFC 6298's; for those who look on.
+    fn sample(&mut self, rtt: Time) {
+        self.srtt = match self.srtt {
+            Time::ZERO => rtt,
+            srtt => Time::from_ps(srtt.as_ps() - srtt.as_ps() / 8 + rtt.as_ps() / 8),
+        };
+    }
+
+    /// Time has come to `now`; does nothing before the deadline.
+    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+        if now < self.deadline {
+            return;
+        }
+        let cfg = &cfg[usize::from(self.which)];
+        if self.control.deadline() <= now {
+            self.control.on_timer(now, &cfg.terms);
+        }
+        if self.una < self.top && self.rto_at <= now {
+            self.timeouts += 1;
+            self.go_back();
+            if let Recovery::Selective { .. } = cfg.recovery {
+                self.repair = Some(Repair { until: self.top, all: true });
+            }
+            self.start_timer(now, cfg);
+        }
+        self.held &= self.departure(cfg) > now;
+        self.arm(cfg);
+    }
+
+    /// The timer begins anew.
+    fn start_timer(&mut self, now: Time, cfg: &Config) {
+        self.rto = self.timeout(cfg);
+        self.rto_at = now.saturating_add(self.rto);
+    }
+
+    /// The time to look again.
+    fn arm(&mut self, cfg: &Config) {
+        let pace = if self.held { self.departure(cfg) } else { Time::MAX };
+        let rto = if self.una < self.top { self.rto_at } else { Time::MAX };
+        self.deadline = pace.min(rto).min(self.control.deadline());
+    }
+}

@@ -1,0 +1,104 @@
+//! What queue pairs send back: acknowledgements, NACKs and notifications of congestion.
+//!
+//! Invariant: an answer carries what the switches have written on the data that it answers.
+
+use super::receiving::stages_let_see;
+use super::*;
+use crate::endpoint::Answer as Told;
+use millpond_core::Sack;
+use millpond_core::packet::{Telemetry, rdma, telemetry};
+
+impl Hosts {
+    /// An acknowledgement, a NACK or a CNP has arrived.
+    #[inline(never)]
+    pub(super) fn on_answer_of_pair(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
+        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
+        it.peer = packet.slot();
+        let (ack, hops) = match packet.body {
+            Body::RdmaAck { ack, hops, .. } | Body::Nack { ack, hops, .. } => (ack, hops),
+            _ => (it.sender.acked(), 0),
+        };
+        let (sack, telemetry) = (fabric.packets.side::<Sack>(packet), fabric.packets.side::<Telemetry>(packet));
+        let ece = packet.has(flags::ECE);
+        let ack = AckIn { ack, ece, sack, stamp: packet.stamp, hops, mapping: None };
+        if stages_let_see(now, it, packet, &ack) {
+            let rewinds = it.sender.rewinds();
+            it.sender.on_answer(now, &Told { kind: packet.kind(), ack, telemetry }, &self.shared.transport);
+            if it.sender.rewinds() > rewinds
+                && let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker())
+            {
+                marker.on_rewind();
+            }
+        }
+        self.go_on(now, packet, fabric);
+    }
+
+    /// A queue pair's data has arrived, and these are the answers to send. One to important data is its
+    /// echo, and leaves in any case.
+    #[inline(never)]
+    pub(super) fn answer_pair(
+        &mut self,
+        now: Time,
+        slot: u32,
+        data: &Packet,
+        answers: [Option<AckOut>; 2],
+        fabric: &mut Fabric,
+    ) {
+        let echoes = self.receivers.at(slot).receiver.echoes(&self.shared.transport);
+        let echo = if echoes { data.class.importance().echo() } else { Importance::Control };
+        let [mut answer, notification] = answers;
+        if echo != Importance::Control {
+            self.counters.marking.echoes[usize::from(echo == Importance::ForcedEcho)] += 1;
+            answer = answer.or_else(|| self.receivers.at(slot).receiver.acknowledge(&self.shared.transport));
+        }
+        if let Some(answer) = answer {
+            self.respond(now, slot, &answer, data, echo, fabric);
+        }
+        if let Some(notification) = notification {
+            self.respond(now, slot, &notification, data, Importance::Control, fabric);
+        }
+    }
+
+    fn respond(
+        &mut self,
+        now: Time,
+        slot: u32,
+        answer: &AckOut,
+        data: &Packet,
+        importance: Importance,
+        fabric: &mut Fabric,
+    ) {
+        let shared = &*self.shared;
+        let it = self.receivers.at(slot);
+        let (ack, hops) = (answer.ack, it.hops);
+        let (body, beyond) = match answer.kind {
+            Kind::Cnp => (Body::Cnp { slot }, rdma::CNP_BYTES),
+            Kind::Nack => (Body::Nack { ack, slot, hops }, rdma::ACK_BYTES),
+            _ => (Body::RdmaAck { ack, slot, hops }, rdma::ACK_BYTES),
+        };
+        let written = match answer.kind {
+            Kind::Cnp => None,
+            _ => fabric.packets.side::<Telemetry>(data).copied(),
+        };
+        let priority = it.receiver.priority(answer.kind, &shared.transport).unwrap_or(it.priority);
+        let packet = Packet {
+            body,
+            stamp: answer.stamp,
+            flow: it.opening.flow,
+            src: it.opening.dst,
+            dst: it.opening.src,
+            entropy: it.hash,
+            peer: it.opening.sender_slot,
+            size: (shared.header + beyond + written.map_or(0, |_| telemetry::BYTES)) as u16,
+            flags: if answer.ece { flags::ECE } else { 0 },
+            class: TrafficClass::new(priority, importance, Ecn::NotEct),
+            ttl: TTL,
+            ..Packet::default()
+        };
+        let (node, mut link) = at_host!(self, it.host, fabric);
+        link.sack = (answer.sack.count > 0).then_some(&answer.sack);
+        link.telemetry = written.as_ref();
+        node.answer(now, packet, it.ingress.as_deref_mut(), || Some(it.opening.class), &mut link);
+        self.note_departures(fabric);
+    }
+}
