@@ -5,17 +5,19 @@
 use millpond_core::counters::DropReason;
 use millpond_core::packet::{Kind, Packet, flags};
 
-/// What is dropped, in the order of reports: the kinds of packets, and apart the data that was sent before.
-pub const DROPPED: [&str; 5] =
-    [Kind::Data.name(), "retransmission", Kind::Ack.name(), Kind::Syn.name(), Kind::SynAck.name()];
+/// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
+/// that was sent before.
+pub const DROPPED: [&str; 7] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {
     match packet.kind() {
-        Kind::Data => usize::from(packet.has(flags::RETRANSMISSION)),
-        Kind::Ack => 2,
+        Kind::Data | Kind::RdmaData => usize::from(packet.has(flags::RETRANSMISSION)),
+        Kind::Ack | Kind::RdmaAck => 2,
         Kind::Syn => 3,
         Kind::SynAck => 4,
+        Kind::Nack => 5,
+        Kind::Cnp => 6,
     }
 }
 
@@ -131,8 +133,8 @@ mod tests {
         audit.drop(&packet(Body::Syn { slot: 0, flowcell: 0 }, flags::RETRANSMISSION), DropReason::QueueFull);
         audit.delivered = Tally { packets: 3, bytes: 300 };
         audit.drop_delivered(&packet(data, 0), Tally { packets: 2, bytes: 200 }, DropReason::ReceiveRing);
-        assert_eq!(DROPPED, ["data", "retransmission", "ack", "syn", "syn-ack"]);
-        assert_eq!(audit.dropped_as, [3, 1, 1, 1, 0]);
+        let counted: Vec<(&str, u64)> = DROPPED.into_iter().zip(audit.dropped_as).filter(|(_, n)| *n > 0).collect();
+        assert_eq!(counted, [("data", 3), ("retransmission", 1), ("ack", 1), ("syn", 1)]);
         assert!(audit.is_conserved());
         audit.dropped_as[4] += 1;
         assert!(!audit.is_conserved(), "a kind without a reason");
