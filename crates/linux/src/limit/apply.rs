@@ -11,6 +11,7 @@ use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{Config, Limit};
 use super::congestion;
+use super::folder::Locked;
 use super::layout::{Attachment, Head, LAYOUT, PACE};
 use super::object;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
@@ -30,7 +31,7 @@ pub struct Session {
     pub sources: Vec<Source>,
     /// What a user should know of what was done.
     pub notes: Vec<String>,
-    _lock: Option<File>,
+    lock: Option<Locked>,
 }
 
 /// What a change did.
@@ -54,10 +55,10 @@ impl Session {
         if store::mount_bpffs(bpffs)? {
             notes.push(format!("mounted a bpf file system at {}, where the limits are kept", bpffs.display()));
         }
-        let _lock = Some(store::lock(bpffs)?);
+        let lock = Some(Locked::make(bpffs)?);
         let store = Store::open(bpffs)?;
         let sources = installed(&store)?;
-        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, _lock })
+        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, lock })
     }
 
     /// As `open`, for a change of what is installed: where nothing is, nothing is mounted either.
@@ -71,9 +72,9 @@ impl Session {
     /// Reads what is installed, to say what would change: mounts nothing and locks nothing.
     pub fn look(bpffs: &Path) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
-        let store = if store::is_bpffs(bpffs) { Store::open(bpffs)? } else { None };
+        let store = Store::open(bpffs)?;
         let sources = installed(&store)?;
-        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes: Vec::new(), _lock: None })
+        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes: Vec::new(), lock: None })
     }
 
     /// Reads a file against what is installed from others. With `observe`, its limits only count.
@@ -93,6 +94,14 @@ impl Session {
             }
         }
         Ok(Source { file: real, config })
+    }
+
+    /// The lock; a session that only looked takes it now.
+    fn locked(&mut self) -> Result<&Locked, Error> {
+        if self.lock.is_none() {
+            self.lock = Some(Locked::make(&self.bpffs)?);
+        }
+        self.lock.as_ref().ok_or(Error::Nothing)
     }
 
     fn limits(&self) -> impl Iterator<Item = (&Source, &Limit)> {
@@ -159,7 +168,7 @@ impl Session {
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
         }
-        let object = load(&store::folder(&self.bpffs))?;
+        let object = load(self.locked()?)?;
         let store = Store::adopt(store::folder(&self.bpffs))?;
         let mut head = store.head()?;
         // New maps are all zero, so bank 0 is in force in them, with nothing in it.
@@ -184,11 +193,11 @@ impl Session {
         Ok(done)
     }
 
-    /// Lifts every limit and removes every trace; false if there was none.
-    pub fn remove_all(&mut self) -> Result<bool, Error> {
+    /// Lifts every limit and removes every trace.
+    pub fn remove_all(&mut self) -> Result<(), Error> {
         self.store = None;
         self.sources.clear();
-        store::remove_all(&self.bpffs)
+        self.locked()?.clear()
     }
 }
 
@@ -202,25 +211,21 @@ fn installed(store: &Option<Store>) -> Result<Vec<Source>, Error> {
 
 /// Lifts every limit and removes every trace, of whatever version; false if there was none.
 pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
-    if !store::is_bpffs(bpffs) {
-        return Ok(false);
+    match Locked::find(bpffs)? {
+        Some(locked) => locked.clear().map(|()| true),
+        None => Ok(false),
     }
-    let _lock = store::lock(bpffs)?;
-    store::remove_all(bpffs)
 }
 
 /// Loads the programs over the pinned maps; makes and pins the maps that are not there.
-fn load(folder: &Path) -> Result<Object, Error> {
+fn load(folder: &Locked) -> Result<Object, Error> {
     let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, object::LOADING, e);
-    for part in ["maps", "links"] {
-        let part = folder.join(part);
-        fs::create_dir_all(&part).map_err(|e| Error::file(&part, e))?;
-    }
+    folder.make_parts()?;
     let mut open = object::open(object::LIMIT, "the eBPF programs")?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if MAPS.contains(&name.as_str()) {
-            map.set_pin_path(store::map_path(folder, &name)).map_err(|e| fail("pinning a map", &e))?;
+            map.set_pin_path(store::map_path(folder.path(), &name)).map_err(|e| fail("pinning a map", &e))?;
         }
     }
     open.load().map_err(|e| fail("loading the eBPF programs", &e))

@@ -3,7 +3,8 @@
 //! Invariant: it changes nothing; what can be tried is tried, not guessed from a version.
 
 use super::cgroup::{Hierarchy, mounted};
-use super::{congestion, object, store};
+use super::folder::{self, Folder};
+use super::{congestion, object};
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs;
@@ -66,6 +67,26 @@ fn of(what: &'static str, good: bool, lack: State, found: impl Into<String>, cos
     Finding { what, state: if good { State::Ok } else { lack }, found: found.into(), cost }
 }
 
+/// Where limits are kept, and whether another user could be, or is, in the way.
+fn file_system(bpffs: &Path) -> Finding {
+    let lacking = |found, cost| of("bpf file system", false, State::Lacking, found, cost);
+    let place = bpffs.display().to_string();
+    if !folder::is_bpffs(bpffs) {
+        return lacking("not mounted".to_string(), "apply mounts it, which needs CAP_SYS_ADMIN");
+    }
+    if let Err(error) = Folder::find(bpffs) {
+        let cost = "apply, show and remove refuse to touch it";
+        return of("bpf file system", false, State::Fatal, error.to_string(), cost);
+    }
+    match folder::is_open_to_all(bpffs) {
+        true => lacking(
+            format!("{place}, where every user may make files"),
+            "any user can make a folder of millpond's name before apply does, which then refuses it: chmod 0700, or mount -o mode=0700",
+        ),
+        false => of("bpf file system", true, State::Ok, place, ""),
+    }
+}
+
 /// Looks at everything.
 pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let cgroups = Hierarchy::find();
@@ -79,7 +100,6 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
     let qdisc = read("/proc/sys/net/core/default_qdisc");
     let jit = read("/proc/sys/net/core/bpf_jit_enable");
-    let mounted_at = if store::is_bpffs(bpffs) { bpffs.display().to_string() } else { "not mounted".into() };
     let classes = mounted("cgroup").is_some()
         && fs::read_to_string("/proc/cgroups").unwrap_or_default().lines().any(|l| {
             let mut words = l.split_whitespace();
@@ -101,13 +121,7 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             if classes { "in use" } else { "not in use" },
             "old kernels take a socket's cgroup v2 from it where these controllers are used: its packets are then not limited",
         ),
-        of(
-            "bpf file system",
-            store::is_bpffs(bpffs),
-            State::Lacking,
-            mounted_at,
-            "apply mounts it, which needs CAP_SYS_ADMIN",
-        ),
+        file_system(bpffs),
         of(
             "programs load",
             loads.is_ok(),

@@ -22,7 +22,18 @@ pub enum Error {
         /// What was tried.
         what: String,
         /// What it takes.
-        capability: &'static str,
+        capability: String,
+    },
+    /// Somebody else has a hand in the folder where limits are kept.
+    #[error(
+        "{} {reason}: nothing of it is trusted, or touched; rm -r {} removes it, with the limits that it holds, \
+         and mode 0700 of the bpf file system keeps other users from making another", path.display(), path.display()
+    )]
+    Foreign {
+        /// Which folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// The kernel refused.
     #[error("{what}: {reason}")]
@@ -75,7 +86,7 @@ impl Error {
     pub fn kernel(what: impl Into<String>, capability: &'static str, error: &libbpf_rs::Error) -> Error {
         let what = what.into();
         match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => Error::Privilege { what, capability },
+            libbpf_rs::ErrorKind::PermissionDenied => Error::Privilege { what, capability: capability.into() },
             _ => Error::Kernel { what, reason: format!("{error:#}") },
         }
     }

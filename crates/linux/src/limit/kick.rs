@@ -7,7 +7,7 @@
 use super::Error;
 use super::object;
 use super::store;
-use libbpf_rs::{Iter, Link, MapCore, MapHandle, Object};
+use libbpf_rs::{Iter, Link, MapCore, Object};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -26,9 +26,9 @@ pub struct Kick {
 }
 
 /// The map of attached cgroups that is pinned now.
-fn pinned(bpffs: &Path) -> Result<u32, libbpf_rs::Error> {
-    let map = MapHandle::from_pinned_path(store::map_path(&store::folder(bpffs), "attached"))?;
-    Ok(map.info()?.info.id)
+fn pinned(bpffs: &Path) -> Result<u32, Error> {
+    let info = store::pinned(bpffs, "attached")?.info();
+    Ok(info.map_err(|e| Error::kernel("map attached", "CAP_BPF", &e))?.info.id)
 }
 
 impl Kick {
@@ -37,7 +37,7 @@ impl Kick {
         let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: Linux 5.18)";
         let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
         let mut open = object::open(object::KICK, what)?;
-        let attached = pinned(bpffs).map_err(fail)?;
+        let attached = pinned(bpffs)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if store::MAPS.contains(&name.as_str()) {

@@ -5,7 +5,8 @@
 //! | `config` | the file that a user writes, and its errors |
 //! | `cgroup` | finds cgroups: by path, unit, container, process |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
-//! | `store` | the folder under bpffs where all state is pinned, and its lock |
+//! | `folder` | the folder under bpffs where all state is pinned, its lock, and who may have a hand in it |
+//! | `store` | what is pinned there |
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |
 //! | `show` | what is installed, and its statistics |
@@ -28,6 +29,7 @@ pub mod config;
 pub mod congestion;
 pub mod doctor;
 mod error;
+pub mod folder;
 pub mod kick;
 pub mod layout;
 pub mod message;

@@ -162,8 +162,7 @@ fn wanted(bpffs: &Path) -> Option<Wanted> {
 }
 
 fn ring(bpffs: &Path) -> Result<MapHandle, Error> {
-    let path = store::map_path(&store::folder(bpffs), "reports");
-    MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), "CAP_BPF", &e))
+    store::pinned(bpffs, "reports")
 }
 
 impl Running {

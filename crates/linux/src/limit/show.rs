@@ -10,7 +10,7 @@ use super::cgroup::Hierarchy;
 use super::config::{FloorParams, Limit, TargetParams};
 use super::layout::Statistics;
 use super::plan::{DIRECTIONS, FLOOR, floor_label};
-use super::store::{self, Store};
+use super::store::Store;
 use millpond_core::limit::{Direction, Form, LimitParams, Settings};
 use serde::Serialize;
 use std::fmt::Write;
@@ -350,11 +350,6 @@ impl Reading {
             let _ = writeln!(out, "{name}_count{{{labels}}} {sum}");
         }
     }
-}
-
-/// Whether anything is installed.
-pub fn is_installed(bpffs: &Path) -> bool {
-    store::map_path(&store::folder(bpffs), "head").exists()
 }
 
 #[cfg(test)]

@@ -1,34 +1,31 @@
-//! The folder under bpffs where all state is pinned, its lock, and what its maps hold.
+//! What is pinned in our folder under bpffs, and what its maps hold.
 //!
 //! ```text
 //! <bpffs>/millpond/maps/…                      one pin a map
 //! <bpffs>/millpond/links/<cgroup id>-egress    one pin an attachment
 //! ```
 //!
-//! What is pinned lives as long as its pin: through the exit of this program, its death and its upgrade. The lock is on
-//! the mount's own folder, so that it leaves no file.
+//! What is pinned lives as long as its pin: through the exit of this program, its death and its
+//! upgrade. Who may have made the folder, and its lock, are `folder`'s.
 //!
 //! Invariant: maps are written by whoever holds the lock, and only if their layout is ours.
 
 use super::Error;
 use super::config::Config;
+pub use super::folder::is_bpffs;
+use super::folder::{FOLDER, Folder};
 use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Where the kernel's bpf file system belongs.
 pub const BPFFS: &str = "/sys/fs/bpf";
-/// The folder's name.
-pub const FOLDER: &str = "millpond";
 /// The maps that are pinned, as the programs name them.
 pub const MAPS: [&str; 9] =
     ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts", "reports"];
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
-/// How long to wait for another copy.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was applied from one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,12 +49,6 @@ pub struct Store {
     texts: MapHandle,
 }
 
-/// Whether a bpf file system is mounted at `path`.
-pub fn is_bpffs(path: &Path) -> bool {
-    const MAGIC: u64 = 0xcafe_4a11;
-    rustix::fs::statfs(path).is_ok_and(|s| s.f_type as u64 == MAGIC)
-}
-
 /// Mounts a bpf file system at `path` if there is none; whether it did.
 pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
     if is_bpffs(path) {
@@ -69,25 +60,9 @@ pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(e) if e == rustix::io::Errno::PERM => Err(Error::Privilege {
             what: format!("mounting a bpf file system at {}", path.display()),
-            capability: "CAP_SYS_ADMIN",
+            capability: "CAP_SYS_ADMIN".into(),
         }),
         Err(e) => Err(Error::Kernel { what: format!("mount -t bpf bpf {}", path.display()), reason: e.to_string() }),
-    }
-}
-
-/// Waits until no other copy changes anything; the lock is held as long as the value lives.
-pub fn lock(path: &Path) -> Result<File, Error> {
-    let file = File::open(path).map_err(|e| Error::file(path, e))?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(fs::TryLockError::WouldBlock) => return Err(Error::Busy(PATIENCE.as_secs())),
-            Err(fs::TryLockError::Error(e)) => return Err(Error::file(path, e)),
-        }
     }
 }
 
@@ -111,6 +86,12 @@ pub fn pace_path(folder: &Path, cgroup: u64) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-pace"))
 }
 
+/// A pinned map, of a folder that may be trusted.
+pub(super) fn pinned(bpffs: &Path, name: &str) -> Result<MapHandle, Error> {
+    Folder::find(bpffs)?.ok_or(Error::Nothing)?;
+    Store::map(&folder(bpffs), name)
+}
+
 /// A map's key of a bank.
 fn banked(bank: u32, number: u32) -> [u8; 4] {
     (bank << 16 | number).to_ne_bytes()
@@ -123,19 +104,10 @@ fn failed(what: &str, error: libbpf_rs::Error) -> Error {
 impl Store {
     /// What is installed; `None`: nothing, or what an interrupted first apply has left.
     pub fn open(bpffs: &Path) -> Result<Option<Store>, Error> {
-        let folder = folder(bpffs);
-        if !map_path(&folder, "head").exists() {
-            // A folder that may not be entered looks like none.
-            if let Err(e) = fs::read_dir(bpffs)
-                && e.kind() == std::io::ErrorKind::PermissionDenied
-            {
-                return Err(Error::Privilege {
-                    what: format!("reading {}", bpffs.display()),
-                    capability: "CAP_DAC_OVERRIDE (root)",
-                });
-            }
+        if Folder::find(bpffs)?.is_none() || !map_path(&folder(bpffs), "head").exists() {
             return Ok(None);
         }
+        let folder = folder(bpffs);
         let head = Store::map(&folder, "head")?;
         let found =
             Head::from_bytes(&head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?.unwrap_or_default());
@@ -368,23 +340,4 @@ pub fn links(folder: &Path) -> Vec<(u64, usize)> {
     let mut links: Vec<(u64, usize)> = entries.filter_map(|e| parse(e.file_name().to_str()?)).collect();
     links.sort_unstable();
     links
-}
-
-/// Removes every pin and folder, links first, whatever version made them; false if there was nothing.
-pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
-    let folder = folder(bpffs);
-    if !folder.exists() {
-        return Ok(false);
-    }
-    for part in ["links", "", "maps"] {
-        let part = folder.join(part);
-        for entry in fs::read_dir(&part).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if !path.is_dir() {
-                fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
-            }
-        }
-    }
-    fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
-    Ok(true)
 }

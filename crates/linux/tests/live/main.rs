@@ -5,6 +5,7 @@
 #![allow(missing_docs)]
 
 mod former;
+mod hostile;
 mod place;
 mod roles;
 
