@@ -14,8 +14,9 @@ use super::congestion;
 use super::folder::Locked;
 use super::layout::{Attachment, Head, LAYOUT, PACE};
 use super::object;
+use super::pace::Paces;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
-use super::store::{self, MAPS, Source, Store};
+use super::store::{self, MAPS, PACED, Source, Store};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, Object};
 use std::fs::{self, File};
@@ -161,8 +162,8 @@ impl Session {
     /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their limits wait.
     pub fn install(&mut self, sources: Vec<Source>, patient: bool) -> Result<Done, Error> {
         if sources.is_empty() {
-            self.remove_all()?;
-            return Ok(Done::default());
+            let notes = self.remove_all()?;
+            return Ok(Done { notes, ..Done::default() });
         }
         let plan = self.plan(&sources)?;
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
@@ -181,7 +182,9 @@ impl Session {
         detach(&store, &plan)?;
         // What is only wanted beside the limits must not keep them from holding.
         let wanted = sources.iter().any(|s| s.config.host.dctcp);
-        let notes = congestion::register(store.folder(), wanted).err().map(|e| e.to_string()).into_iter().collect();
+        let registered = congestion::register(store.folder(), wanted);
+        let paced = if head.layout == 0 { Ok(()) } else { Paces::of(&plan).give(store.folder()) };
+        let notes = [registered, paced].into_iter().filter_map(|done| Some(done.err()?.to_string())).collect();
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),
             cgroups: plan.hooks.len(),
@@ -193,11 +196,11 @@ impl Session {
         Ok(done)
     }
 
-    /// Lifts every limit and removes every trace.
-    pub fn remove_all(&mut self) -> Result<(), Error> {
+    /// Lifts every limit and removes every trace; what could not be had beside that.
+    pub fn remove_all(&mut self) -> Result<Vec<String>, Error> {
         self.store = None;
         self.sources.clear();
-        self.locked()?.clear()
+        lift(self.locked()?)
     }
 }
 
@@ -209,12 +212,18 @@ fn installed(store: &Option<Store>) -> Result<Vec<Source>, Error> {
     }
 }
 
-/// Lifts every limit and removes every trace, of whatever version; false if there was none.
-pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
-    match Locked::find(bpffs)? {
-        Some(locked) => locked.clear().map(|()| true),
-        None => Ok(false),
-    }
+/// Lifts every limit and removes every trace, of whatever version; `None`: there was none. What could
+/// not be had beside that is said.
+pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
+    Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()
+}
+
+/// Takes the pace off connections when no more are paced, and while it is known which they are.
+fn lift(locked: &Locked) -> Result<Vec<String>, Error> {
+    locked.clear_links()?;
+    let notes = Paces::default().give(locked.path()).err().map(|e| e.to_string());
+    locked.clear()?;
+    Ok(notes.into_iter().collect())
 }
 
 /// Loads the programs over the pinned maps; makes and pins the maps that are not there.
@@ -224,7 +233,7 @@ fn load(folder: &Locked) -> Result<Object, Error> {
     let mut open = object::open(object::LIMIT, "the eBPF programs")?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if MAPS.contains(&name.as_str()) {
+        if MAPS.contains(&name.as_str()) || name == PACED {
             map.set_pin_path(store::map_path(folder.path(), &name)).map_err(|e| fail("pinning a map", &e))?;
         }
     }

@@ -207,6 +207,15 @@ impl Locked {
         PARTS.iter().try_for_each(|part| make_folder(&self.path().join(part)))
     }
 
+    /// Removes the links, so that no program runs any more.
+    pub fn clear_links(&self) -> Result<(), Error> {
+        let path = self.path().join("links");
+        match step(&self.0.own, c"links", &path)? {
+            Some(links) => clear(&links, &path),
+            None => Ok(()),
+        }
+    }
+
     /// Removes all that is in it, links first, whatever version made it.
     pub fn clear(&self) -> Result<(), Error> {
         clear(&self.0.own, &self.0.path)

@@ -11,6 +11,8 @@
 //! | `apply` | makes a plan take effect, all at once |
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
+//! | `pace` | lets what connections are paced at follow the limits |
+//! | `sockets` | runs iterators over TCP sockets in network namespaces |
 //! | `kick` | restarts limited connections that would wait for a timer |
 //! | `notify` | tells senders on other hosts, and heeds what they tell |
 //! | `message` | what is told, as bytes |
@@ -35,9 +37,11 @@ pub mod layout;
 pub mod message;
 pub mod notify;
 mod object;
+mod pace;
 pub mod plan;
 pub mod serve;
 pub mod show;
+mod sockets;
 pub mod store;
 
 pub use error::Error;

@@ -17,6 +17,7 @@ macro_rules! object {
 object!(LIMIT, "limit.bpf.o");
 object!(HEED, "heed.bpf.o");
 object!(KICK, "kick.bpf.o");
+object!(PACE, "pace.bpf.o");
 object!(DCTCP, "dctcp.bpf.o");
 
 /// What it takes to load any of them.

@@ -24,6 +24,8 @@ pub const BPFFS: &str = "/sys/fs/bpf";
 /// The maps that are pinned, as the programs name them.
 pub const MAPS: [&str; 9] =
     ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts", "reports"];
+/// The map, pinned as well, of what connections are paced at: only programs read it.
+pub(super) const PACED: &str = "paced";
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
 

@@ -94,7 +94,7 @@ fn what_another_user_has_made_is_refused_and_nothing_is_removed_for_it() {
     all_is_refused(&place, &victim, "may be written to by other users");
     fs::set_permissions(&place.bpffs, fs::Permissions::from_mode(0o1777)).unwrap();
     place.apply(&place.file("a.toml", LIMIT)).unwrap();
-    assert!(apply::remove_all(&place.bpffs).unwrap());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
     assert!(!folder.exists());
     fs::remove_dir_all(&victim).unwrap();
 }
@@ -124,7 +124,7 @@ fn another_users_lock_holds_up_nothing() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     place.apply(&file).unwrap();
     assert_eq!(mode(&folder), 0o700);
-    assert!(apply::remove_all(&place.bpffs).unwrap());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
     assert!(!folder.exists());
     child.kill().unwrap();
     child.wait().unwrap();

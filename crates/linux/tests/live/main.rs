@@ -6,6 +6,7 @@
 
 mod former;
 mod hostile;
+mod pacing;
 mod place;
 mod roles;
 
@@ -73,7 +74,7 @@ fn the_kick_goes_on_after_limits_are_removed_and_applied() {
     let bpffs = place.bpffs.clone();
     std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(apply::remove_all(&place.bpffs).unwrap());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
     place.apply(&file).unwrap();
     sink.watch(place.sender("tcp", &["1", "5000"]));
     let reading = show::read(&place.bpffs, None).unwrap();
@@ -276,8 +277,8 @@ fn remove_all_leaves_nothing() {
         .collect();
     let map = |name: &str| MapHandle::from_pinned_path(store::map_path(&folder, name)).unwrap().info().unwrap().info.id;
     let maps: Vec<u32> = store::MAPS.iter().map(|name| map(name)).collect();
-    assert!(apply::remove_all(&place.bpffs).unwrap());
-    assert!(!apply::remove_all(&place.bpffs).unwrap(), "there is nothing more");
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_none(), "there is nothing more");
     assert_eq!(
         fs::read_dir(&place.bpffs).unwrap().filter(|e| e.as_ref().unwrap().file_name() == "millpond").count(),
         0
@@ -402,7 +403,7 @@ fn another_layout_is_refused_and_can_be_removed() {
     for said in [place.apply(&file).unwrap_err(), show::read(&place.bpffs, None).unwrap_err()] {
         assert!(matches!(said, Error::Layout { found, ours } if found == LAYOUT + 41 && ours == LAYOUT), "{said}");
     }
-    assert!(apply::remove_all(&place.bpffs).unwrap());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
     place.apply(&file).unwrap();
 }
 

@@ -1,8 +1,8 @@
 //! What this program does as a child of its tests: it sends, receives or applies in a cgroup and a namespace of its own, since a
 //! socket belongs to the cgroup that its process was in.
 
-use crate::former;
 use crate::place::ROLE;
+use crate::{former, pacing};
 use millpond_linux::limit::apply::Session;
 use std::fs;
 use std::io::{Read, Write};
@@ -16,12 +16,13 @@ pub fn play() {
     let args = std::env::var("MILLPOND_LIVE_ARGS").unwrap();
     let args: Vec<&str> = args.split(' ').collect();
     match role.as_str() {
-        "tcp" | "udp" | "flood" | "receive" => {
+        "tcp" | "udp" | "flood" | "receive" | "paces" => {
             fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
             match role.as_str() {
                 "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
                 "udp" => send_udp(),
                 "receive" => receive(),
+                "paces" => pacing::play(Path::new(args[2])),
                 _ => flood(args[2].parse().unwrap()),
             }
         }
