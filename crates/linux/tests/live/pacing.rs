@@ -100,8 +100,8 @@ fn set(place: &Place, key: &str, value: &str) {
 
 /// 10 Mb/s are 1,250,000 bytes a second, but for the last digits of a fixed point.
 fn bytes(mbps: u64) -> u32 {
-    let rate = (u128::from(mbps) * 1_000_000 << 24) / 8_000_000_000;
-    (rate * 1_000_000_000 >> 24) as u32
+    let rate = ((u128::from(mbps) * 1_000_000) << 24) / 8_000_000_000;
+    ((rate * 1_000_000_000) >> 24) as u32
 }
 
 #[test]
