@@ -100,14 +100,17 @@ struct fate {
 	__u8 floored;
 	/* Whether its sender is told by another way. */
 	__u8 told;
+	/* Whether the hook's own way, or the other, gets there. */
+	__u8 heard;
 	/* Whether its charge is taken back. */
 	__u8 refunded;
+	__u8 egress;
 };
 
 /* Whether another attached cgroup is closer to the packet's socket: its program charges these scopes as well, and decides. */
 static __always_inline bool nearer(struct __sk_buff *skb, const struct limit_chain *chain, __u32 bank, int direction)
 {
-	for (__u32 down = 1; down <= 16; down++) {
+	for (__u32 down = 1; down <= LIMIT_DEPTH; down++) {
 		__u64 id = bpf_skb_ancestor_cgroup_id(skb, chain->level + down);
 
 		if (id == 0)
@@ -289,7 +292,8 @@ static __always_inline void count_verdict(struct limit_counts *c, const struct f
 		c->marked += 1;
 		c->marked_bytes += bytes;
 	}
-	if (fate->verdict & LIMIT_CWR)
+	/* At ingress the hook cannot tell a sender anything. */
+	if (fate->verdict & LIMIT_CWR && fate->heard)
 		c->reduced += 1;
 	if (fate->verdict & LIMIT_BYPASS)
 		c->bypassed += 1;
@@ -350,6 +354,7 @@ __attribute__((noinline)) int observe_scope(__u32 id, const struct packet *p, co
 		return 0;
 	own.returned = 1;
 	own.decided = 1;
+	own.heard = fate->egress;
 	own.verdict = judge(id, p, part, &flags);
 	heed_floor(&own, p);
 	own.refunded = fate->refunded || own.verdict & LIMIT_DROP;
@@ -460,6 +465,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 	/* What egress returns as CWR, another host has to be asked for. */
 	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank & 1] & LIMIT_NOTIFY)
 		fate.told = report(skb, scope_at(chain, worst), &p);
+	fate.egress = direction == LIMIT_EGRESS;
+	fate.heard = fate.egress || fate.told;
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		if (i >= count)
 			break;
