@@ -74,6 +74,8 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
         let sources = session.with(source);
         let plan = session.plan(&sources)?;
         say(&planned(&session.sources, &sources, &plan));
+        // As apply would.
+        session.check(&plan, args.wait)?;
         return Ok(());
     }
     let mut session = open(bpffs)?;

@@ -4,6 +4,7 @@
 //! <bpffs>/millpond            mode 0700; whoever changes limits holds a lock on it
 //! <bpffs>/millpond/maps       pins of maps
 //! <bpffs>/millpond/links      pins of attachments
+//! <bpffs>/millpond/former     both of another layout, in force until those beside it are
 //! ```
 //!
 //! A bpf file system of mode 1777, which `mount -t bpf` makes, lets every local user make files: a
@@ -27,6 +28,8 @@ use std::time::{Duration, Instant};
 pub const FOLDER: &str = "millpond";
 /// Its parts.
 const PARTS: [&str; 2] = ["maps", "links"];
+/// Where the parts of another layout are, while they are taken over.
+pub(super) const FORMER: &str = "former";
 /// How long to wait for another copy.
 const PATIENCE: Duration = Duration::from_secs(10);
 const OPEN: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -115,7 +118,7 @@ impl Folder {
         check(&mount, bpffs, true)?;
         let path = bpffs.join(FOLDER);
         let Some(own) = step(&mount, &name_of(FOLDER), &path)? else { return Ok(None) };
-        for part in PARTS {
+        for part in PARTS.into_iter().chain([FORMER]) {
             step(&own, &name_of(part), &path.join(part))?;
         }
         Ok(Some(Folder { path, mount, own }))
@@ -207,13 +210,26 @@ impl Locked {
         PARTS.iter().try_for_each(|part| make_folder(&self.path().join(part)))
     }
 
-    /// Removes the links, so that no program runs any more.
-    pub fn clear_links(&self) -> Result<(), Error> {
-        let path = self.path().join("links");
-        match step(&self.0.own, c"links", &path)? {
-            Some(links) => clear(&links, &path),
-            None => Ok(()),
+    /// Puts the parts of another layout aside. They stay in force: what a pin is called is nothing to
+    /// the kernel. Killed in between, the next one does the rest.
+    pub fn set_aside(&self) -> Result<(), Error> {
+        let former = self.path().join(FORMER);
+        make_folder(&former)?;
+        for part in PARTS {
+            let (from, to) = (self.path().join(part), former.join(part));
+            if from.exists() && !to.exists() {
+                rustix::fs::rename(&from, &to).map_err(|e| failed(&from, e))?;
+            }
         }
+        Ok(())
+    }
+
+    /// Removes all that is in a part, and the part.
+    pub fn clear_part(&self, part: &str) -> Result<(), Error> {
+        let (path, name) = (self.path().join(part), name_of(part));
+        let Some(fd) = step(&self.0.own, &name, &path)? else { return Ok(()) };
+        clear(&fd, &path)?;
+        rustix::fs::unlinkat(&self.0.own, &name, AtFlags::REMOVEDIR).map_err(|e| failed(&path, e))
     }
 
     /// Removes all that is in it, links first, whatever version made it.

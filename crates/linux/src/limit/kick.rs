@@ -5,6 +5,7 @@
 //! loaded anew.
 
 use super::Error;
+use super::capability::{BPF, PROGRAMS};
 use super::object;
 use super::sockets::Namespaces;
 use super::store;
@@ -23,14 +24,14 @@ pub struct Kick {
 /// The map of attached cgroups that is pinned now.
 fn pinned(bpffs: &Path) -> Result<u32, Error> {
     let info = store::pinned(bpffs, "attached")?.info();
-    Ok(info.map_err(|e| Error::kernel("map attached", "CAP_BPF", &e))?.info.id)
+    Ok(info.map_err(|e| Error::kernel("map attached", &[BPF], &e))?.info.id)
 }
 
 impl Kick {
     /// Loads it over the installed limits.
     pub fn load(bpffs: &Path) -> Result<Kick, Error> {
         let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: Linux 5.18)";
-        let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
+        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
         let mut open = object::open(object::KICK, what)?;
         let attached = pinned(bpffs)?;
         for mut map in open.maps_mut() {

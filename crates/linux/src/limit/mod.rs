@@ -9,6 +9,9 @@
 //! | `store` | what is pinned there |
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |
+//! | `numbers` | the numbers of scopes, which their queues and statistics go by |
+//! | `exclusive` | whose programs keep ours from a cgroup |
+//! | `capability` | what this process may do |
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
 //! | `pace` | lets what connections are paced at follow the limits |
@@ -26,16 +29,19 @@
 //! whatever fails, traffic passes.
 
 pub mod apply;
+pub mod capability;
 pub mod cgroup;
 pub mod config;
 pub mod congestion;
 pub mod doctor;
 mod error;
+mod exclusive;
 pub mod folder;
 pub mod kick;
 pub mod layout;
 pub mod message;
 pub mod notify;
+mod numbers;
 mod object;
 mod pace;
 pub mod plan;

@@ -6,6 +6,7 @@
 //! say now, or as its application asked for.
 
 use super::Error;
+use super::capability::PROGRAMS;
 use super::cgroup::is_within;
 use super::layout::{LOOPBACK, PACE};
 use super::object;
@@ -58,7 +59,7 @@ impl Paces {
         }
         let what = "changing the pace of connections that exist (it needs BTF, and iterators over TCP \
                     sockets that may set options: Linux 5.18): they keep it until they close";
-        let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
+        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
         let absent = || Error::Kernel { what: what.into(), reason: "no such program".into() };
         let mut open = object::open(object::PACE, what)?;
         for mut map in open.maps_mut() {

@@ -11,9 +11,10 @@
 //! Invariant: maps are written by whoever holds the lock, and only if their layout is ours.
 
 use super::Error;
+use super::capability::BPF;
 use super::config::Config;
 pub use super::folder::is_bpffs;
-use super::folder::{FOLDER, Folder};
+use super::folder::{FOLDER, FORMER, Folder};
 use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use std::fs;
@@ -100,25 +101,26 @@ fn banked(bank: u32, number: u32) -> [u8; 4] {
 }
 
 fn failed(what: &str, error: libbpf_rs::Error) -> Error {
-    Error::kernel(format!("map {what}"), "CAP_BPF", &error)
+    Error::kernel(format!("map {what}"), &[BPF], &error)
 }
 
 impl Store {
-    /// What is installed; `None`: nothing, or what an interrupted first apply has left.
+    /// What is installed; `None`: nothing, or what an interrupted first apply has left. What is of
+    /// another layout is an error.
     pub fn open(bpffs: &Path) -> Result<Option<Store>, Error> {
-        if Folder::find(bpffs)?.is_none() || !map_path(&folder(bpffs), "head").exists() {
+        if Folder::find(bpffs)?.is_none() {
             return Ok(None);
         }
         let folder = folder(bpffs);
-        let head = Store::map(&folder, "head")?;
-        let found =
-            Head::from_bytes(&head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?.unwrap_or_default());
-        match found.layout {
-            0 => return Ok(None),
-            LAYOUT => {}
-            found => return Err(Error::Layout { found, ours: LAYOUT }),
+        match head_of(&folder)?.layout {
+            LAYOUT => Store::adopt(folder).map(Some),
+            // Not finished: what it was to take over still holds.
+            0 => match head_of(&folder.join(FORMER))?.layout {
+                0 => Ok(None),
+                found => Err(Error::Layout { found, ours: LAYOUT }),
+            },
+            found => Err(Error::Layout { found, ours: LAYOUT }),
         }
-        Store::adopt(folder).map(Some)
     }
 
     /// The maps of a folder that has them all.
@@ -139,7 +141,7 @@ impl Store {
 
     fn map(folder: &Path, name: &str) -> Result<MapHandle, Error> {
         let path = map_path(folder, name);
-        MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), "CAP_BPF", &e))
+        MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), &[BPF], &e))
     }
 
     /// Our folder.
@@ -190,43 +192,7 @@ impl Store {
 
     /// What was applied, in a bank.
     pub fn sources(&self, bank: u32) -> Result<Vec<Source>, Error> {
-        let (mut text, mut length) = (Vec::new(), 0);
-        for number in 0.. {
-            let Some(bytes) =
-                self.texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))?
-            else {
-                break;
-            };
-            length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
-            text.extend_from_slice(&bytes[4..]);
-            if text.len() >= length {
-                break;
-            }
-        }
-        text.truncate(length);
-        let broken =
-            |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
-        if text.is_empty() {
-            return Ok(Vec::new());
-        }
-        let list: Vec<(String, String)> = serde_json::from_slice(&text).map_err(|e| broken(&e))?;
-        let names = |skip: usize| -> Vec<String> {
-            // Names only; scopes across files are checked once all are read.
-            let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
-            others
-                .flat_map(|(_, (_, text))| text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')))
-                .map(String::from)
-                .collect()
-        };
-        list.iter()
-            .enumerate()
-            .map(|(i, (file, text))| {
-                let others = names(i);
-                let others: Vec<&str> = others.iter().map(String::as_str).collect();
-                let config = Config::parse(file, text, &others).map_err(|e| broken(&e))?;
-                Ok(Source { file: file.clone(), config })
-            })
-            .collect()
+        sources_of(&self.texts, bank)
     }
 
     /// Replaces what was applied, in a bank.
@@ -330,6 +296,63 @@ impl Store {
     pub fn links(&self) -> Vec<(u64, usize)> {
         links(&self.folder)
     }
+}
+
+/// The first value of a folder's maps; without maps, that of maps that are not finished.
+fn head_of(folder: &Path) -> Result<Head, Error> {
+    if !map_path(folder, "head").exists() {
+        return Ok(Head::default());
+    }
+    let head = Store::map(folder, "head")?.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?;
+    Ok(Head::from_bytes(&head.unwrap_or_default()))
+}
+
+/// What was applied by a version whose maps have another layout. Of those, what is read here is the
+/// same in all layouts: the head's first two words, and the texts.
+pub(super) fn former_sources(bpffs: &Path) -> Result<Vec<Source>, Error> {
+    Folder::find(bpffs)?.ok_or(Error::Nothing)?;
+    let folder = folder(bpffs);
+    let former = folder.join(FORMER);
+    let from = if map_path(&former, "texts").exists() { former } else { folder };
+    sources_of(&Store::map(&from, "texts")?, head_of(&from)?.bank & 1)
+}
+
+/// What was applied, as a bank's texts tell it.
+fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
+    let (mut text, mut length) = (Vec::new(), 0);
+    for number in 0.. {
+        let Some(bytes) = texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))? else {
+            break;
+        };
+        length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
+        text.extend_from_slice(&bytes[4..]);
+        if text.len() >= length {
+            break;
+        }
+    }
+    text.truncate(length);
+    let broken = |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: Vec<(String, String)> = serde_json::from_slice(&text).map_err(|e| broken(&e))?;
+    let names = |skip: usize| -> Vec<String> {
+        // Names only; scopes across files are checked once all are read.
+        let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
+        others
+            .flat_map(|(_, (_, text))| text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')))
+            .map(String::from)
+            .collect()
+    };
+    list.iter()
+        .enumerate()
+        .map(|(i, (file, text))| {
+            let others = names(i);
+            let others: Vec<&str> = others.iter().map(String::as_str).collect();
+            let config = Config::parse(file, text, &others).map_err(|e| broken(&e))?;
+            Ok(Source { file: file.clone(), config })
+        })
+        .collect()
 }
 
 /// Cgroups that links are pinned for, with the direction.

@@ -6,6 +6,7 @@
 
 mod former;
 mod hostile;
+mod operating;
 mod pacing;
 mod place;
 mod roles;
@@ -15,7 +16,6 @@ use place::{OtherHost, Place, Sink, enter, ip};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use millpond_core::random::Stream;
 use millpond_linux::limit::apply::Session;
-use millpond_linux::limit::layout::{Head, LAYOUT};
 use millpond_linux::limit::store::{self, Store};
 use millpond_linux::limit::{Error, apply, serve, show};
 use std::fs;
@@ -391,20 +391,6 @@ impl Refused for Result<Vec<millpond_linux::limit::store::Source>, Error> {
     fn unwrap_err_or_install(self, session: &mut Session) -> String {
         self.and_then(|sources| session.install(sources, false)).unwrap_err().to_string()
     }
-}
-
-#[test]
-fn another_layout_is_refused_and_can_be_removed() {
-    let Some(place) = Place::new("layout") else { return };
-    let file = place.file("a.toml", OLD);
-    place.apply(&file).unwrap();
-    let head = MapHandle::from_pinned_path(store::map_path(&store::folder(&place.bpffs), "head")).unwrap();
-    head.update(&[0; 4], &Head { layout: LAYOUT + 41, bank: 1, flags: [0; 2] }.to_bytes(), MapFlags::ANY).unwrap();
-    for said in [place.apply(&file).unwrap_err(), show::read(&place.bpffs, None).unwrap_err()] {
-        assert!(matches!(said, Error::Layout { found, ours } if found == LAYOUT + 41 && ours == LAYOUT), "{said}");
-    }
-    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
-    place.apply(&file).unwrap();
 }
 
 /// What an earlier binary had applied, with the traffic that it had seen; what its `show` said.

@@ -27,6 +27,7 @@ pub fn play() {
             }
         }
         "apply" => apply_forever(&args),
+        "apply-once" => apply_once(Path::new(args[0]), Path::new(args[1])),
         "dump" => print!("{}", former::dump(Path::new(args[0]))),
         other => panic!("no role {other}"),
     }
@@ -85,6 +86,12 @@ fn send_udp() {
         }
     }
     std::process::exit(0);
+}
+
+fn apply_once(bpffs: &Path, file: &Path) {
+    let mut session = Session::open(bpffs).unwrap();
+    let sources = session.with(session.read(file, false).unwrap());
+    session.install(sources, false).unwrap();
 }
 
 fn apply_forever(args: &[&str]) {
