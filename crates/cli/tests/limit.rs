@@ -3,8 +3,11 @@
 //! and are skipped where there can be none.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 struct Scratch(PathBuf);
 
@@ -30,7 +33,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = self.limit(&["remove", "--all"]);
-        let _ = Command::new("umount").arg(&self.0).stderr(std::process::Stdio::null()).status();
+        let _ = Command::new("umount").arg(&self.0).stderr(Stdio::null()).status();
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -182,4 +185,45 @@ fn watching_ends_with_its_reader() {
         assert!(out.stdout.ends_with(b"over\n"), "{}", String::from_utf8_lossy(&out.stdout));
         assert_eq!(String::from_utf8_lossy(&out.stderr), "", "a reader that has gone is no error");
     }
+}
+
+/// The page of metrics, or nothing.
+fn metrics(port: u16) -> Option<String> {
+    let mut to = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    to.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    to.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").ok()?;
+    let mut text = String::new();
+    to.read_to_string(&mut text).ok()?;
+    text.starts_with("HTTP/1.1 200").then_some(text)
+}
+
+/// More connections than it may have files, none of which says anything: it answers when they are gone.
+#[test]
+fn serve_answers_again_when_files_had_run_out() {
+    if !has_cgroups() {
+        return;
+    }
+    let scratch = Scratch::new("files");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let script = format!(
+        "ulimit -n 24; exec {} limit serve --metrics 127.0.0.1:{port} --bpffs {}",
+        env!("CARGO_BIN_EXE_millpond"),
+        scratch.0.display()
+    );
+    let mut server = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
+    let comes = |what: &str| {
+        let start = Instant::now();
+        while metrics(port).is_none() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    comes("it answers");
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(metrics(port).is_none(), "no file is left for another");
+    drop(silent);
+    comes("it answers again");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

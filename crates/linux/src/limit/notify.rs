@@ -19,7 +19,7 @@ use super::layout::{Flow, Report};
 use super::message::{self, Secret};
 use super::object;
 use super::show;
-use super::store::{self, Store};
+use super::store::{self, Known};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, RingBufferBuilder};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -109,6 +109,7 @@ pub struct Notify {
     running: Option<Running>,
     /// What could not be begun, so that it is said once.
     failed: Option<Wanted>,
+    known: Known,
 }
 
 /// What a file asks for, and the ring that the programs of now write to.
@@ -134,7 +135,7 @@ impl Drop for Running {
 impl Notify {
     /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried again each time. `say` is told.
     pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
-        let wanted = wanted(bpffs);
+        let wanted = wanted(bpffs, &mut self.known);
         if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
             return;
         }
@@ -155,10 +156,8 @@ impl Notify {
     }
 }
 
-fn wanted(bpffs: &Path) -> Option<Wanted> {
-    let store = Store::open(bpffs).ok()??;
-    let sources = store.sources(store.head().ok()?.bank & 1).ok()?;
-    let params = sources.into_iter().find_map(|s| s.config.notify)?;
+fn wanted(bpffs: &Path, known: &mut Known) -> Option<Wanted> {
+    let params = known.look(bpffs).0.iter().find_map(|s| s.config.notify.clone())?;
     let ring = ring(bpffs).ok()?.info().ok()?.info.id;
     Some(Wanted { params, ring })
 }

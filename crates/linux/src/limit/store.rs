@@ -16,7 +16,8 @@ use super::config::Config;
 pub use super::folder::is_bpffs;
 use super::folder::{FOLDER, FORMER, Folder};
 use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -292,6 +293,17 @@ impl Store {
         let _ = self.attached.delete(&cgroup.to_ne_bytes());
     }
 
+    /// Cgroups that are still there, with all that was attached to them.
+    pub(super) fn live(&self) -> BTreeSet<u64> {
+        let (mut live, mut dead) = (BTreeSet::new(), BTreeSet::new());
+        for (cgroup, direction) in self.links() {
+            let link = Link::open(link_path(&self.folder, cgroup, direction));
+            let of = if link.is_ok_and(|link| super::apply::is_live(&link)) { &mut live } else { &mut dead };
+            of.insert(cgroup);
+        }
+        &live - &dead
+    }
+
     /// Cgroups that links are pinned for, with the direction, dead ones as well.
     pub fn links(&self) -> Vec<(u64, usize)> {
         links(&self.folder)
@@ -319,6 +331,11 @@ pub(super) fn former_sources(bpffs: &Path) -> Result<Vec<Source>, Error> {
 
 /// What was applied, as a bank's texts tell it.
 fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
+    parse(&text_of(texts, bank)?)
+}
+
+/// The bytes of a bank's texts.
+fn text_of(texts: &MapHandle, bank: u32) -> Result<Vec<u8>, Error> {
     let (mut text, mut length) = (Vec::new(), 0);
     for number in 0.. {
         let Some(bytes) = texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))? else {
@@ -331,11 +348,16 @@ fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
         }
     }
     text.truncate(length);
+    Ok(text)
+}
+
+/// The sources that a text tells.
+fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
     let broken = |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let list: Vec<(String, String)> = serde_json::from_slice(&text).map_err(|e| broken(&e))?;
+    let list: Vec<(String, String)> = serde_json::from_slice(text).map_err(|e| broken(&e))?;
     let names = |skip: usize| -> Vec<String> {
         // Names only; scopes across files are checked once all are read.
         let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
@@ -353,6 +375,37 @@ fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
             Ok(Source { file: file.clone(), config })
         })
         .collect()
+}
+
+/// What is installed, for who looks at it again and again: it is parsed where it has changed.
+#[derive(Default)]
+pub(super) struct Known {
+    text: Vec<u8>,
+    sources: Vec<Source>,
+}
+
+impl Known {
+    /// What is installed now; whether that has changed since the last time.
+    pub(super) fn look(&mut self, bpffs: &Path) -> (&[Source], bool) {
+        let text = Known::text(bpffs).unwrap_or_default();
+        let has_changed = text != self.text;
+        if has_changed {
+            self.sources = parse(&text).unwrap_or_default();
+            self.text = text;
+        }
+        (&self.sources, has_changed)
+    }
+
+    fn text(bpffs: &Path) -> Result<Vec<u8>, Error> {
+        if Folder::find(bpffs)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let folder = folder(bpffs);
+        match head_of(&folder)? {
+            Head { layout: LAYOUT, bank, .. } => text_of(&Store::map(&folder, "texts")?, bank & 1),
+            _ => Ok(Vec::new()),
+        }
+    }
 }
 
 /// Cgroups that links are pinned for, with the direction.
