@@ -1,6 +1,6 @@
 //! `millpond limit` as a user meets it: errors of a file have their place, and what is not there is
-//! said. Most tests install nothing; the others keep their limits in a bpf file system of their own,
-//! and are skipped where there can be none.
+//! said. Most tests install nothing; the others keep their limits in a bpf file system of their
+//! own, and are skipped where there can be none.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -197,7 +197,8 @@ fn metrics(port: u16) -> Option<String> {
     text.starts_with("HTTP/1.1 200").then_some(text)
 }
 
-/// More connections than it may have files, none of which says anything: it answers when they are gone.
+/// More connections than it may have files, none of which says anything: it answers when they are
+/// gone.
 #[test]
 fn serve_answers_again_when_files_had_run_out() {
     if !has_cgroups() {

@@ -503,14 +503,18 @@ int limit_ingress(struct __sk_buff *skb)
 #define AF_INET6 10
 
 /*
- * Whether a connection stays on this host: its packets then go over loopback. What device they take cannot be asked here. An address of this
- * host that the connection does not itself have, at its other end, is taken for another host's.
+ * Whether a connection stays on this host: its packets then go over loopback. What device they take
+ * cannot be asked here. An address of this host that the connection does not itself have, at its
+ * other end, is taken for another host's.
  */
 static __always_inline bool is_local(struct bpf_sock_ops *ops)
 {
 	__u32 here = ops->local_ip4, there = ops->remote_ip4;
 
-	/* The verifier takes no address inside the context, which the compiler would make of two reads in two branches. */
+	/*
+	 * The verifier takes no address inside the context, which the compiler would make of two
+	 * reads in two branches.
+	 */
 	barrier_var(here);
 	barrier_var(there);
 	if (ops->family != AF_INET6)
@@ -523,7 +527,10 @@ static __always_inline bool is_local(struct bpf_sock_ops *ops)
 	return a == ops->local_ip6[0] && b == ops->local_ip6[1] && c == ops->local_ip6[2] && d == ops->local_ip6[3];
 }
 
-/* Sets a connection's pace, unless it has a lower one: of a limit further down, or of the application. */
+/*
+ * Sets a connection's pace, unless it has a lower one: of a limit further down, or of the
+ * application.
+ */
 static __always_inline void pace_at(struct bpf_sock_ops *ops, __u32 rate, bool local)
 {
 	struct bpf_sock *sk = ops->sk;

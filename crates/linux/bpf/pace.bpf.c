@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An iterator over TCP sockets that gives each paced connection the rate of the limits that it is below now. limit_pace paces connections when
- * they are made; this runs once after each change of the limits, and after their end.
+ * An iterator over TCP sockets that gives each paced connection the rate of the limits that it is
+ * below now. limit_pace paces connections when they are made; this runs once after each change of
+ * the limits, and after their end.
  *
- * Invariant: only connections that limit_pace has paced, and none of them faster than its application asked for.
+ * Invariant: only connections that limit_pace has paced, and none of them faster than its
+ * application asked for.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -17,7 +19,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 /* Whether limits hold for loopback. */
 const volatile __u32 loopback = 0;
 
-/* By cgroup: what connections of it, and of those below without a rate of their own, are paced at. */
+/*
+ * By cgroup: what connections of it, and of those below without a rate of their own, are paced at.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which connections are paced, and what they were before: so that a limit that changes or goes takes its pace with it, and an application's own
- * SO_MAX_PACING_RATE stays. A rate of ~0 is none, as the kernel has it.
+ * Which connections are paced, and what they were before: so that a limit that changes or goes
+ * takes its pace with it, and an application's own SO_MAX_PACING_RATE stays. A rate of ~0 is none,
+ * as the kernel has it.
  */
 #ifndef MILLPOND_PACED_H
 #define MILLPOND_PACED_H

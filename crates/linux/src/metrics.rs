@@ -1,12 +1,12 @@
 //! A daemon's numbers for Prometheus: one page, `/metrics`, made anew for each request.
 //!
 //! Whoever can connect may be slow, silent or many. A connection gets one answer, and has
-//! [`PATIENCE`] for all of it; [`CLIENTS`] are served at a time, and others wait in the kernel's queue
-//! until one of them ends.
+//! [`PATIENCE`] for all of it; [`CLIENTS`] are served at a time, and others wait in the kernel's
+//! queue until one of them ends.
 //!
-//! Invariant: no client keeps others from an answer for longer than that; a page that cannot be made
-//! is an answer of 500 and no more; whatever runs out, the daemon goes on and answers again when there
-//! is some.
+//! Invariant: no client keeps others from an answer for longer than that; a page that cannot be
+//! made is an answer of 500 and no more; whatever runs out, the daemon goes on and answers again
+//! when there is some.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};

@@ -110,9 +110,9 @@ impl Session {
         Ok(Source { file: name, config })
     }
 
-    /// What a file is known by: the path that it is named by. Symbolic links in it stay what they are,
-    /// since they may be made to lead elsewhere (a ConfigMap's do with every change). Where another
-    /// path to the same file is known, that.
+    /// What a file is known by: the path that it is named by. Symbolic links in it stay what they
+    /// are, since they may be made to lead elsewhere (a ConfigMap's do with every change). Where
+    /// another path to the same file is known, that.
     fn name_of(&self, file: &Path) -> Result<String, std::io::Error> {
         let mut path = std::path::absolute(file)?;
         if path.components().any(|part| part == Component::ParentDir) {
@@ -267,8 +267,8 @@ fn is_same_file(one: &str, other: &str) -> bool {
     one == other || fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
-/// Lifts every limit and removes every trace, of whatever version; `None`: there was none. What could
-/// not be had beside that is said.
+/// Lifts every limit and removes every trace, of whatever version; `None`: there was none. What
+/// could not be had beside that is said.
 pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()
 }

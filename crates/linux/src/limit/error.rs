@@ -83,7 +83,8 @@ impl Error {
         Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }
 
-    /// What the kernel said when asked to do `what`; if this process lacks capabilities that it takes, these.
+    /// What the kernel said when asked to do `what`; if this process lacks capabilities that it
+    /// takes, these.
     pub fn kernel(what: impl Into<String>, needed: &[Capability], error: &libbpf_rs::Error) -> Error {
         use libbpf_rs::ErrorKind::{InvalidInput, PermissionDenied};
         let (what, lacking) = (what.into(), capability::lacking(needed));

@@ -1,6 +1,6 @@
 //! Programs of others that keep ours from a cgroup: one that was attached to be the only one there
-//! and below, or one that others may replace and not join. The kernel says of both no more than that
-//! it is not permitted.
+//! and below, or one that others may replace and not join. The kernel says of both no more than
+//! that it is not permitted.
 //!
 //! Invariant: what cannot be found out is in nobody's way.
 

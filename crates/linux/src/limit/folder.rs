@@ -210,8 +210,8 @@ impl Locked {
         PARTS.iter().try_for_each(|part| make_folder(&self.path().join(part)))
     }
 
-    /// Puts the parts of another layout aside. They stay in force: what a pin is called is nothing to
-    /// the kernel. Killed in between, the next one does the rest.
+    /// Puts the parts of another layout aside. They stay in force: what a pin is called is nothing
+    /// to the kernel. Killed in between, the next one does the rest.
     pub fn set_aside(&self) -> Result<(), Error> {
         let former = self.path().join(FORMER);
         make_folder(&former)?;

@@ -1,8 +1,8 @@
 //! The numbers of scopes: of their queues, statistics and settings in the maps.
 //!
 //! Invariant: a scope keeps its number as long as its limit keeps its name and its queue's form. A
-//! number that the bank in force uses is given to another only when no free one is left, and only if
-//! its limit goes; then its queue starts anew after the banks have turned.
+//! number that the bank in force uses is given to another only when no free one is left, and only
+//! if its limit goes; then its queue starts anew after the banks have turned.
 
 use super::Error;
 use super::layout::{self, Label, SCOPES};

@@ -1,9 +1,9 @@
-//! What connections that exist are paced at, when limits change. `limit_pace` gives a connection its
-//! SO_MAX_PACING_RATE when it is made; without more it would keep that until it closes, whatever
-//! became of the limit. What is done to a socket is in `bpf/pace.bpf.c`.
+//! What connections that exist are paced at, when limits change. `limit_pace` gives a connection
+//! its SO_MAX_PACING_RATE when it is made; without more it would keep that until it closes,
+//! whatever became of the limit. What is done to a socket is in `bpf/pace.bpf.c`.
 //!
-//! Invariant: when this has run, each connection that was paced is paced at what the limits in force
-//! say now, or as its application asked for.
+//! Invariant: when this has run, each connection that was paced is paced at what the limits in
+//! force say now, or as its application asked for.
 
 use super::Error;
 use super::capability::PROGRAMS;

@@ -31,7 +31,8 @@ pub struct Scope {
     pub settings: layout::Scope,
     /// Whether its queue starts anew.
     pub fresh: bool,
-    /// Whether it does so after the banks have turned: its number is another's in the bank in force.
+    /// Whether it does so after the banks have turned: its number is another's in the bank in
+    /// force.
     pub late: bool,
 }
 
@@ -393,7 +394,8 @@ mod tests {
         );
     }
 
-    /// Two scopes a level, each of which has both of the next: 2^40 ways down, of which none is new.
+    /// Two scopes a level, each of which has both of the next: 2^40 ways down, of which none is
+    /// new.
     #[test]
     fn a_diamond_takes_no_time() {
         let limit = |i: usize, half: &str| {

@@ -91,8 +91,8 @@ pub(super) fn now() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// How a limit stands. A unit or a container is looked for only where the cgroup that it had is gone:
-/// asking for it costs more than all the rest.
+/// How a limit stands. A unit or a container is looked for only where the cgroup that it had is
+/// gone: asking for it costs more than all the rest.
 fn standing(live: &BTreeSet<u64>, hierarchy: &Hierarchy, limit: &Limit, installed: u64) -> Standing {
     let Some(target) = limit.cgroup() else { return Standing::Scope };
     let is_live = live.contains(&installed);

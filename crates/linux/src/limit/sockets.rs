@@ -1,7 +1,8 @@
-//! Iterators over TCP sockets, run in network namespaces: what an iterator sees is the sockets of the
-//! namespace that its reader is in.
+//! Iterators over TCP sockets, run in network namespaces: what an iterator sees is the sockets of
+//! the namespace that its reader is in.
 //!
-//! Invariant: a namespace that is gone, or may not be entered, is left out, and the others are served.
+//! Invariant: a namespace that is gone, or may not be entered, is left out, and the others are
+//! served.
 
 use libbpf_rs::{Iter, Link};
 use std::collections::BTreeMap;
@@ -47,7 +48,8 @@ impl Namespaces {
         found
     }
 
-    /// One round over all of them; how many could not be entered. Leaves this thread in one of them.
+    /// One round over all of them; how many could not be entered. Leaves this thread in one of
+    /// them.
     pub(super) fn run(&self, link: &Link) -> usize {
         let mut left_out = 0;
         for (number, namespace) in &self.0 {

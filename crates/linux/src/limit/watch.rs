@@ -1,8 +1,8 @@
 //! When cgroups are made or removed: told by the kernel, so that nothing has to be looked at while
 //! none is.
 //!
-//! Invariant: what changes is seen, at the latest after [`AT_LEAST`]; where the kernel tells nothing
-//! (watches have run out), all is looked at each time.
+//! Invariant: what changes is seen, at the latest after [`AT_LEAST`]; where the kernel tells
+//! nothing (watches have run out), all is looked at each time.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How often all is looked at even if nothing was told.
 const AT_LEAST: Duration = Duration::from_secs(30);
-/// Cgroups come and go in numbers: so long others are waited for, and so long from one look to the next.
+/// Cgroups come and go in numbers: so long others are waited for, and so long from one look to the
+/// next.
 const SETTLING: Duration = Duration::from_millis(100);
 const APART: Duration = Duration::from_secs(1);
 

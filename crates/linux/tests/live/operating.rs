@@ -47,7 +47,9 @@ fn an_error_names_the_capability_that_is_lacking() {
 #[allow(unsafe_code)]
 fn attach_alone(cgroup: &Path) -> libbpf_rs::Object {
     static TRIAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
-    let object = ObjectBuilder::default().open_memory(&TRIAL.to_vec()).unwrap().load().unwrap();
+    // Where it lies in this program it may not be aligned as libelf wants it.
+    let bytes = TRIAL.to_vec();
+    let object = ObjectBuilder::default().open_memory(&bytes).unwrap().load().unwrap();
     let program = object.progs_mut().find(|p| p.name() == "nothing").unwrap();
     let (folder, egress) = (File::open(cgroup).unwrap(), libbpf_sys::BPF_CGROUP_INET_EGRESS);
     // SAFETY: numbers of open files, and no pointer.
@@ -145,7 +147,8 @@ fn pins(folder: &Path) -> usize {
     fs::read_dir(folder).map_or(0, |entries| entries.count())
 }
 
-/// Another layout's limits, of all files, hold until those of this one do; whatever is killed, and when.
+/// Another layout's limits, of all files, hold until those of this one do; whatever is killed, and
+/// when.
 #[test]
 fn limits_of_another_layout_hold_until_they_are_taken_over() {
     let Some(place) = Place::new("former-layout") else { return };

@@ -34,8 +34,8 @@ fn pace(socket: BorrowedFd<'_>, set: Option<u32>) -> u32 {
     rate
 }
 
-/// Connections of one cgroup, whose paces are written to a file again and again: to another host, to
-/// another host with a pace of its own, and both ends of two over loopback.
+/// Connections of one cgroup, whose paces are written to a file again and again: to another host,
+/// to another host with a pace of its own, and both ends of two over loopback.
 pub fn play(file: &Path) {
     let plain = roles::connect();
     let own = roles::connect();
@@ -68,7 +68,8 @@ impl Connections {
         let child = place.sender("paces", &[file.to_str().unwrap()]);
         Connections { child, file }
     }
-    /// Waits until the connections to another host have these paces, and each over loopback that one.
+    /// Waits until the connections to another host have these paces, and each over loopback that
+    /// one.
     fn expect(&self, remote: [u32; 2], local: u32, when: &str) {
         let expected = [&remote[..], &[local; 6]].concat();
         let (start, mut seen) = (Instant::now(), Vec::<u32>::new());
