@@ -40,8 +40,13 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         }
         LimitAction::Remove(what) => match &what.name {
             None => {
-                let gone = apply::remove_all(bpffs)?;
-                say(if gone { "all limits are removed; nothing of them is left" } else { "no limits are installed" });
+                match apply::remove_all(bpffs)? {
+                    Some(notes) => {
+                        say("all limits are removed; nothing of them is left");
+                        notes.iter().for_each(|note| eprintln!("note: {note}"));
+                    }
+                    None => say("no limits are installed"),
+                }
                 Ok(())
             }
             Some(name) => {
@@ -69,6 +74,8 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
         let sources = session.with(source);
         let plan = session.plan(&sources)?;
         say(&planned(&session.sources, &sources, &plan));
+        // As apply would.
+        session.check(&plan, args.wait)?;
         return Ok(());
     }
     let mut session = open(bpffs)?;

@@ -1,8 +1,13 @@
-//! `millpond limit` as a user meets it: errors of a file have their place, and what is not there is said. Nothing is installed.
+//! `millpond limit` as a user meets it: errors of a file have their place, and what is not there is
+//! said. Most tests install nothing; the others keep their limits in a bpf file system of their
+//! own, and are skipped where there can be none.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 struct Scratch(PathBuf);
 
@@ -27,6 +32,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        let _ = self.limit(&["remove", "--all"]);
+        let _ = Command::new("umount").arg(&self.0).stderr(Stdio::null()).status();
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -85,4 +92,139 @@ fn what_only_changes_or_reads_mounts_nothing() {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         assert!(!mounts.contains(scratch.0.to_str().unwrap()), "{args:?} has mounted a file system");
     }
+}
+
+/// A limit that no cgroup has, which can be installed wherever eBPF can be loaded.
+const SCOPE: &str = "[[limit]]\nname = \"a\"\nrate = \"1Gbps\"\n";
+
+/// A folder with `SCOPE` in force; `None`, with a message, where that cannot be.
+fn installed(name: &str) -> Option<(Scratch, Scratch)> {
+    let (scratch, files) = (Scratch::new(name), Scratch::new(&format!("{name}-files")));
+    let file = files.0.join("limits.toml");
+    fs::write(&file, SCOPE).unwrap();
+    let out = scratch.limit(&["apply", file.to_str().unwrap()]);
+    if !out.status.success() {
+        eprintln!("skipped: {name} needs limits: {}", String::from_utf8_lossy(&out.stderr));
+        return None;
+    }
+    Some((scratch, files))
+}
+
+#[test]
+fn a_dry_run_exits_as_apply_would() {
+    if !has_cgroups() {
+        return;
+    }
+    let scratch = Scratch::new("dry");
+    let file = scratch.0.join("limits.toml");
+    fs::write(&file, format!("{SCOPE}[[limit]]\nname = \"b\"\ncgroup = \"no-such-cgroup\"\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let dry = scratch.limit(&["apply", "--dry-run", file]);
+    let said = String::from_utf8_lossy(&dry.stderr);
+    assert!(String::from_utf8_lossy(&dry.stdout).contains("b would wait"));
+    assert_eq!(dry.status.code(), Some(1), "{said}");
+    assert!(said.contains("limit \"b\"") && said.contains("no-such-cgroup"), "{said}");
+    assert_eq!(scratch.limit(&["apply", "--dry-run", "--wait", file]).status.code(), Some(0));
+}
+
+/// As Kubernetes changes the files of a ConfigMap: all of them at once, by a link in their path.
+#[test]
+fn a_file_may_be_exchanged_by_a_link() {
+    let Some((scratch, files)) = installed("linked") else { return };
+    assert!(scratch.limit(&["remove", "--all"]).status.success());
+    let at = |name: &str| files.0.join(name);
+    let swap = |to: &str| {
+        let _ = fs::remove_file(at("next"));
+        std::os::unix::fs::symlink(to, at("next")).unwrap();
+        fs::rename(at("next"), at("..data")).unwrap();
+    };
+    for (version, rate) in [("..1", "1Gbps"), ("..2", "2Gbps"), ("..3", "3Gbps")] {
+        fs::create_dir(at(version)).unwrap();
+        fs::write(at(version).join("l.toml"), SCOPE.replace("1Gbps", rate)).unwrap();
+    }
+    swap("..1");
+    std::os::unix::fs::symlink("..data/l.toml", at("l.toml")).unwrap();
+    let apply = |name: &str| {
+        let out = scratch.limit(&["apply", at(name).to_str().unwrap()]);
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        let shown = scratch.limit(&["show", "--json"]);
+        let all: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let limits = all["limits"].as_array().unwrap().iter();
+        let of = |q: &serde_json::Value| (q["limit_bps"].as_u64().unwrap(), q["file"].as_str().unwrap().to_string());
+        limits.map(of).collect::<Vec<_>>()
+    };
+    let known = at("l.toml").display().to_string();
+    let expected = |gbps: u64| vec![(gbps * 1_000_000_000, known.clone()); 2];
+    // As an earlier version knew it: by where the links led.
+    assert_eq!(apply("..1/l.toml")[0].1, at("..1/l.toml").display().to_string());
+    assert_eq!(apply("l.toml"), expected(1));
+    swap("..2");
+    fs::remove_dir_all(at("..1")).unwrap();
+    assert_eq!(apply("l.toml"), expected(2));
+    assert_eq!(apply("..2/l.toml"), expected(2), "the same file by its own path");
+    swap("..3");
+    assert_eq!(apply("l.toml"), expected(3));
+    // Another file is another file.
+    fs::write(at("b.toml"), SCOPE).unwrap();
+    let out = scratch.limit(&["apply", at("b.toml").to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains(&format!("installed from {known}")));
+}
+
+#[test]
+fn watching_ends_with_its_reader() {
+    let Some((scratch, _files)) = installed("watched") else { return };
+    for how in ["", "--json"] {
+        let script = format!(
+            "{} limit show --watch {how} --bpffs {} | head -n 1; echo over",
+            env!("CARGO_BIN_EXE_millpond"),
+            scratch.0.display()
+        );
+        let out = Command::new("timeout").args(["20", "sh", "-c", &script]).output().unwrap();
+        assert!(out.status.success(), "it goes on for ever");
+        assert!(out.stdout.ends_with(b"over\n"), "{}", String::from_utf8_lossy(&out.stdout));
+        assert_eq!(String::from_utf8_lossy(&out.stderr), "", "a reader that has gone is no error");
+    }
+}
+
+/// The page of metrics, or nothing.
+fn metrics(port: u16) -> Option<String> {
+    let mut to = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    to.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    to.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").ok()?;
+    let mut text = String::new();
+    to.read_to_string(&mut text).ok()?;
+    text.starts_with("HTTP/1.1 200").then_some(text)
+}
+
+/// More connections than it may have files, none of which says anything: it answers when they are
+/// gone.
+#[test]
+fn serve_answers_again_when_files_had_run_out() {
+    if !has_cgroups() {
+        return;
+    }
+    let scratch = Scratch::new("files");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let script = format!(
+        "ulimit -n 24; exec {} limit serve --metrics 127.0.0.1:{port} --bpffs {}",
+        env!("CARGO_BIN_EXE_millpond"),
+        scratch.0.display()
+    );
+    let mut server = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
+    let comes = |what: &str| {
+        let start = Instant::now();
+        while metrics(port).is_none() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    comes("it answers");
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(metrics(port).is_none(), "no file is left for another");
+    drop(silent);
+    comes("it answers again");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

@@ -31,10 +31,12 @@ enum {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_CGROUP_STORAGE = 19,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_ANY = 0 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 /* ---- The interface of programs: its layout is the ABI's. ---- */
 
@@ -79,6 +81,22 @@ struct bpf_flow_keys;
 
 struct bpf_sock_ops {
 	__u32 op;
+	__u32 args[4];
+	__u32 family;
+	__u32 remote_ip4;
+	__u32 local_ip4;
+	__u32 remote_ip6[4];
+	__u32 local_ip6[4];
+	__u32 remote_port;
+	__u32 local_port;
+	/* TCP's figures, which are not read here. */
+	__u32 tcp[24];
+	__u64 bytes_received;
+	__u64 bytes_acked;
+	union {
+		struct bpf_sock *sk;
+		__u64 : 64;
+	} __attribute__((aligned(8)));
 };
 
 struct __sk_buff {
@@ -153,6 +171,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	struct sock_cgroup_data sk_cgrp_data;
+	unsigned long sk_max_pacing_rate;
 };
 
 struct inet_sock {

@@ -19,14 +19,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define TCP_CLOSE_WAIT 8
 #define IPPROTO_TCP 6
 #define TCP_NODELAY 1
-#define DEPTH 16
 
 /* Of the nearest limited cgroup: which banks it is attached in, and its scope; 0: none. */
 static __always_inline __u32 limited(struct tcp_sock *tp)
 {
 	struct cgroup *cgroup = tp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;
 
-	for (int i = 0; i < DEPTH && cgroup; i++) {
+	for (int i = 0; i < LIMIT_DEPTH && cgroup; i++) {
 		__u64 id = BPF_CORE_READ(cgroup, kn, id);
 
 		__u32 *found = bpf_map_lookup_elem(&attached, &id);

@@ -13,6 +13,8 @@
 
 #define LIMIT_LAYOUT 2
 #define LIMIT_CHAIN 8
+/* How many levels of cgroups are looked through, up or down. */
+#define LIMIT_DEPTH 64
 #define LIMIT_BACKLOGS 24
 /*
  * The time between two reports of one flow, in microseconds: a round trip, since a window is reduced once in that time, whoever asks; within bounds,

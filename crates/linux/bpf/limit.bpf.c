@@ -12,6 +12,7 @@
 #include <bpf/bpf_endian.h>
 #include "packet.h"
 #include "maps.h"
+#include "paced.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -99,14 +100,17 @@ struct fate {
 	__u8 floored;
 	/* Whether its sender is told by another way. */
 	__u8 told;
+	/* Whether the hook's own way, or the other, gets there. */
+	__u8 heard;
 	/* Whether its charge is taken back. */
 	__u8 refunded;
+	__u8 egress;
 };
 
 /* Whether another attached cgroup is closer to the packet's socket: its program charges these scopes as well, and decides. */
 static __always_inline bool nearer(struct __sk_buff *skb, const struct limit_chain *chain, __u32 bank, int direction)
 {
-	for (__u32 down = 1; down <= 16; down++) {
+	for (__u32 down = 1; down <= LIMIT_DEPTH; down++) {
 		__u64 id = bpf_skb_ancestor_cgroup_id(skb, chain->level + down);
 
 		if (id == 0)
@@ -288,7 +292,8 @@ static __always_inline void count_verdict(struct limit_counts *c, const struct f
 		c->marked += 1;
 		c->marked_bytes += bytes;
 	}
-	if (fate->verdict & LIMIT_CWR)
+	/* At ingress the hook cannot tell a sender anything. */
+	if (fate->verdict & LIMIT_CWR && fate->heard)
 		c->reduced += 1;
 	if (fate->verdict & LIMIT_BYPASS)
 		c->bypassed += 1;
@@ -349,6 +354,7 @@ __attribute__((noinline)) int observe_scope(__u32 id, const struct packet *p, co
 		return 0;
 	own.returned = 1;
 	own.decided = 1;
+	own.heard = fate->egress;
 	own.verdict = judge(id, p, part, &flags);
 	heed_floor(&own, p);
 	own.refunded = fate->refunded || own.verdict & LIMIT_DROP;
@@ -459,6 +465,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 	/* What egress returns as CWR, another host has to be asked for. */
 	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_CWR && h->flags[p.bank & 1] & LIMIT_NOTIFY)
 		fate.told = report(skb, scope_at(chain, worst), &p);
+	fate.egress = direction == LIMIT_EGRESS;
+	fate.heard = fate.egress || fate.told;
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		if (i >= count)
 			break;
@@ -492,8 +500,53 @@ int limit_ingress(struct __sk_buff *skb)
 
 #define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
 #define BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB 5
-#define SOL_SOCKET 1
-#define SO_MAX_PACING_RATE 47
+#define AF_INET6 10
+
+/*
+ * Whether a connection stays on this host: its packets then go over loopback. What device they take
+ * cannot be asked here. An address of this host that the connection does not itself have, at its
+ * other end, is taken for another host's.
+ */
+static __always_inline bool is_local(struct bpf_sock_ops *ops)
+{
+	__u32 here = ops->local_ip4, there = ops->remote_ip4;
+
+	/*
+	 * The verifier takes no address inside the context, which the compiler would make of two
+	 * reads in two branches.
+	 */
+	barrier_var(here);
+	barrier_var(there);
+	if (ops->family != AF_INET6)
+		return bpf_ntohl(there) >> 24 == 127 || there == here;
+	__u32 a = ops->remote_ip6[0], b = ops->remote_ip6[1], c = ops->remote_ip6[2], d = ops->remote_ip6[3];
+
+	barrier_var(d);
+	if (a == 0 && b == 0 && (c == bpf_htonl(0xffff) ? bpf_ntohl(d) >> 24 == 127 : c == 0 && d == bpf_htonl(1)))
+		return true;
+	return a == ops->local_ip6[0] && b == ops->local_ip6[1] && c == ops->local_ip6[2] && d == ops->local_ip6[3];
+}
+
+/*
+ * Sets a connection's pace, unless it has a lower one: of a limit further down, or of the
+ * application.
+ */
+static __always_inline void pace_at(struct bpf_sock_ops *ops, __u32 rate, bool local)
+{
+	struct bpf_sock *sk = ops->sk;
+	__u32 present = 0;
+
+	/* Linux before 6.1 cannot tell. */
+	if (bpf_getsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &present, sizeof(present)) || present == 0)
+		present = ~0u;
+	struct limit_paced before = { .own = present, .set = present, .loopback = local };
+	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, &before, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
+
+	if (present <= rate || bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+		return;
+	if (of)
+		of->set = rate;
+}
 
 /*
  * A new TCP connection sends no faster than the tightest limit that it is charged to: its own timer spaces what it sends, and no qdisc is needed. A
@@ -503,7 +556,7 @@ SEC("sockops")
 int limit_pace(struct bpf_sock_ops *ops)
 {
 	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
-	__u32 zero = 0, rate = ~0u, present = 0;
+	__u32 zero = 0, rate = ~0u;
 	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
 
 	if (!h || (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
@@ -512,6 +565,10 @@ int limit_pace(struct bpf_sock_ops *ops)
 	const struct limit_chain *chain = &attachment->chain[bank][LIMIT_EGRESS];
 
 	if (!(chain->flags & LIMIT_PACE))
+		return 1;
+	bool local = is_local(ops);
+
+	if (local && !(h->flags[bank] & LIMIT_LOOPBACK))
 		return 1;
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		__u32 id = chain->scopes[i];
@@ -529,10 +586,7 @@ int limit_pace(struct bpf_sock_ops *ops)
 		if (!(settings->flags & LIMIT_OBSERVE) && bytes < rate)
 			rate = (__u32)bytes;
 	}
-	if (rate == ~0u)
-		return 1;
-	/* A limit further down, or the application, may have set a lower one. */
-	if (bpf_getsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &present, sizeof(present)) || present == 0 || present > rate)
-		bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+	if (rate != ~0u)
+		pace_at(ops, rate, local);
 	return 1;
 }

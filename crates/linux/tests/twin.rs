@@ -251,10 +251,14 @@ impl Bench {
     }
     /// Reports of the first scope.
     fn told(&self) -> u64 {
+        self.seen().told
+    }
+    /// What the first scope has counted.
+    fn seen(&self) -> layout::Statistics {
         let map = self.object.maps().find(|m| m.name() == "counts").unwrap();
         let mut sum = layout::Statistics::default();
         map.lookup_percpu(&[0; 4], MapFlags::ANY).unwrap().unwrap().iter().for_each(|bytes| sum.add(bytes));
-        sum.told
+        sum
     }
     /// What the program returns, and the ECN field that the packet leaves with.
     fn run(&self, direction: &str, frame: &[u8]) -> (u32, u8) {
@@ -386,6 +390,26 @@ fn flows_that_cannot_be_marked_are_reported() {
     bench.behind(0, 880_000);
     bench.run("ingress", &frame(false, TCP, 0, 1000));
     assert_eq!(bench.told(), 0, "what only observes tells nobody");
+}
+
+/// A sender is told by what egress returns, or by a report; at ingress without notifications by
+/// nothing.
+#[test]
+fn what_tells_nobody_is_not_counted_as_telling() {
+    for observe in [false, true] {
+        let Some(bench) = Bench::new(&[LimitParams { observe, ..slow() }]) else { return };
+        let run = |direction: &str| {
+            bench.behind(0, 876_500);
+            bench.run(direction, &frame(false, TCP, 0, 1000));
+            bench.seen().counts.reduced
+        };
+        assert_eq!(run("ingress"), 0, "observe = {observe}: nobody was told");
+        assert_eq!(run("egress"), 1, "observe = {observe}: the sender is on this host");
+        bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+        let told = u64::from(!observe);
+        assert_eq!(run("ingress"), 1 + told, "observe = {observe}: its host is");
+        assert_eq!(run("ingress"), 1 + told, "observe = {observe}: but not again so soon");
+    }
 }
 
 /// Floods of reports that nobody reads cost packets nothing, and are not counted.

@@ -59,7 +59,7 @@ pub struct LimitServeArgs {
 pub struct LimitFileArgs {
     /// The limits (TOML)
     pub file: PathBuf,
-    /// Say what would change, and change nothing
+    /// Say what would change, change nothing, and exit as apply would
     #[arg(long)]
     pub dry_run: bool,
     /// Install limits whose cgroups are not there yet, too; they hold once it is applied again

@@ -8,18 +8,22 @@
 //! Invariant: killed at any instant, what is in force is the old or the new, whole.
 
 use super::Error;
+use super::capability::PROGRAMS;
 use super::cgroup::Hierarchy;
 use super::config::{Config, Limit};
 use super::congestion;
+use super::exclusive;
+use super::folder::{FORMER, Locked};
 use super::layout::{Attachment, Head, LAYOUT, PACE};
 use super::object;
+use super::pace::Paces;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
-use super::store::{self, MAPS, Source, Store};
+use super::store::{self, MAPS, PACED, Source, Store};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, Object};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The installed limits, while nobody else changes them.
 pub struct Session {
@@ -30,7 +34,9 @@ pub struct Session {
     pub sources: Vec<Source>,
     /// What a user should know of what was done.
     pub notes: Vec<String>,
-    _lock: Option<File>,
+    /// Whether that is in maps of another layout.
+    is_former: bool,
+    lock: Option<Locked>,
 }
 
 /// What a change did.
@@ -54,34 +60,43 @@ impl Session {
         if store::mount_bpffs(bpffs)? {
             notes.push(format!("mounted a bpf file system at {}, where the limits are kept", bpffs.display()));
         }
-        let _lock = Some(store::lock(bpffs)?);
-        let store = Store::open(bpffs)?;
-        let sources = installed(&store)?;
-        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, _lock })
+        let lock = Some(Locked::make(bpffs)?);
+        Session::of(bpffs, hierarchy, notes, lock)
     }
 
     /// As `open`, for a change of what is installed: where nothing is, nothing is mounted either.
     pub fn existing(bpffs: &Path) -> Result<Session, Error> {
-        match Session::look(bpffs)?.store {
-            Some(_) => Session::open(bpffs),
-            None => Err(Error::Nothing),
+        let seen = Session::look(bpffs)?;
+        if seen.store.is_none() && !seen.is_former {
+            return Err(Error::Nothing);
         }
+        Session::open(bpffs)
     }
 
     /// Reads what is installed, to say what would change: mounts nothing and locks nothing.
     pub fn look(bpffs: &Path) -> Result<Session, Error> {
-        let hierarchy = Hierarchy::find()?;
-        let store = if store::is_bpffs(bpffs) { Store::open(bpffs)? } else { None };
-        let sources = installed(&store)?;
-        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes: Vec::new(), _lock: None })
+        Session::of(bpffs, Hierarchy::find()?, Vec::new(), None)
+    }
+
+    fn of(bpffs: &Path, hierarchy: Hierarchy, notes: Vec<String>, lock: Option<Locked>) -> Result<Session, Error> {
+        let (store, is_former) = match Store::open(bpffs) {
+            Err(Error::Layout { .. }) => (None, true),
+            other => (other?, false),
+        };
+        let sources = match &store {
+            Some(store) => store.sources(store.head()?.bank & 1)?,
+            None if is_former => store::former_sources(bpffs)?,
+            None => Vec::new(),
+        };
+        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, is_former, lock })
     }
 
     /// Reads a file against what is installed from others. With `observe`, its limits only count.
     pub fn read(&self, file: &Path, observe: bool) -> Result<Source, Error> {
         let text = fs::read_to_string(file).map_err(|e| Error::file(file, e))?;
-        let real = fs::canonicalize(file).map_err(|e| Error::file(file, e))?;
-        let real = real.to_string_lossy().into_owned();
-        let others: Vec<&str> = self.limits().filter(|(s, _)| s.file != real).map(|(_, l)| l.name()).collect();
+        let name = self.name_of(file).map_err(|e| Error::file(file, e))?;
+        let others: Vec<&str> =
+            self.limits().filter(|(s, _)| !is_same_file(&s.file, &name)).map(|(_, l)| l.name()).collect();
         let mut config = Config::parse(&file.to_string_lossy(), &text, &others)?;
         config.limits.iter_mut().for_each(|l| l.queue.observe |= observe);
         for limit in &mut config.limits {
@@ -92,7 +107,30 @@ impl Session {
                 limit.target.cgroup = Some(found.path.to_string_lossy().into_owned());
             }
         }
-        Ok(Source { file: real, config })
+        Ok(Source { file: name, config })
+    }
+
+    /// What a file is known by: the path that it is named by. Symbolic links in it stay what they
+    /// are, since they may be made to lead elsewhere (a ConfigMap's do with every change). Where
+    /// another path to the same file is known, that.
+    fn name_of(&self, file: &Path) -> Result<String, std::io::Error> {
+        let mut path = std::path::absolute(file)?;
+        if path.components().any(|part| part == Component::ParentDir) {
+            path = fs::canonicalize(&path)?;
+        }
+        let real = fs::canonicalize(&path)?;
+        let name = path.to_string_lossy().into_owned();
+        // A path by way of a link outlasts the file that it leads to now.
+        let known = self.sources.iter().map(|source| &source.file).find(|known| is_same_file(known, &name));
+        Ok(known.filter(|known| Path::new(known) != real).cloned().unwrap_or(name))
+    }
+
+    /// The lock; a session that only looked takes it now.
+    fn locked(&mut self) -> Result<&Locked, Error> {
+        if self.lock.is_none() {
+            self.lock = Some(Locked::make(&self.bpffs)?);
+        }
+        self.lock.as_ref().ok_or(Error::Nothing)
     }
 
     fn limits(&self) -> impl Iterator<Item = (&Source, &Limit)> {
@@ -102,7 +140,7 @@ impl Session {
     /// Puts `source` in the place of what its file said before.
     pub fn with(&self, source: Source) -> Vec<Source> {
         let mut sources = self.sources.clone();
-        match sources.iter_mut().find(|s| s.file == source.file) {
+        match sources.iter_mut().find(|s| is_same_file(&s.file, &source.file)) {
             Some(old) => *old = source,
             None => sources.push(source),
         }
@@ -149,19 +187,36 @@ impl Session {
         plan::plan(sources, &installed, &|target| self.hierarchy.resolve(target))
     }
 
-    /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their limits wait.
-    pub fn install(&mut self, sources: Vec<Source>, patient: bool) -> Result<Done, Error> {
-        if sources.is_empty() {
-            self.remove_all()?;
-            return Ok(Done::default());
-        }
-        let plan = self.plan(&sources)?;
+    /// What keeps a plan from being installed: missing cgroups, unless `patient`, and programs that
+    /// allow no others beside them.
+    pub fn check(&self, plan: &Plan, patient: bool) -> Result<(), Error> {
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
         }
-        let object = load(&store::folder(&self.bpffs))?;
+        for hook in &plan.hooks {
+            let hooks = exclusive::hooks(hook.chain.map(|chain| chain.count > 0), paces(hook));
+            if let Some(reason) = exclusive::in_the_way(&hook.cgroup, &hooks) {
+                return Err(Error::Cgroup { limit: hook.limit.clone(), reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their limits wait.
+    pub fn install(&mut self, sources: Vec<Source>, patient: bool) -> Result<Done, Error> {
+        if sources.is_empty() {
+            let notes = self.remove_all()?;
+            return Ok(Done { notes, ..Done::default() });
+        }
+        let plan = self.plan(&sources)?;
+        self.check(&plan, patient)?;
+        if self.is_former {
+            self.locked()?.set_aside()?;
+        }
+        let object = load(self.locked()?)?;
         let store = Store::adopt(store::folder(&self.bpffs))?;
         let mut head = store.head()?;
+        let is_first = head.layout == 0;
         // New maps are all zero, so bank 0 is in force in them, with nothing in it.
         let bank = 1 - (head.bank & 1);
         attach(&store, &object, &plan, bank)?;
@@ -169,10 +224,14 @@ impl Session {
         head.flags[bank as usize] = plan.flags;
         store.put_head(head)?;
         store.put_head(Head { layout: LAYOUT, bank, ..head })?;
+        plan.scopes.iter().filter(|scope| scope.late).try_for_each(|scope| store.reset(scope.id))?;
         detach(&store, &plan)?;
+        let mut notes = self.let_former_go()?;
         // What is only wanted beside the limits must not keep them from holding.
         let wanted = sources.iter().any(|s| s.config.host.dctcp);
-        let notes = congestion::register(store.folder(), wanted).err().map(|e| e.to_string()).into_iter().collect();
+        let registered = congestion::register(store.folder(), wanted);
+        let paced = if is_first { Ok(()) } else { Paces::of(&plan).give(store.folder()) };
+        notes.extend([registered, paced].into_iter().filter_map(|done| Some(done.err()?.to_string())));
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),
             cgroups: plan.hooks.len(),
@@ -184,43 +243,53 @@ impl Session {
         Ok(done)
     }
 
-    /// Lifts every limit and removes every trace; false if there was none.
-    pub fn remove_all(&mut self) -> Result<bool, Error> {
-        self.store = None;
+    /// Ends what was taken over, and what an interrupted taking over has left: those of now are in
+    /// force beside it. Its connections are not known to the new maps, so their pace ends.
+    fn let_former_go(&mut self) -> Result<Vec<String>, Error> {
+        self.is_former = false;
+        let locked = self.locked()?;
+        let former = locked.path().join(FORMER);
+        let notes = Paces::default().give(&former).err().map(|e| e.to_string());
+        locked.clear_part(FORMER)?;
+        Ok(notes.into_iter().collect())
+    }
+
+    /// Lifts every limit and removes every trace; what could not be had beside that.
+    pub fn remove_all(&mut self) -> Result<Vec<String>, Error> {
+        (self.store, self.is_former) = (None, false);
         self.sources.clear();
-        store::remove_all(&self.bpffs)
+        lift(self.locked()?)
     }
 }
 
-/// What was applied last.
-fn installed(store: &Option<Store>) -> Result<Vec<Source>, Error> {
-    match store {
-        Some(store) => store.sources(store.head()?.bank & 1),
-        None => Ok(Vec::new()),
-    }
+/// Whether two paths lead to one file.
+fn is_same_file(one: &str, other: &str) -> bool {
+    one == other || fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
-/// Lifts every limit and removes every trace, of whatever version; false if there was none.
-pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
-    if !store::is_bpffs(bpffs) {
-        return Ok(false);
-    }
-    let _lock = store::lock(bpffs)?;
-    store::remove_all(bpffs)
+/// Lifts every limit and removes every trace, of whatever version; `None`: there was none. What
+/// could not be had beside that is said.
+pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
+    Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()
+}
+
+/// Takes the pace off connections when no more are paced, and while it is known which they are.
+fn lift(locked: &Locked) -> Result<Vec<String>, Error> {
+    locked.clear_part("links")?;
+    let notes = Paces::default().give(locked.path()).err().map(|e| e.to_string());
+    locked.clear()?;
+    Ok(notes.into_iter().collect())
 }
 
 /// Loads the programs over the pinned maps; makes and pins the maps that are not there.
-fn load(folder: &Path) -> Result<Object, Error> {
-    let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, object::LOADING, e);
-    for part in ["maps", "links"] {
-        let part = folder.join(part);
-        fs::create_dir_all(&part).map_err(|e| Error::file(&part, e))?;
-    }
+fn load(folder: &Locked) -> Result<Object, Error> {
+    let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, PROGRAMS, e);
+    folder.make_parts()?;
     let mut open = object::open(object::LIMIT, "the eBPF programs")?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if MAPS.contains(&name.as_str()) {
-            map.set_pin_path(store::map_path(folder, &name)).map_err(|e| fail("pinning a map", &e))?;
+        if MAPS.contains(&name.as_str()) || name == PACED {
+            map.set_pin_path(store::map_path(folder.path(), &name)).map_err(|e| fail("pinning a map", &e))?;
         }
     }
     open.load().map_err(|e| fail("loading the eBPF programs", &e))
@@ -264,7 +333,7 @@ fn paces(hook: &plan::Hook) -> bool {
 
 fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
     let what = || format!("attaching to {}", hook.cgroup.path.display());
-    let fail = |e: libbpf_rs::Error| Error::kernel(what(), "CAP_NET_ADMIN (and CAP_BPF)", &e);
+    let fail = |e: libbpf_rs::Error| Error::kernel(what(), PROGRAMS, &e);
     let program = object.progs_mut().find(|p| p.name() == name);
     let program = program.ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
     if path.exists() {
@@ -287,7 +356,7 @@ pub(super) fn is_live(link: &Link) -> bool {
 /// Writes all but attachments into the bank that is not in force.
 fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<(), Error> {
     for scope in &plan.scopes {
-        if scope.fresh {
+        if scope.fresh && !scope.late {
             store.reset(scope.id)?;
         }
         store.put_scope(bank, scope.id, scope.settings)?;

@@ -95,10 +95,13 @@ impl Hierarchy {
 
     /// As `systemctl show` says; where there is no systemd, the folder of that name.
     fn unit(&self, unit: &str) -> Result<Cgroup, String> {
-        let asked = std::process::Command::new("systemctl")
-            .args(["show", "--property=ControlGroup", "--value", "--", unit])
-            .output();
-        if let Ok(said) = asked {
+        // As sd_booted(3) has it: where systemd does not run, there is nobody to ask.
+        let asks = Path::new("/run/systemd/system").is_dir();
+        let ask = || {
+            let mut command = std::process::Command::new("systemctl");
+            command.args(["show", "--property=ControlGroup", "--value", "--", unit]).output()
+        };
+        if let Some(Ok(said)) = asks.then(ask) {
             let path = String::from_utf8_lossy(&said.stdout).trim().to_string();
             if said.status.success() && !path.is_empty() {
                 return self.at(Path::new(&path));

@@ -32,6 +32,7 @@ use millpond_core::params::Params;
 use millpond_core::{Rate, Time, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -363,6 +364,7 @@ fn written(params: &dyn Params, default: &dyn Params) -> String {
 /// Scopes exist and do not go in circles.
 fn check_scopes<'a>(r: &mut DocumentReader<'a>, items: &[Item<'a>], limits: &[Limit], others: &[&str]) {
     let names: Vec<&str> = limits.iter().map(Limit::name).chain(others.iter().copied()).collect();
+    let all: Vec<&Limit> = limits.iter().collect();
     for (limit, item) in limits.iter().zip(items) {
         for scope in &limit.target.scopes {
             if !names.contains(&scope.as_str()) {
@@ -370,21 +372,32 @@ fn check_scopes<'a>(r: &mut DocumentReader<'a>, items: &[Item<'a>], limits: &[Li
                 r.unknown(item, "scopes", "limit", scope, &known);
             }
         }
-        if reaches(limits, limit.name(), &limit.target.scopes, 0) {
+        if circle(&all, limit.name()).is_some() {
             r.wrong(item, "scopes", format!("\"{}\" would be a scope of itself", limit.name()), None);
         }
     }
 }
 
-fn reaches(limits: &[Limit], name: &str, scopes: &[String], depth: usize) -> bool {
-    scopes.iter().any(|scope| {
-        scope == name
-            || depth < limits.len()
-                && limits
-                    .iter()
-                    .find(|l| l.name() == scope)
-                    .is_some_and(|l| reaches(limits, name, &l.target.scopes, depth + 1))
-    })
+/// The way on which a limit is a scope of itself, from it and back to it; `None`: there is none.
+pub(super) fn circle<'a>(limits: &[&'a Limit], name: &'a str) -> Option<Vec<&'a str>> {
+    let scopes: BTreeMap<&str, &[String]> = limits.iter().map(|l| (l.name(), &l.target.scopes[..])).collect();
+    let of = |name: &str| scopes.get(name).copied().unwrap_or_default().iter().map(String::as_str);
+    // Each limit is looked at once: from which other one, so that the way can be told.
+    let (mut from, mut open): (BTreeMap<&str, &str>, Vec<&str>) = (BTreeMap::new(), vec![name]);
+    while let Some(at) = open.pop() {
+        for scope in of(at).filter(|scope| !from.contains_key(scope)).collect::<Vec<_>>() {
+            from.insert(scope, at);
+            open.push(scope);
+        }
+    }
+    let (mut way, mut at) = (vec![name], *from.get(name)?);
+    while at != name {
+        way.push(at);
+        at = from.get(at)?;
+    }
+    way.push(name);
+    way.reverse();
+    Some(way)
 }
 
 #[cfg(test)]
@@ -485,6 +498,23 @@ peers = ["10.0.0.0/8", "fd00::1"]
         has(&format!("{notify}port = 0\n"), "a.toml:4:8: `notify.port`: expected 1 to 65535");
         has(&format!("{notify}{notify}"), "there is another [[notify]] above");
         assert!(Config::parse("a", "[[limit]]\nname = \"a\"\nscopes = [\"far\"]\n", &["far"]).is_ok());
+    }
+
+    /// A chain of scopes as long as a file allows, and one that ends where it began.
+    #[test]
+    fn long_chains_of_scopes_are_walked() {
+        let chain = |n: usize, last: &str| {
+            let limit = |i: usize| {
+                let scope = if i + 1 < n { format!("l{}", i + 1) } else { last.to_string() };
+                format!("[[limit]]\nname = \"l{i}\"\nscopes = [\"{scope}\"]\n")
+            };
+            Config::parse("a.toml", &(0..n).map(limit).collect::<String>(), &["far"])
+        };
+        let config = chain(300, "far").unwrap();
+        let limits: Vec<&Limit> = config.limits.iter().collect();
+        assert_eq!(circle(&limits, "l0"), None);
+        let said = chain(3, "l1").unwrap_err().to_string();
+        assert!(said.contains("\"l1\" would be") && !said.contains("\"l0\" would be"), "{said}");
     }
 
     #[test]

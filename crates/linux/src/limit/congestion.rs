@@ -3,6 +3,7 @@
 //! Invariant: it is registered as long as its link is pinned; sockets that use it keep it until they close.
 
 use super::Error;
+use super::capability::PROGRAMS;
 use super::object;
 use libbpf_rs::MapCore;
 use std::fs;
@@ -26,7 +27,7 @@ pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
         _ => return Ok(()),
     }
     let what = "registering mp_dctcp (it needs BTF, and struct_ops links: Linux 6.4)";
-    let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", &e);
+    let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
     let mut loaded = object::open(object::DCTCP, what)?.load().map_err(fail)?;
     let map = loaded.maps_mut().find(|m| m.name() == NAME);
     let mut map = map.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such map".into() })?;

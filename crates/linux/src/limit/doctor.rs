@@ -2,8 +2,11 @@
 //!
 //! Invariant: it changes nothing; what can be tried is tried, not guessed from a version.
 
+use super::Error;
+use super::capability::{self, PROGRAMS, SYS_ADMIN};
 use super::cgroup::{Hierarchy, mounted};
-use super::{congestion, object, store};
+use super::folder::{self, Folder};
+use super::{congestion, object};
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs;
@@ -34,31 +37,22 @@ pub struct Finding {
     pub cost: &'static str,
 }
 
-const CAPABILITIES: [(u32, &str, bool); 4] =
-    [(39, "CAP_BPF", true), (12, "CAP_NET_ADMIN", true), (38, "CAP_PERFMON", false), (21, "CAP_SYS_ADMIN", false)];
-
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_string()
 }
 
 fn capabilities() -> Finding {
-    let status = read("/proc/self/status");
-    let mask =
-        status.lines().find_map(|l| l.strip_prefix("CapEff:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
-    let mask = mask.unwrap_or(0);
-    // What CAP_SYS_ADMIN includes since before there was CAP_BPF.
-    let has = |bit: u32| mask >> bit & 1 == 1 || (matches!(bit, 38 | 39) && mask >> 21 & 1 == 1);
-    let lacks: Vec<&str> = CAPABILITIES.iter().filter(|(bit, ..)| !has(*bit)).map(|(_, name, _)| *name).collect();
-    let fatal = CAPABILITIES.iter().any(|(bit, _, needed)| *needed && !has(*bit));
-    let state = if fatal {
-        State::Fatal
-    } else if lacks.is_empty() {
-        State::Ok
-    } else {
-        State::Lacking
+    let (needed, wanted) = (capability::lacking(PROGRAMS), capability::lacking(&[SYS_ADMIN]));
+    let state = match (needed.is_empty(), wanted.is_empty()) {
+        (false, _) => State::Fatal,
+        (true, false) => State::Lacking,
+        (true, true) => State::Ok,
     };
-    let found = if lacks.is_empty() { "all that is needed".into() } else { format!("lacks {}", lacks.join(", ")) };
-    let cost = "CAP_BPF: maps and programs; CAP_NET_ADMIN: attaching; CAP_PERFMON: the kick and mp_dctcp; CAP_SYS_ADMIN: mounting a bpf file system, entering network namespaces for the kick";
+    let found = match state {
+        State::Ok => "all that is needed".into(),
+        _ => format!("lacks {}", [needed, wanted].concat().join(", ")),
+    };
+    let cost = "CAP_BPF and CAP_PERFMON: loading programs; CAP_NET_ADMIN: attaching them; CAP_SYS_ADMIN: mounting a bpf file system, and entering network namespaces for the kick and to change the pace of connections that exist";
     Finding { what: "capabilities", state, found, cost }
 }
 
@@ -66,12 +60,32 @@ fn of(what: &'static str, good: bool, lack: State, found: impl Into<String>, cos
     Finding { what, state: if good { State::Ok } else { lack }, found: found.into(), cost }
 }
 
+/// Where limits are kept, and whether another user could be, or is, in the way.
+fn file_system(bpffs: &Path) -> Finding {
+    let lacking = |found, cost| of("bpf file system", false, State::Lacking, found, cost);
+    let place = bpffs.display().to_string();
+    if !folder::is_bpffs(bpffs) {
+        return lacking("not mounted".to_string(), "apply mounts it, which needs CAP_SYS_ADMIN");
+    }
+    if let Err(error) = Folder::find(bpffs) {
+        let cost = "apply, show and remove refuse to touch it";
+        return of("bpf file system", false, State::Fatal, error.to_string(), cost);
+    }
+    match folder::is_open_to_all(bpffs) {
+        true => lacking(
+            format!("{place}, where every user may make files"),
+            "any user can make a folder of millpond's name before apply does, which then refuses it: chmod 0700, or mount -o mode=0700",
+        ),
+        false => of("bpf file system", true, State::Ok, place, ""),
+    }
+}
+
 /// Looks at everything.
 pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let cgroups = Hierarchy::find();
     let place = cgroups.as_ref().map_or("not mounted".into(), |h| h.root.display().to_string());
     let loads = object::open(object::LIMIT, "loading")
-        .and_then(|open| open.load().map_err(|e| super::Error::kernel("loading", object::LOADING, &e)));
+        .and_then(|open| open.load().map_err(|e| Error::kernel("loading", PROGRAMS, &e)));
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
     let controls = congestion::available();
     let default = read("/proc/sys/net/ipv4/tcp_congestion_control");
@@ -79,7 +93,6 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
     let qdisc = read("/proc/sys/net/core/default_qdisc");
     let jit = read("/proc/sys/net/core/bpf_jit_enable");
-    let mounted_at = if store::is_bpffs(bpffs) { bpffs.display().to_string() } else { "not mounted".into() };
     let classes = mounted("cgroup").is_some()
         && fs::read_to_string("/proc/cgroups").unwrap_or_default().lines().any(|l| {
             let mut words = l.split_whitespace();
@@ -101,19 +114,16 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             if classes { "in use" } else { "not in use" },
             "old kernels take a socket's cgroup v2 from it where these controllers are used: its packets are then not limited",
         ),
-        of(
-            "bpf file system",
-            store::is_bpffs(bpffs),
-            State::Lacking,
-            mounted_at,
-            "apply mounts it, which needs CAP_SYS_ADMIN",
-        ),
+        file_system(bpffs),
         of(
             "programs load",
             loads.is_ok(),
             State::Fatal,
             loads.as_ref().map_or_else(|e| e.to_string(), |_| "tried: yes".into()),
-            "the kernel's verifier refused: Linux 5.15 or later is needed",
+            match &loads {
+                Err(Error::Privilege { .. }) => "nothing can be limited without",
+                _ => "the kernel's verifier refused: Linux 5.15 or later is needed",
+            },
         ),
         of(
             "JIT",

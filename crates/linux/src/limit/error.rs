@@ -1,5 +1,6 @@
 //! What can go wrong between a limit that was asked for and one that holds.
 
+use super::capability::{self, Capability};
 use std::path::{Path, PathBuf};
 
 /// Why a limit was not changed or read.
@@ -22,7 +23,18 @@ pub enum Error {
         /// What was tried.
         what: String,
         /// What it takes.
-        capability: &'static str,
+        capability: String,
+    },
+    /// Somebody else has a hand in the folder where limits are kept.
+    #[error(
+        "{} {reason}: nothing of it is trusted, or touched; rm -r {} removes it, with the limits that it holds, \
+         and mode 0700 of the bpf file system keeps other users from making another", path.display(), path.display()
+    )]
+    Foreign {
+        /// Which folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// The kernel refused.
     #[error("{what}: {reason}")]
@@ -46,7 +58,7 @@ pub enum Error {
     /// State of another version.
     #[error(
         "the limits on this host were installed by a millpond with layout {found} of its maps, this one has {ours}: \
-         change them with that version, or lift them all with `millpond limit remove --all` and apply again"
+         they hold, and `millpond limit apply FILE` takes them over; `millpond limit remove --all` lifts them"
     )]
     Layout {
         /// What is installed.
@@ -71,11 +83,16 @@ impl Error {
         Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }
 
-    /// What the kernel said when asked to do `what`; a refused permission names the capability.
-    pub fn kernel(what: impl Into<String>, capability: &'static str, error: &libbpf_rs::Error) -> Error {
-        let what = what.into();
+    /// What the kernel said when asked to do `what`; if this process lacks capabilities that it
+    /// takes, these.
+    pub fn kernel(what: impl Into<String>, needed: &[Capability], error: &libbpf_rs::Error) -> Error {
+        use libbpf_rs::ErrorKind::{InvalidInput, PermissionDenied};
+        let (what, lacking) = (what.into(), capability::lacking(needed));
         match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => Error::Privilege { what, capability },
+            // The verifier calls it invalid what it takes from who has CAP_PERFMON.
+            PermissionDenied | InvalidInput if !lacking.is_empty() => {
+                Error::Privilege { what, capability: lacking.join(" and ") }
+            }
             _ => Error::Kernel { what, reason: format!("{error:#}") },
         }
     }

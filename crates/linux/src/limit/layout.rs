@@ -3,7 +3,9 @@
 //! Values go through byte strings, field by field, so that nothing depends on how Rust lays out a struct; a test compares the
 //! sizes with those that the compiled programs declare.
 //!
-//! Invariant: whoever changes a layout here changes [`LAYOUT`]; maps of another layout are never written.
+//! Invariant: whoever changes a layout here changes [`LAYOUT`]; maps of another layout are never
+//! written. The head's first two words and the texts are the same in all layouts, so that a later
+//! version can tell what an earlier one has applied.
 
 use millpond_core::limit::{Counts, Length, LimitParams, Settings};
 use std::net::{IpAddr, SocketAddr};
@@ -12,6 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 pub const LAYOUT: u32 = 2;
 /// Scopes that a packet can be charged to.
 pub const CHAIN: usize = 8;
+/// How many levels of cgroups programs look through, up or down.
+pub const DEPTH: u32 = 64;
 /// Slots of the histogram of backlogs.
 pub const BACKLOGS: usize = 24;
 /// Queues that a host can have: a limit of both directions has two.

@@ -5,15 +5,22 @@
 //! | `config` | the file that a user writes, and its errors |
 //! | `cgroup` | finds cgroups: by path, unit, container, process |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
-//! | `store` | the folder under bpffs where all state is pinned, and its lock |
+//! | `folder` | the folder under bpffs where all state is pinned, its lock, and who may have a hand in it |
+//! | `store` | what is pinned there |
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |
+//! | `numbers` | the numbers of scopes, which their queues and statistics go by |
+//! | `exclusive` | whose programs keep ours from a cgroup |
+//! | `capability` | what this process may do |
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
+//! | `pace` | lets what connections are paced at follow the limits |
+//! | `sockets` | runs iterators over TCP sockets in network namespaces |
 //! | `kick` | restarts limited connections that would wait for a timer |
 //! | `notify` | tells senders on other hosts, and heeds what they tell |
 //! | `message` | what is told, as bytes |
 //! | `serve` | metrics, the kick, notifications, and limits on cgroups that were made anew |
+//! | `watch` | tells when cgroups were made or removed |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
 //! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers Conference 2018). The programs are
@@ -23,19 +30,26 @@
 //! whatever fails, traffic passes.
 
 pub mod apply;
+pub mod capability;
 pub mod cgroup;
 pub mod config;
 pub mod congestion;
 pub mod doctor;
 mod error;
+mod exclusive;
+pub mod folder;
 pub mod kick;
 pub mod layout;
 pub mod message;
 pub mod notify;
+mod numbers;
 mod object;
+mod pace;
 pub mod plan;
 pub mod serve;
 pub mod show;
+mod sockets;
 pub mod store;
+mod watch;
 
 pub use error::Error;

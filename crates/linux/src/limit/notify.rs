@@ -11,13 +11,15 @@
 //! that says so, once a message, and [`MOST`] a second.
 
 use super::Error;
+use super::capability::PROGRAMS;
 use super::cgroup::Hierarchy;
 use super::config::NotifyParams;
+use super::exclusive;
 use super::layout::{Flow, Report};
 use super::message::{self, Secret};
 use super::object;
 use super::show;
-use super::store::{self, Store};
+use super::store::{self, Known};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, RingBufferBuilder};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -107,6 +109,7 @@ pub struct Notify {
     running: Option<Running>,
     /// What could not be begun, so that it is said once.
     failed: Option<Wanted>,
+    known: Known,
 }
 
 /// What a file asks for, and the ring that the programs of now write to.
@@ -132,7 +135,7 @@ impl Drop for Running {
 impl Notify {
     /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried again each time. `say` is told.
     pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
-        let wanted = wanted(bpffs);
+        let wanted = wanted(bpffs, &mut self.known);
         if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
             return;
         }
@@ -153,17 +156,14 @@ impl Notify {
     }
 }
 
-fn wanted(bpffs: &Path) -> Option<Wanted> {
-    let store = Store::open(bpffs).ok()??;
-    let sources = store.sources(store.head().ok()?.bank & 1).ok()?;
-    let params = sources.into_iter().find_map(|s| s.config.notify)?;
+fn wanted(bpffs: &Path, known: &mut Known) -> Option<Wanted> {
+    let params = known.look(bpffs).0.iter().find_map(|s| s.config.notify.clone())?;
     let ring = ring(bpffs).ok()?.info().ok()?.info.id;
     Some(Wanted { params, ring })
 }
 
 fn ring(bpffs: &Path) -> Result<MapHandle, Error> {
-    let path = store::map_path(&store::folder(bpffs), "reports");
-    MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), "CAP_BPF", &e))
+    store::pinned(bpffs, "reports")
 }
 
 impl Running {
@@ -183,10 +183,8 @@ impl Running {
         let listening = Listening {
             socket: listen(port)?,
             heed: Heed::attach()?,
-            peers: Peers::of(params),
-            secret,
             counters: counters.clone(),
-            allowance: Allowance::new(),
+            believing: Believing { peers: Peers::of(params), secret, allowance: Allowance::new() },
         };
         let (one, other) = (stop.clone(), stop.clone());
         let threads = vec![
@@ -268,10 +266,28 @@ impl Telling {
 struct Listening {
     socket: UdpSocket,
     heed: Heed,
+    counters: Arc<Counters>,
+    believing: Believing,
+}
+
+/// Which messages are believed.
+struct Believing {
     peers: Peers,
     secret: Secret,
-    counters: Arc<Counters>,
     allowance: Allowance,
+}
+
+impl Believing {
+    /// The flow that a message names, if it is believed.
+    fn flow(&mut self, datagram: &[u8], from: IpAddr, now: SystemTime) -> Option<Flow> {
+        // Cheap checks first: anybody can send.
+        if datagram.len() != message::BYTES || !self.peers.has(from) {
+            return None;
+        }
+        let flow = message::decode(datagram, now, &self.secret).ok()?;
+        // Last, so that what nobody would believe uses up nothing of what others may say.
+        (flow.destination.ip() == from && self.allowance.take()).then_some(flow)
+    }
 }
 
 /// A socket for both kinds of addresses; where there is no IPv6, for IPv4.
@@ -302,14 +318,8 @@ impl Listening {
 
     /// Whether a message was believed.
     fn hear(&mut self, datagram: &[u8], from: IpAddr) -> bool {
-        // Cheap checks first: anybody can send.
-        if datagram.len() != message::BYTES || !self.peers.has(from) || !self.allowance.take() {
-            return false;
-        }
-        match message::decode(datagram, SystemTime::now(), &self.secret) {
-            Ok(flow) => flow.destination.ip() == from && self.heed.slow_down(flow),
-            Err(_) => false,
-        }
+        let flow = self.believing.flow(datagram, from, SystemTime::now());
+        flow.is_some_and(|flow| self.heed.slow_down(flow))
     }
 }
 
@@ -323,7 +333,7 @@ struct Heed {
 impl Heed {
     fn attach() -> Result<Heed, Error> {
         let what = "attaching what reduces windows to the root of all cgroups";
-        let fail = |e: libbpf_rs::Error| Error::kernel(what, "CAP_BPF and CAP_NET_ADMIN", &e);
+        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
         let absent = |name: &str| Error::Kernel { what: what.into(), reason: format!("no {name}") };
         let object = object::open(object::HEED, what)?.load().map_err(fail)?;
         let map = |name: &str| {
@@ -331,7 +341,12 @@ impl Heed {
             MapHandle::try_from(&map).map_err(fail)
         };
         let (reported, heeded) = (map("reported")?, map("heeded")?);
-        let root = Hierarchy::find()?.root;
+        let hierarchy = Hierarchy::find()?;
+        let at = hierarchy.at(Path::new("/")).ok();
+        if let Some(reason) = at.and_then(|at| exclusive::in_the_way(&at, &exclusive::hooks([true, false], false))) {
+            return Err(Error::Kernel { what: what.into(), reason });
+        }
+        let root = hierarchy.root;
         let folder = File::open(&root).map_err(|e| Error::file(&root, e))?;
         let program = object.progs_mut().find(|p| p.name() == "limit_heed").ok_or_else(|| absent("limit_heed"))?;
         let _link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
@@ -361,6 +376,33 @@ mod tests {
         assert_eq!((0..3 * MOST).filter(|_| allowance.take()).count() as u32, MOST);
         allowance.since -= Duration::from_secs(1);
         assert!(allowance.take());
+    }
+
+    /// Whoever can send from a peer's address, and does not know the secret, keeps no message out.
+    #[test]
+    fn what_is_not_believed_uses_up_nothing() {
+        let [here, there] = ["10.0.0.1:80", "10.0.0.2:40000"].map(|end| end.parse().unwrap());
+        let flow = Flow { source: here, destination: there };
+        let secret = |text: &[u8]| Secret::new(text).unwrap();
+        let peers = Peers::of(&NotifyParams { peers: vec!["10.0.0.0/8".into()], ..NotifyParams::default() });
+        let known = secret(b"0123456789abcdef");
+        let mut believing = Believing { peers, secret: known.clone(), allowance: Allowance::new() };
+        let now = SystemTime::now();
+        let forged = message::encode(flow, now, &secret(b"another secret of theirs"));
+        let stale = message::encode(flow, now - Duration::from_secs(60), &known);
+        let foreign = message::encode(Flow { source: there, destination: here }, now, &known);
+        let mut garbage = forged;
+        garbage[..8].fill(0);
+        for what in [forged, stale, foreign, garbage] {
+            let believed = (0..MOST / 2).filter(|_| believing.flow(&what, there.ip(), now).is_some()).count();
+            assert_eq!(believed, 0);
+        }
+        let good = message::encode(flow, now, &known);
+        assert_eq!(believing.flow(&good, there.ip(), now), Some(flow));
+        assert_eq!(believing.flow(&good, "192.168.0.1".parse().unwrap(), now), None, "no peer");
+        // What is believed is bounded all the same.
+        believing.allowance = Allowance { since: Instant::now() + Duration::from_secs(60), left: 1 };
+        assert_eq!([0, 1].map(|_| believing.flow(&good, there.ip(), now).is_some()), [true, false]);
     }
 
     #[test]

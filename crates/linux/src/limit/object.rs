@@ -3,6 +3,7 @@
 //! Invariant: libbpf writes nothing to the terminal; what matters of its words comes back as an error.
 
 use super::Error;
+use super::capability::PROGRAMS;
 use libbpf_rs::{ObjectBuilder, OpenObject};
 
 /// A compiled file, aligned as ELF wants it.
@@ -17,13 +18,11 @@ macro_rules! object {
 object!(LIMIT, "limit.bpf.o");
 object!(HEED, "heed.bpf.o");
 object!(KICK, "kick.bpf.o");
+object!(PACE, "pace.bpf.o");
 object!(DCTCP, "dctcp.bpf.o");
-
-/// What it takes to load any of them.
-pub(super) const LOADING: &str = "CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN)";
 
 /// Reads one, ready to be changed and loaded.
 pub(super) fn open(object: &'static Aligned<[u8]>, what: &str) -> Result<OpenObject, Error> {
     libbpf_rs::set_print(None);
-    ObjectBuilder::default().open_memory(&object.0).map_err(|e| Error::kernel(what, LOADING, &e))
+    ObjectBuilder::default().open_memory(&object.0).map_err(|e| Error::kernel(what, PROGRAMS, &e))
 }

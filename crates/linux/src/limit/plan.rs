@@ -4,15 +4,16 @@
 //! and then to the limits of the cgroups above it, with their scopes. The program of the nearest cgroup does all of it; those of the
 //! others leave its packets alone.
 //!
-//! Invariant: a scope keeps its number, and with it its queue and statistics, as long as its limit keeps its name and
-//! its queue's form; a number that the bank in force uses is given to no other.
+//! Invariant: each packet is charged to a scope at most once, and by one program.
 
 use super::Error;
 use super::cgroup::{Cgroup, is_within};
-use super::config::{FloorParams, Limit, Target};
-use super::layout::{self, CHAIN, Chain, Label, NESTED, PACE, SCOPES};
+use super::config::{FloorParams, Limit, Target, circle};
+use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE};
+use super::numbers::{Identity, Numbers};
 use super::store::Source;
 use millpond_core::limit::LimitParams;
+use std::collections::BTreeSet;
 
 /// Both directions, as links are called.
 pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
@@ -30,6 +31,9 @@ pub struct Scope {
     pub settings: layout::Scope,
     /// Whether its queue starts anew.
     pub fresh: bool,
+    /// Whether it does so after the banks have turned: its number is another's in the bank in
+    /// force.
+    pub late: bool,
 }
 
 /// A cgroup that gets programs.
@@ -85,7 +89,15 @@ pub fn plan(
             Err(reason) => plan.waiting.push((limit.name().to_string(), reason)),
         }
     }
-    let mut numbers = Numbers { installed, taken: Vec::new() };
+    let mut floors: Vec<(&FloorParams, Cgroup)> = Vec::new();
+    for floor in sources.iter().flat_map(|s| &s.config.floors) {
+        let Some(target) = floor.target() else { continue };
+        match resolve(&target) {
+            Ok(cgroup) => floors.push((floor, cgroup)),
+            Err(reason) => plan.waiting.push((format!("{FLOOR}{target:?}"), reason)),
+        }
+    }
+    let mut numbers = Numbers::new(installed, &identities(&limits, &floors));
     for limit in &limits {
         let cgroup = places.iter().find(|(l, _)| l.name() == limit.name()).map_or(0, |(_, c)| c.id);
         for direction in (0..2).filter(|&d| limit.covers(d)) {
@@ -94,25 +106,52 @@ pub fn plan(
         }
     }
     hooks(&mut plan, &limits, &places)?;
-    for floor in sources.iter().flat_map(|s| &s.config.floors) {
-        protect(&mut plan, floor, &limits, &places, &mut numbers, resolve)?;
+    for (floor, cgroup) in &floors {
+        protect(&mut plan, floor, cgroup, &limits, &places, &mut numbers)?;
     }
     for hook in plan.hooks.iter_mut().filter(|hook| hook.chain[0].count > 0) {
         if limits.iter().any(|limit| limit.name() == hook.limit && limit.target.pace) {
             hook.chain[0].flags |= PACE;
         }
     }
+    nest(&mut plan)?;
+    Ok(plan)
+}
+
+/// What the scopes of the plan are, whether they come about or not.
+fn identities(limits: &[&Limit], floors: &[(&FloorParams, Cgroup)]) -> Vec<Identity> {
+    let both = |limit: &&Limit| {
+        let of = |d: usize| (limit.name().to_string(), d as u32, limit.queue(d).settings().form);
+        (0..2).filter(|&d| limit.covers(d)).map(of).collect::<Vec<_>>()
+    };
+    let form = LimitParams::default().settings().form;
+    let of_floor = |cgroup: &Cgroup| [0, 1].map(|d| (floor_label(cgroup.id), d, form));
+    limits.iter().flat_map(both).chain(floors.iter().flat_map(|(_, cgroup)| of_floor(cgroup))).collect()
+}
+
+/// Tells each hook whether there are others below it, whose programs charge its scopes as well.
+fn nest(plan: &mut Plan) -> Result<(), Error> {
     for i in 0..plan.hooks.len() {
-        let outer = plan.hooks[i].cgroup.clone();
         for direction in 0..2 {
-            let inside =
-                |h: &Hook| h.cgroup.id != outer.id && h.chain[direction].count > 0 && is_within(&h.cgroup, &outer);
-            if plan.hooks.iter().any(inside) {
+            let has = |h: &&Hook| h.chain[direction].count > 0;
+            let hook = &plan.hooks[i];
+            let others = || plan.hooks.iter().filter(has).filter(|h| h.cgroup.id != hook.cgroup.id);
+            // Its program looks for the next one below, and for no other.
+            let above = others().filter(|h| is_within(&hook.cgroup, &h.cgroup)).max_by_key(|h| h.cgroup.level);
+            if let Some(above) = above.filter(|h| has(&hook) && hook.cgroup.level > h.cgroup.level + DEPTH) {
+                return Err(Error::Request(format!(
+                    "{} is {} levels below {}, which has a limit as well; {DEPTH} are possible",
+                    hook.cgroup.path.display(),
+                    hook.cgroup.level - above.cgroup.level,
+                    above.cgroup.path.display()
+                )));
+            }
+            if others().any(|h| is_within(&h.cgroup, &hook.cgroup)) {
                 plan.hooks[i].chain[direction].flags |= NESTED;
             }
         }
     }
-    Ok(plan)
+    Ok(())
 }
 
 fn same_cgroup(sources: &[Source], limit: &Limit, other: &Limit, cgroup: &Cgroup) -> Error {
@@ -164,32 +203,14 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
             )));
         }
     }
-    Ok(())
-}
-
-/// Hands out the numbers of scopes.
-struct Numbers<'a> {
-    installed: &'a Installed,
-    taken: Vec<u16>,
-}
-
-impl Numbers<'_> {
-    fn scope(&mut self, label: Label, params: &LimitParams) -> Result<Scope, Error> {
-        let settings = layout::Scope::new(params);
-        let same = |(_, old, form): &&(u16, Label, u32)| {
-            old.name == label.name && old.direction == label.direction && *form == settings.settings.form
-        };
-        let kept = self.installed.iter().find(same).map(|(id, ..)| *id);
-        let free = || {
-            (0..SCOPES as u16).find(|id| !self.taken.contains(id) && !self.installed.iter().any(|(old, ..)| old == id))
-        };
-        let id = kept.or_else(free).ok_or_else(|| {
-            Error::Request(format!(
-                "{SCOPES} queues is all that there is room for (a limit of both directions has two)"
-            ))
-        })?;
-        self.taken.push(id);
-        Ok(Scope { id, label, settings, fresh: kept.is_none() })
+    let all: Vec<&Limit> = sources.iter().flat_map(|s| &s.config.limits).collect();
+    match all.iter().find_map(|limit| circle(&all, limit.name())) {
+        Some(circle) => {
+            let file = |name: &str| names.iter().find(|(of, _)| *of == name).map_or("", |(_, file)| file);
+            let named: Vec<String> = circle.iter().map(|name| format!("\"{name}\" ({})", file(name))).collect();
+            Err(Error::Request(format!("scopes go in a circle: {}", named.join(", which has the scope "))))
+        }
+        None => Ok(()),
     }
 }
 
@@ -197,17 +218,13 @@ fn number(plan: &Plan, name: &str, direction: usize) -> Option<u16> {
     plan.scopes.iter().find(|s| s.label.name == name && s.label.direction == direction as u32).map(|s| s.id)
 }
 
-/// Adds a limit's own scope and those that it names, each once.
+/// Adds a limit's own scope, then those that it names with theirs, each once.
 fn collect(plan: &Plan, limits: &[&Limit], name: &str, direction: usize, ids: &mut Vec<u16>) {
-    if let Some(id) = number(plan, name, direction) {
-        if ids.contains(&id) {
-            return;
-        }
-        ids.push(id);
-    }
-    let Some(limit) = limits.iter().find(|l| l.name() == name) else { return };
-    for scope in limit.target.scopes.iter().filter(|scope| scope.as_str() != name) {
-        collect(plan, limits, scope, direction, ids);
+    let (mut seen, mut open) = (BTreeSet::new(), vec![name]);
+    while let Some(name) = open.pop() {
+        let Some(limit) = limits.iter().find(|l| l.name() == name).filter(|_| seen.insert(name)) else { continue };
+        ids.extend(number(plan, name, direction).filter(|id| !ids.contains(id)));
+        open.extend(limit.target.scopes.iter().rev().map(String::as_str));
     }
 }
 
@@ -258,21 +275,13 @@ pub(super) fn floor_label(cgroup: u64) -> String {
 fn protect(
     plan: &mut Plan,
     floor: &FloorParams,
+    cgroup: &Cgroup,
     limits: &[&Limit],
     places: &[(&Limit, Cgroup)],
     numbers: &mut Numbers<'_>,
-    resolve: &dyn Fn(&Target) -> Result<Cgroup, String>,
 ) -> Result<(), Error> {
-    let Some(target) = floor.target() else { return Ok(()) };
-    let cgroup = match resolve(&target) {
-        Ok(cgroup) => cgroup,
-        Err(reason) => {
-            plan.waiting.push((format!("{FLOOR}{target:?}"), reason));
-            return Ok(());
-        }
-    };
     for direction in 0..2 {
-        let mut chain = chain(plan, limits, places, &cgroup, direction)?;
+        let mut chain = chain(plan, limits, places, cgroup, direction)?;
         if chain.count == 0 {
             continue;
         }
@@ -321,7 +330,7 @@ mod tests {
     use super::*;
 
     fn source(file: &str, text: &str) -> Source {
-        let names = ["uplink", "slice", "a", "b", "all"];
+        let names = ["uplink", "slice", "a", "b", "all", "l0"];
         Source { file: file.into(), config: Config::parse(file, text, &names).unwrap() }
     }
     /// Cgroups are there by name: "/slice/a".
@@ -370,6 +379,70 @@ mod tests {
         let fresh = |name: &str| second.scopes.iter().filter(|s| s.label.name == name).all(|s| s.fresh);
         assert!(fresh("all") && fresh("a") && !fresh("uplink"), "another name, another form");
         assert!(!first.scopes.iter().any(|s| s.id == id(&second, "all") || s.id == id(&second, "a")));
+    }
+
+    #[test]
+    fn circles_over_files_are_told() {
+        let one = "[[limit]]\nname = \"x\"\nscopes = [\"a\"]\n[[limit]]\nname = \"y\"\n";
+        let two = "[[limit]]\nname = \"a\"\nscopes = [\"b\"]\ndirection = \"ingress\"\n";
+        let three = "[[limit]]\nname = \"b\"\ncgroup = \"/b\"\nscopes = [\"a\"]\n";
+        let sources = [source("1.toml", one), source("2.toml", two), source("3.toml", three)];
+        let said = plan_of(&sources, &Vec::new()).unwrap_err().to_string();
+        assert!(
+            said.contains("\"a\" (2.toml), which has the scope \"b\" (3.toml), which has the scope \"a\""),
+            "{said}"
+        );
+    }
+
+    /// Two scopes a level, each of which has both of the next: 2^40 ways down, of which none is
+    /// new.
+    #[test]
+    fn a_diamond_takes_no_time() {
+        let limit = |i: usize, half: &str| {
+            let scopes = if i < 40 { format!("scopes = [\"l{}\", \"r{}\"]\n", i + 1, i + 1) } else { String::new() };
+            format!("[[limit]]\nname = \"{half}{i}\"\ndirection = \"ingress\"\n{scopes}")
+        };
+        let text: String = (0..=40).map(|i| limit(i, "l") + &limit(i, "r")).collect();
+        let more = "[[limit]]\nname = \"top\"\ncgroup = \"/x\"\nscopes = [\"l0\"]\n";
+        let plan = plan_of(&[source("1.toml", &(text + more))], &Vec::new()).unwrap();
+        assert_eq!(chain_of(&plan, "top", 0), ["top"]);
+    }
+
+    /// As many names as there are, and none of them stays.
+    #[test]
+    fn numbers_of_limits_that_go_are_taken_when_none_is_free() {
+        let limits = |prefix: &str, n: usize, more: &str| -> String {
+            (0..n).map(|i| format!("[[limit]]\nname = \"{prefix}{i}\"\ndirection = \"egress\"\n{more}")).collect()
+        };
+        let first = plan_of(&[source("x", &limits("old", 300, ""))], &Vec::new()).unwrap();
+        let installed: Installed = first.scopes.iter().map(|s| (s.id, s.label.clone(), 0)).collect();
+        let text = limits("new", 299, "") + "[[limit]]\nname = \"old7\"\ndirection = \"egress\"\n";
+        let second = plan_of(&[source("x", &text)], &installed).unwrap();
+        let mut ids: Vec<u16> = second.scopes.iter().map(|s| s.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 300, "each has its own");
+        assert_eq!(second.scopes.iter().filter(|s| s.late).count(), 299 - 212, "212 were free");
+        let old = |s: &&Scope| s.label.name == "old7";
+        assert_eq!(second.scopes.iter().find(old).unwrap().id, first.scopes.iter().find(old).unwrap().id);
+        // Another form is another queue as well.
+        let forms = plan_of(&[source("x", &limits("old", 300, "form = \"edt\"\n"))], &installed).unwrap();
+        assert!(forms.scopes.iter().all(|s| s.fresh));
+        let said = plan_of(&[source("x", &limits("new", 513, ""))], &installed).unwrap_err().to_string();
+        assert!(said.contains("512 queues"), "{said}");
+    }
+
+    #[test]
+    fn a_limit_too_far_below_another_is_refused() {
+        let below = |levels: usize| {
+            let path = "/x".to_string() + &"/d".repeat(levels);
+            let text =
+                format!("[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[limit]]\nname = \"b\"\ncgroup = \"{path}\"\n");
+            plan_of(&[source("1.toml", &text)], &Vec::new())
+        };
+        assert_eq!(below(64).unwrap().hooks[0].chain[0].flags, NESTED | PACE);
+        let said = below(65).unwrap_err().to_string();
+        assert!(said.contains("is 65 levels below /x") && said.contains("64 are possible"), "{said}");
     }
 
     #[test]

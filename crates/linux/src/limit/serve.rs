@@ -1,5 +1,6 @@
-//! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits and floors back on cgroups that were made anew,
-//! and runs the kick and the notifications where a file asks for them.
+//! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits and
+//! floors back on cgroups that were made anew (when the kernel tells of cgroups, or limits have
+//! changed), and runs the kick and the notifications where a file asks for them.
 //!
 //! Invariant: limits hold without it; its end, however it comes, changes none.
 
@@ -12,14 +13,14 @@ use super::layout::Label;
 use super::notify::{Counters, Notify};
 use super::plan::floor_label;
 use super::show;
-use super::store::{self, Source, Store};
+use super::store::{Known, Source, Store};
+use super::watch::Watch;
 use crate::metrics;
-use libbpf_rs::Link;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often cgroups are looked at.
+/// How often what is installed is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves until it is killed. `say` is told what happens.
@@ -33,10 +34,14 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
     }
     let kicked = bpffs.to_path_buf();
     std::thread::spawn(move || kick(&kicked));
-    let mut waiting = Vec::new();
+    let (mut waiting, mut known) = (Vec::new(), Known::default());
+    let mut watch = Watch::new(Hierarchy::find()?.root);
     loop {
         notify.follow(bpffs, say);
-        std::thread::sleep(PERIOD);
+        let (cgroups, limits) = (watch.wait(PERIOD), known.look(bpffs).1);
+        if !cgroups && !limits {
+            continue;
+        }
         match restore(bpffs) {
             Ok(None) => {}
             Ok(Some(now)) => {
@@ -58,11 +63,8 @@ fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     let hierarchy = Hierarchy::find()?;
     let bank = store.head()?.bank & 1;
     let labels = store.labels(bank)?;
-    let live = |cgroup: u64| {
-        let of = store.links().into_iter().filter(|(id, _)| *id == cgroup);
-        let mut links = of.map(|(id, d)| Link::open(store::link_path(store.folder(), id, d))).peekable();
-        links.peek().is_some() && links.all(|link| link.is_ok_and(|link| super::apply::is_live(&link)))
-    };
+    let live = store.live();
+    let live = |cgroup: u64| live.contains(&cgroup);
     if !has_changed(&hierarchy, &store.sources(bank)?, &labels, &live) {
         return Ok(None);
     }
@@ -109,23 +111,22 @@ fn page(bpffs: &Path, notified: &Counters) -> Result<String, String> {
 }
 
 /// The paths of limited cgroups, and how often to kick; `None`: nobody asks for it.
-fn kicked(bpffs: &Path) -> Option<(Vec<PathBuf>, Duration)> {
-    let store = Store::open(bpffs).ok()??;
-    let hierarchy = Hierarchy::find().ok()?;
-    let sources = store.sources(store.head().ok()?.bank & 1).ok()?;
+fn kicked(bpffs: &Path, known: &mut Known) -> Option<(Vec<PathBuf>, Duration)> {
+    let sources = known.look(bpffs).0;
     let every = sources.iter().filter_map(|s| s.config.host.kick).min()?;
     let every = Duration::from_nanos(every.as_ps() / 1000).clamp(Duration::from_millis(1), Duration::from_secs(10));
+    let hierarchy = Hierarchy::find().ok()?;
     let targets = sources.iter().flat_map(|s| &s.config.limits).filter_map(|l| l.cgroup());
     Some((targets.filter_map(|t| hierarchy.resolve(&t).ok()).map(|c| c.path).collect(), every))
 }
 
 fn kick(bpffs: &Path) {
     let (mut loaded, mut every): (Option<Kick>, Duration) = (None, PERIOD);
-    let mut looked: Option<Instant> = None;
+    let (mut looked, mut known): (Option<Instant>, Known) = (None, Known::default());
     loop {
         if looked.is_none_or(|at| at.elapsed() >= PERIOD) {
             looked = Some(Instant::now());
-            match kicked(bpffs) {
+            match kicked(bpffs, &mut known) {
                 None => (loaded, every) = (None, PERIOD),
                 Some((cgroups, period)) => {
                     loaded = loaded.filter(|kick| kick.is_current(bpffs));

@@ -7,12 +7,13 @@
 
 use super::Error;
 use super::cgroup::Hierarchy;
-use super::config::{FloorParams, Limit, TargetParams};
+use super::config::{FloorParams, Limit, Target, TargetParams};
 use super::layout::Statistics;
 use super::plan::{DIRECTIONS, FLOOR, floor_label};
-use super::store::{self, Store};
+use super::store::Store;
 use millpond_core::limit::{Direction, Form, LimitParams, Settings};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -90,12 +91,17 @@ pub(super) fn now() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-fn standing(store: &Store, hierarchy: &Hierarchy, limit: &Limit, installed: u64) -> Standing {
+/// How a limit stands. A unit or a container is looked for only where the cgroup that it had is
+/// gone: asking for it costs more than all the rest.
+fn standing(live: &BTreeSet<u64>, hierarchy: &Hierarchy, limit: &Limit, installed: u64) -> Standing {
     let Some(target) = limit.cgroup() else { return Standing::Scope };
-    let attached = |id: u64| store.links().iter().any(|(cgroup, _)| *cgroup == id);
+    let is_live = live.contains(&installed);
+    if is_live && !matches!(target, Target::Path(_)) {
+        return Standing::Active;
+    }
     match hierarchy.resolve(&target) {
         Err(_) => Standing::Waiting,
-        Ok(found) if found.id == installed && attached(installed) => Standing::Active,
+        Ok(found) if found.id == installed && is_live => Standing::Active,
         Ok(_) => Standing::Recreated,
     }
 }
@@ -125,6 +131,7 @@ pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
     let hierarchy = Hierarchy::find()?;
     let bank = store.head()?.bank & 1;
     let labels = store.labels(bank)?;
+    let live = store.live();
     let mut limits = Vec::new();
     for source in store.sources(bank)? {
         let limits_of = source.config.limits.iter().map(|limit| (limit.clone(), limit.name().to_string()));
@@ -133,7 +140,7 @@ pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
             for direction in (0..2).filter(|&d| limit.covers(d)) {
                 let label = labels.iter().find(|(_, l)| l.name == name && l.direction == direction as u32);
                 let Some((id, label)) = label else { continue };
-                let standing = standing(&store, &hierarchy, &limit, label.cgroup);
+                let standing = standing(&live, &hierarchy, &limit, label.cgroup);
                 let seen = store.statistics(*id)?;
                 let settings = limit.queue(direction).settings();
                 let at = now();
@@ -350,11 +357,6 @@ impl Reading {
             let _ = writeln!(out, "{name}_count{{{labels}}} {sum}");
         }
     }
-}
-
-/// Whether anything is installed.
-pub fn is_installed(bpffs: &Path) -> bool {
-    store::map_path(&store::folder(bpffs), "head").exists()
 }
 
 #[cfg(test)]

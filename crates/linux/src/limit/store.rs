@@ -1,34 +1,35 @@
-//! The folder under bpffs where all state is pinned, its lock, and what its maps hold.
+//! What is pinned in our folder under bpffs, and what its maps hold.
 //!
 //! ```text
 //! <bpffs>/millpond/maps/…                      one pin a map
 //! <bpffs>/millpond/links/<cgroup id>-egress    one pin an attachment
 //! ```
 //!
-//! What is pinned lives as long as its pin: through the exit of this program, its death and its upgrade. The lock is on
-//! the mount's own folder, so that it leaves no file.
+//! What is pinned lives as long as its pin: through the exit of this program, its death and its
+//! upgrade. Who may have made the folder, and its lock, are `folder`'s.
 //!
 //! Invariant: maps are written by whoever holds the lock, and only if their layout is ours.
 
 use super::Error;
+use super::capability::BPF;
 use super::config::Config;
+pub use super::folder::is_bpffs;
+use super::folder::{FOLDER, FORMER, Folder};
 use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
-use std::fs::{self, File};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Where the kernel's bpf file system belongs.
 pub const BPFFS: &str = "/sys/fs/bpf";
-/// The folder's name.
-pub const FOLDER: &str = "millpond";
 /// The maps that are pinned, as the programs name them.
 pub const MAPS: [&str; 9] =
     ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts", "reports"];
+/// The map, pinned as well, of what connections are paced at: only programs read it.
+pub(super) const PACED: &str = "paced";
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
-/// How long to wait for another copy.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was applied from one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,12 +53,6 @@ pub struct Store {
     texts: MapHandle,
 }
 
-/// Whether a bpf file system is mounted at `path`.
-pub fn is_bpffs(path: &Path) -> bool {
-    const MAGIC: u64 = 0xcafe_4a11;
-    rustix::fs::statfs(path).is_ok_and(|s| s.f_type as u64 == MAGIC)
-}
-
 /// Mounts a bpf file system at `path` if there is none; whether it did.
 pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
     if is_bpffs(path) {
@@ -69,25 +64,9 @@ pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(e) if e == rustix::io::Errno::PERM => Err(Error::Privilege {
             what: format!("mounting a bpf file system at {}", path.display()),
-            capability: "CAP_SYS_ADMIN",
+            capability: "CAP_SYS_ADMIN".into(),
         }),
         Err(e) => Err(Error::Kernel { what: format!("mount -t bpf bpf {}", path.display()), reason: e.to_string() }),
-    }
-}
-
-/// Waits until no other copy changes anything; the lock is held as long as the value lives.
-pub fn lock(path: &Path) -> Result<File, Error> {
-    let file = File::open(path).map_err(|e| Error::file(path, e))?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(fs::TryLockError::WouldBlock) => return Err(Error::Busy(PATIENCE.as_secs())),
-            Err(fs::TryLockError::Error(e)) => return Err(Error::file(path, e)),
-        }
     }
 }
 
@@ -111,40 +90,38 @@ pub fn pace_path(folder: &Path, cgroup: u64) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-pace"))
 }
 
+/// A pinned map, of a folder that may be trusted.
+pub(super) fn pinned(bpffs: &Path, name: &str) -> Result<MapHandle, Error> {
+    Folder::find(bpffs)?.ok_or(Error::Nothing)?;
+    Store::map(&folder(bpffs), name)
+}
+
 /// A map's key of a bank.
 fn banked(bank: u32, number: u32) -> [u8; 4] {
     (bank << 16 | number).to_ne_bytes()
 }
 
 fn failed(what: &str, error: libbpf_rs::Error) -> Error {
-    Error::kernel(format!("map {what}"), "CAP_BPF", &error)
+    Error::kernel(format!("map {what}"), &[BPF], &error)
 }
 
 impl Store {
-    /// What is installed; `None`: nothing, or what an interrupted first apply has left.
+    /// What is installed; `None`: nothing, or what an interrupted first apply has left. What is of
+    /// another layout is an error.
     pub fn open(bpffs: &Path) -> Result<Option<Store>, Error> {
-        let folder = folder(bpffs);
-        if !map_path(&folder, "head").exists() {
-            // A folder that may not be entered looks like none.
-            if let Err(e) = fs::read_dir(bpffs)
-                && e.kind() == std::io::ErrorKind::PermissionDenied
-            {
-                return Err(Error::Privilege {
-                    what: format!("reading {}", bpffs.display()),
-                    capability: "CAP_DAC_OVERRIDE (root)",
-                });
-            }
+        if Folder::find(bpffs)?.is_none() {
             return Ok(None);
         }
-        let head = Store::map(&folder, "head")?;
-        let found =
-            Head::from_bytes(&head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?.unwrap_or_default());
-        match found.layout {
-            0 => return Ok(None),
-            LAYOUT => {}
-            found => return Err(Error::Layout { found, ours: LAYOUT }),
+        let folder = folder(bpffs);
+        match head_of(&folder)?.layout {
+            LAYOUT => Store::adopt(folder).map(Some),
+            // Not finished: what it was to take over still holds.
+            0 => match head_of(&folder.join(FORMER))?.layout {
+                0 => Ok(None),
+                found => Err(Error::Layout { found, ours: LAYOUT }),
+            },
+            found => Err(Error::Layout { found, ours: LAYOUT }),
         }
-        Store::adopt(folder).map(Some)
     }
 
     /// The maps of a folder that has them all.
@@ -165,7 +142,7 @@ impl Store {
 
     fn map(folder: &Path, name: &str) -> Result<MapHandle, Error> {
         let path = map_path(folder, name);
-        MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), "CAP_BPF", &e))
+        MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), &[BPF], &e))
     }
 
     /// Our folder.
@@ -216,43 +193,7 @@ impl Store {
 
     /// What was applied, in a bank.
     pub fn sources(&self, bank: u32) -> Result<Vec<Source>, Error> {
-        let (mut text, mut length) = (Vec::new(), 0);
-        for number in 0.. {
-            let Some(bytes) =
-                self.texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))?
-            else {
-                break;
-            };
-            length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
-            text.extend_from_slice(&bytes[4..]);
-            if text.len() >= length {
-                break;
-            }
-        }
-        text.truncate(length);
-        let broken =
-            |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
-        if text.is_empty() {
-            return Ok(Vec::new());
-        }
-        let list: Vec<(String, String)> = serde_json::from_slice(&text).map_err(|e| broken(&e))?;
-        let names = |skip: usize| -> Vec<String> {
-            // Names only; scopes across files are checked once all are read.
-            let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
-            others
-                .flat_map(|(_, (_, text))| text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')))
-                .map(String::from)
-                .collect()
-        };
-        list.iter()
-            .enumerate()
-            .map(|(i, (file, text))| {
-                let others = names(i);
-                let others: Vec<&str> = others.iter().map(String::as_str).collect();
-                let config = Config::parse(file, text, &others).map_err(|e| broken(&e))?;
-                Ok(Source { file: file.clone(), config })
-            })
-            .collect()
+        sources_of(&self.texts, bank)
     }
 
     /// Replaces what was applied, in a bank.
@@ -352,9 +293,118 @@ impl Store {
         let _ = self.attached.delete(&cgroup.to_ne_bytes());
     }
 
+    /// Cgroups that are still there, with all that was attached to them.
+    pub(super) fn live(&self) -> BTreeSet<u64> {
+        let (mut live, mut dead) = (BTreeSet::new(), BTreeSet::new());
+        for (cgroup, direction) in self.links() {
+            let link = Link::open(link_path(&self.folder, cgroup, direction));
+            let of = if link.is_ok_and(|link| super::apply::is_live(&link)) { &mut live } else { &mut dead };
+            of.insert(cgroup);
+        }
+        &live - &dead
+    }
+
     /// Cgroups that links are pinned for, with the direction, dead ones as well.
     pub fn links(&self) -> Vec<(u64, usize)> {
         links(&self.folder)
+    }
+}
+
+/// The first value of a folder's maps; without maps, that of maps that are not finished.
+fn head_of(folder: &Path) -> Result<Head, Error> {
+    if !map_path(folder, "head").exists() {
+        return Ok(Head::default());
+    }
+    let head = Store::map(folder, "head")?.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?;
+    Ok(Head::from_bytes(&head.unwrap_or_default()))
+}
+
+/// What was applied by a version whose maps have another layout. Of those, what is read here is the
+/// same in all layouts: the head's first two words, and the texts.
+pub(super) fn former_sources(bpffs: &Path) -> Result<Vec<Source>, Error> {
+    Folder::find(bpffs)?.ok_or(Error::Nothing)?;
+    let folder = folder(bpffs);
+    let former = folder.join(FORMER);
+    let from = if map_path(&former, "texts").exists() { former } else { folder };
+    sources_of(&Store::map(&from, "texts")?, head_of(&from)?.bank & 1)
+}
+
+/// What was applied, as a bank's texts tell it.
+fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
+    parse(&text_of(texts, bank)?)
+}
+
+/// The bytes of a bank's texts.
+fn text_of(texts: &MapHandle, bank: u32) -> Result<Vec<u8>, Error> {
+    let (mut text, mut length) = (Vec::new(), 0);
+    for number in 0.. {
+        let Some(bytes) = texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))? else {
+            break;
+        };
+        length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
+        text.extend_from_slice(&bytes[4..]);
+        if text.len() >= length {
+            break;
+        }
+    }
+    text.truncate(length);
+    Ok(text)
+}
+
+/// The sources that a text tells.
+fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
+    let broken = |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: Vec<(String, String)> = serde_json::from_slice(text).map_err(|e| broken(&e))?;
+    let names = |skip: usize| -> Vec<String> {
+        // Names only; scopes across files are checked once all are read.
+        let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
+        others
+            .flat_map(|(_, (_, text))| text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')))
+            .map(String::from)
+            .collect()
+    };
+    list.iter()
+        .enumerate()
+        .map(|(i, (file, text))| {
+            let others = names(i);
+            let others: Vec<&str> = others.iter().map(String::as_str).collect();
+            let config = Config::parse(file, text, &others).map_err(|e| broken(&e))?;
+            Ok(Source { file: file.clone(), config })
+        })
+        .collect()
+}
+
+/// What is installed, for who looks at it again and again: it is parsed where it has changed.
+#[derive(Default)]
+pub(super) struct Known {
+    text: Vec<u8>,
+    sources: Vec<Source>,
+}
+
+impl Known {
+    /// What is installed now; whether that has changed since the last time.
+    pub(super) fn look(&mut self, bpffs: &Path) -> (&[Source], bool) {
+        let text = Known::text(bpffs).unwrap_or_default();
+        let has_changed = text != self.text;
+        if has_changed {
+            self.sources = parse(&text).unwrap_or_default();
+            self.text = text;
+        }
+        (&self.sources, has_changed)
+    }
+
+    fn text(bpffs: &Path) -> Result<Vec<u8>, Error> {
+        if Folder::find(bpffs)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let folder = folder(bpffs);
+        match head_of(&folder)? {
+            Head { layout: LAYOUT, bank, .. } => text_of(&Store::map(&folder, "texts")?, bank & 1),
+            _ => Ok(Vec::new()),
+        }
     }
 }
 
@@ -368,23 +418,4 @@ pub fn links(folder: &Path) -> Vec<(u64, usize)> {
     let mut links: Vec<(u64, usize)> = entries.filter_map(|e| parse(e.file_name().to_str()?)).collect();
     links.sort_unstable();
     links
-}
-
-/// Removes every pin and folder, links first, whatever version made them; false if there was nothing.
-pub fn remove_all(bpffs: &Path) -> Result<bool, Error> {
-    let folder = folder(bpffs);
-    if !folder.exists() {
-        return Ok(false);
-    }
-    for part in ["links", "", "maps"] {
-        let part = folder.join(part);
-        for entry in fs::read_dir(&part).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if !path.is_dir() {
-                fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
-            }
-        }
-    }
-    fs::remove_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
-    Ok(true)
 }

@@ -5,6 +5,9 @@
 #![allow(missing_docs)]
 
 mod former;
+mod hostile;
+mod operating;
+mod pacing;
 mod place;
 mod roles;
 
@@ -13,7 +16,6 @@ use place::{OtherHost, Place, Sink, enter, ip};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use millpond_core::random::Stream;
 use millpond_linux::limit::apply::Session;
-use millpond_linux::limit::layout::{Head, LAYOUT};
 use millpond_linux::limit::store::{self, Store};
 use millpond_linux::limit::{Error, apply, serve, show};
 use std::fs;
@@ -72,7 +74,7 @@ fn the_kick_goes_on_after_limits_are_removed_and_applied() {
     let bpffs = place.bpffs.clone();
     std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(apply::remove_all(&place.bpffs).unwrap());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
     place.apply(&file).unwrap();
     sink.watch(place.sender("tcp", &["1", "5000"]));
     let reading = show::read(&place.bpffs, None).unwrap();
@@ -275,8 +277,8 @@ fn remove_all_leaves_nothing() {
         .collect();
     let map = |name: &str| MapHandle::from_pinned_path(store::map_path(&folder, name)).unwrap().info().unwrap().info.id;
     let maps: Vec<u32> = store::MAPS.iter().map(|name| map(name)).collect();
-    assert!(apply::remove_all(&place.bpffs).unwrap());
-    assert!(!apply::remove_all(&place.bpffs).unwrap(), "there is nothing more");
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
+    assert!(apply::remove_all(&place.bpffs).unwrap().is_none(), "there is nothing more");
     assert_eq!(
         fs::read_dir(&place.bpffs).unwrap().filter(|e| e.as_ref().unwrap().file_name() == "millpond").count(),
         0
@@ -389,20 +391,6 @@ impl Refused for Result<Vec<millpond_linux::limit::store::Source>, Error> {
     fn unwrap_err_or_install(self, session: &mut Session) -> String {
         self.and_then(|sources| session.install(sources, false)).unwrap_err().to_string()
     }
-}
-
-#[test]
-fn another_layout_is_refused_and_can_be_removed() {
-    let Some(place) = Place::new("layout") else { return };
-    let file = place.file("a.toml", OLD);
-    place.apply(&file).unwrap();
-    let head = MapHandle::from_pinned_path(store::map_path(&store::folder(&place.bpffs), "head")).unwrap();
-    head.update(&[0; 4], &Head { layout: LAYOUT + 41, bank: 1, flags: [0; 2] }.to_bytes(), MapFlags::ANY).unwrap();
-    for said in [place.apply(&file).unwrap_err(), show::read(&place.bpffs, None).unwrap_err()] {
-        assert!(matches!(said, Error::Layout { found, ours } if found == LAYOUT + 41 && ours == LAYOUT), "{said}");
-    }
-    assert!(apply::remove_all(&place.bpffs).unwrap());
-    place.apply(&file).unwrap();
 }
 
 /// What an earlier binary had applied, with the traffic that it had seen; what its `show` said.

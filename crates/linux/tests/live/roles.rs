@@ -1,8 +1,8 @@
 //! What this program does as a child of its tests: it sends, receives or applies in a cgroup and a namespace of its own, since a
 //! socket belongs to the cgroup that its process was in.
 
-use crate::former;
 use crate::place::ROLE;
+use crate::{former, pacing};
 use millpond_linux::limit::apply::Session;
 use std::fs;
 use std::io::{Read, Write};
@@ -16,16 +16,18 @@ pub fn play() {
     let args = std::env::var("MILLPOND_LIVE_ARGS").unwrap();
     let args: Vec<&str> = args.split(' ').collect();
     match role.as_str() {
-        "tcp" | "udp" | "flood" | "receive" => {
+        "tcp" | "udp" | "flood" | "receive" | "paces" => {
             fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
             match role.as_str() {
                 "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
                 "udp" => send_udp(),
                 "receive" => receive(),
+                "paces" => pacing::play(Path::new(args[2])),
                 _ => flood(args[2].parse().unwrap()),
             }
         }
         "apply" => apply_forever(&args),
+        "apply-once" => apply_once(Path::new(args[0]), Path::new(args[1])),
         "dump" => print!("{}", former::dump(Path::new(args[0]))),
         other => panic!("no role {other}"),
     }
@@ -84,6 +86,12 @@ fn send_udp() {
         }
     }
     std::process::exit(0);
+}
+
+fn apply_once(bpffs: &Path, file: &Path) {
+    let mut session = Session::open(bpffs).unwrap();
+    let sources = session.with(session.read(file, false).unwrap());
+    session.install(sources, false).unwrap();
 }
 
 fn apply_forever(args: &[&str]) {

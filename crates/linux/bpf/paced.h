@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which connections are paced, and what they were before: so that a limit that changes or goes
+ * takes its pace with it, and an application's own SO_MAX_PACING_RATE stays. A rate of ~0 is none,
+ * as the kernel has it.
+ */
+#ifndef MILLPOND_PACED_H
+#define MILLPOND_PACED_H
+
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+
+/* Bytes a second. */
+struct limit_paced {
+	/* What the application asked for. */
+	__u32 own;
+	/* What was set last; the application has set anything else since. */
+	__u32 set;
+	/* Whether the connection is over loopback. */
+	__u32 loopback;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct limit_paced);
+} paced SEC(".maps");
+
+#endif

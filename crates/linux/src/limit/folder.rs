@@ -1,0 +1,286 @@
+//! Our folder below a bpf file system, its lock, and that nobody else has a hand in it.
+//!
+//! ```text
+//! <bpffs>/millpond            mode 0700; whoever changes limits holds a lock on it
+//! <bpffs>/millpond/maps       pins of maps
+//! <bpffs>/millpond/links      pins of attachments
+//! <bpffs>/millpond/former     both of another layout, in force until those beside it are
+//! ```
+//!
+//! A bpf file system of mode 1777, which `mount -t bpf` makes, lets every local user make files: a
+//! folder of our name before we do, a symbolic link out of it, a map of theirs in our map's place.
+//! And whoever may open a folder may lock it. So each step down from the mount is opened without
+//! following a link, and must be a folder of a bpf file system that belongs to root, or to whoever
+//! asks, and that no other user may write to.
+//!
+//! Invariant: what another user has made is neither read, followed nor removed; it is refused. A
+//! folder that is empty when its lock is given back is removed.
+
+use super::Error;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The folder's name.
+pub const FOLDER: &str = "millpond";
+/// Its parts.
+const PARTS: [&str; 2] = ["maps", "links"];
+/// Where the parts of another layout are, while they are taken over.
+pub(super) const FORMER: &str = "former";
+/// How long to wait for another copy.
+const PATIENCE: Duration = Duration::from_secs(10);
+const OPEN: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Who but its owner may write.
+const OTHERS_WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Whether a bpf file system is mounted at `path`.
+pub fn is_bpffs(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|s| is_bpf(&s))
+}
+
+fn is_bpf(of: &rustix::fs::StatFs) -> bool {
+    const MAGIC: u64 = 0xcafe_4a11;
+    of.f_type as u64 == MAGIC
+}
+
+/// Whether other users may make files at the mount's top, before we do.
+pub fn is_open_to_all(bpffs: &Path) -> bool {
+    rustix::fs::stat(bpffs).is_ok_and(|stat| stat.st_mode & OTHERS_WRITE != 0)
+}
+
+/// Our folder, checked, with its parts.
+pub struct Folder {
+    path: PathBuf,
+    mount: OwnedFd,
+    own: OwnedFd,
+}
+
+fn foreign(path: &Path, reason: String) -> Error {
+    Error::Foreign { path: path.to_path_buf(), reason }
+}
+
+fn failed(path: &Path, e: Errno) -> Error {
+    let what = || format!("opening {}", path.display());
+    match e {
+        Errno::ACCESS => Error::Privilege { what: what(), capability: "CAP_DAC_OVERRIDE".into() },
+        e => Error::file(path, e),
+    }
+}
+
+/// What is at an open folder, if it may be trusted. With the sticky bit nobody can take away what
+/// is another's, which is enough for the mount's top.
+fn check(fd: &OwnedFd, path: &Path, is_top: bool) -> Result<Stat, Error> {
+    let (stat, system) = (rustix::fs::fstat(fd), rustix::fs::fstatfs(fd));
+    let (stat, system) = (stat.map_err(|e| failed(path, e))?, system.map_err(|e| failed(path, e))?);
+    if !is_bpf(&system) {
+        return Err(foreign(path, "is not on a bpf file system".into()));
+    }
+    let us = rustix::process::geteuid().as_raw();
+    if stat.st_uid != 0 && stat.st_uid != us {
+        let reason = format!("belongs to user {}, not to root", stat.st_uid);
+        return Err(foreign(path, reason));
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode & OTHERS_WRITE != 0 && !(is_top && mode & STICKY != 0) {
+        let reason = format!("may be written to by other users (its mode is {mode:04o})");
+        return Err(foreign(path, reason));
+    }
+    Ok(stat)
+}
+
+/// One step down; `None`: there is nothing.
+fn step(at: &OwnedFd, name: &CStr, path: &Path) -> Result<Option<OwnedFd>, Error> {
+    match rustix::fs::openat(at, name, OPEN, Mode::empty()) {
+        Ok(fd) => check(&fd, path, false).map(|_| Some(fd)),
+        Err(Errno::NOENT) => Ok(None),
+        // Which of the two a symbolic link gives depends on the kernel.
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(foreign(path, "is no folder".into())),
+        Err(e) => Err(failed(path, e)),
+    }
+}
+
+fn name_of(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+impl Folder {
+    /// The folder below `bpffs`; `None`: there is none.
+    pub fn find(bpffs: &Path) -> Result<Option<Folder>, Error> {
+        if !is_bpffs(bpffs) {
+            return Ok(None);
+        }
+        let mount = rustix::fs::open(bpffs, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let mount = mount.map_err(|e| failed(bpffs, e))?;
+        check(&mount, bpffs, true)?;
+        let path = bpffs.join(FOLDER);
+        let Some(own) = step(&mount, &name_of(FOLDER), &path)? else { return Ok(None) };
+        for part in PARTS.into_iter().chain([FORMER]) {
+            step(&own, &name_of(part), &path.join(part))?;
+        }
+        Ok(Some(Folder { path, mount, own }))
+    }
+
+    /// As `find`; makes it if it is not there, and closes one of an earlier version to all others.
+    /// `None`: it was there, and its lock's owner has just removed it.
+    fn make(bpffs: &Path) -> Result<Option<Folder>, Error> {
+        if Folder::find(bpffs)?.is_none() {
+            if !is_bpffs(bpffs) {
+                return Err(Error::file(bpffs, "is no bpf file system"));
+            }
+            make_folder(&bpffs.join(FOLDER))?;
+        }
+        // Whoever has made it in between is seen here.
+        let folder = Folder::find(bpffs)?;
+        if let Some(folder) = &folder {
+            rustix::fs::fchmod(&folder.own, Mode::RWXU).map_err(|e| failed(&folder.path, e))?;
+        }
+        Ok(folder)
+    }
+
+    /// Whether its name still means it.
+    fn is_there(&self) -> bool {
+        let named = rustix::fs::statat(&self.mount, FOLDER, AtFlags::SYMLINK_NOFOLLOW);
+        match (named, rustix::fs::fstat(&self.own)) {
+            (Ok(named), Ok(own)) => named.st_ino == own.st_ino,
+            _ => false,
+        }
+    }
+}
+
+fn make_folder(path: &Path) -> Result<(), Error> {
+    match rustix::fs::mkdir(path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::ACCESS) => Err(failed(path, Errno::ACCESS)),
+        Err(e) => Err(Error::file(path, e)),
+    }
+}
+
+/// Our folder, while no other copy changes anything in it.
+pub struct Locked(Folder);
+
+impl Locked {
+    /// Waits for the lock; makes the folder if it is not there.
+    pub fn make(bpffs: &Path) -> Result<Locked, Error> {
+        let start = Instant::now();
+        loop {
+            if let Some(folder) = Folder::make(bpffs)?
+                && let Some(locked) = Locked::take(folder, start)?
+            {
+                return Ok(locked);
+            }
+        }
+    }
+
+    /// Waits for the lock; `None`: there is no folder.
+    pub fn find(bpffs: &Path) -> Result<Option<Locked>, Error> {
+        let start = Instant::now();
+        while let Some(folder) = Folder::find(bpffs)? {
+            if let Some(locked) = Locked::take(folder, start)? {
+                return Ok(Some(locked));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `None`: who had the lock has removed the folder.
+    fn take(folder: Folder, start: Instant) -> Result<Option<Locked>, Error> {
+        loop {
+            match rustix::fs::flock(&folder.own, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(folder.is_there().then_some(Locked(folder))),
+                Err(Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(Errno::WOULDBLOCK) => return Err(Error::Busy(PATIENCE.as_secs())),
+                Err(e) => return Err(failed(&folder.path, e)),
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Makes its parts, where they are not there.
+    pub fn make_parts(&self) -> Result<(), Error> {
+        PARTS.iter().try_for_each(|part| make_folder(&self.path().join(part)))
+    }
+
+    /// Puts the parts of another layout aside. They stay in force: what a pin is called is nothing
+    /// to the kernel. Killed in between, the next one does the rest.
+    pub fn set_aside(&self) -> Result<(), Error> {
+        let former = self.path().join(FORMER);
+        make_folder(&former)?;
+        for part in PARTS {
+            let (from, to) = (self.path().join(part), former.join(part));
+            if from.exists() && !to.exists() {
+                rustix::fs::rename(&from, &to).map_err(|e| failed(&from, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all that is in a part, and the part.
+    pub fn clear_part(&self, part: &str) -> Result<(), Error> {
+        let (path, name) = (self.path().join(part), name_of(part));
+        let Some(fd) = step(&self.0.own, &name, &path)? else { return Ok(()) };
+        clear(&fd, &path)?;
+        rustix::fs::unlinkat(&self.0.own, &name, AtFlags::REMOVEDIR).map_err(|e| failed(&path, e))
+    }
+
+    /// Removes all that is in it, links first, whatever version made it.
+    pub fn clear(&self) -> Result<(), Error> {
+        clear(&self.0.own, &self.0.path)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Refused, as it should be, where there is something in it.
+        let _ = rustix::fs::unlinkat(&self.0.mount, FOLDER, AtFlags::REMOVEDIR);
+    }
+}
+
+/// Removes what is in a folder. A symbolic link is removed itself, not what it leads to.
+fn clear(fd: &OwnedFd, path: &Path) -> Result<(), Error> {
+    let listed = Dir::read_from(fd).and_then(|dir| dir.collect::<Result<Vec<_>, _>>());
+    let mut entries = listed.map_err(|e| failed(path, e))?;
+    // Programs before the maps that they read.
+    entries.sort_by_key(|entry| (entry.file_name() != c"links", entry.file_name().to_owned()));
+    for entry in entries.iter().filter(|entry| ![c".", c".."].contains(&entry.file_name())) {
+        let name = entry.file_name();
+        let below = path.join(name.to_string_lossy().as_ref());
+        let flags = match entry.file_type() {
+            FileType::Directory => {
+                if let Some(fd) = step(fd, name, &below)? {
+                    clear(&fd, &below)?;
+                }
+                AtFlags::REMOVEDIR
+            }
+            _ => AtFlags::empty(),
+        };
+        rustix::fs::unlinkat(fd, name, flags).map_err(|e| failed(&below, e))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is asked of a folder, on a file system that is none of bpf's.
+    #[test]
+    fn another_file_system_is_none_of_ours() {
+        let path = std::env::temp_dir().join(format!("millpond-folder-{}", std::process::id()));
+        std::fs::create_dir_all(path.join(FOLDER)).unwrap();
+        assert!(!is_bpffs(&path) && Folder::find(&path).unwrap().is_none());
+        let fd = rustix::fs::open(&path, OPEN, Mode::empty()).unwrap();
+        let said = step(&fd, &name_of(FOLDER), &path.join(FOLDER)).err().unwrap().to_string();
+        assert!(said.contains("is not on a bpf file system"), "{said}");
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}

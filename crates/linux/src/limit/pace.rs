@@ -1,0 +1,87 @@
+//! What connections that exist are paced at, when limits change. `limit_pace` gives a connection
+//! its SO_MAX_PACING_RATE when it is made; without more it would keep that until it closes,
+//! whatever became of the limit. What is done to a socket is in `bpf/pace.bpf.c`.
+//!
+//! Invariant: when this has run, each connection that was paced is paced at what the limits in
+//! force say now, or as its application asked for.
+
+use super::Error;
+use super::capability::PROGRAMS;
+use super::cgroup::is_within;
+use super::layout::{LOOPBACK, PACE};
+use super::object;
+use super::plan::{Hook, Plan};
+use super::sockets::Namespaces;
+use super::store::{PACED, map_path};
+use libbpf_rs::{MapCore, MapFlags};
+use millpond_core::limit::{POINT, flags};
+use std::path::Path;
+
+/// What is paced now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Paces {
+    /// Bytes a second, by cgroup; of all limits that are above its connections.
+    rates: Vec<(u64, u32)>,
+    loopback: bool,
+}
+
+impl Paces {
+    /// Of a plan, as `limit_pace` would say.
+    pub(super) fn of(plan: &Plan) -> Paces {
+        let rate = |id: &u16| {
+            let settings = plan.scopes.iter().find(|s| s.id == *id)?.settings.settings;
+            let bytes = (u128::from(settings.rate) * 1_000_000_000) >> POINT;
+            (settings.flags & flags::OBSERVE == 0).then(|| u32::try_from(bytes).unwrap_or(u32::MAX))
+        };
+        let paced = || plan.hooks.iter().filter(|hook| hook.chain[0].flags & PACE != 0);
+        // The programs of all cgroups above a connection pace it.
+        let tightest = |hook: &Hook| {
+            let above = paced().filter(|outer| is_within(&hook.cgroup, &outer.cgroup));
+            let rates = above.flat_map(|h| &h.chain[0].scopes[..h.chain[0].count as usize]).filter_map(rate);
+            rates.min().map(|rate| (hook.cgroup.id, rate))
+        };
+        Paces { rates: paced().filter_map(tightest).collect(), loopback: plan.flags & LOOPBACK != 0 }
+    }
+
+    /// Gives them to the connections that the maps of `folder` have paced.
+    pub(super) fn give(&self, folder: &Path) -> Result<(), Error> {
+        // Entering namespaces changes a thread for good.
+        std::thread::scope(|scope| match scope.spawn(|| self.give_here(folder)).join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
+    fn give_here(&self, folder: &Path) -> Result<(), Error> {
+        let pin = map_path(folder, PACED);
+        if !pin.exists() {
+            return Ok(());
+        }
+        let what = "changing the pace of connections that exist (it needs BTF, and iterators over TCP \
+                    sockets that may set options: Linux 5.18): they keep it until they close";
+        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
+        let absent = || Error::Kernel { what: what.into(), reason: "no such program".into() };
+        let mut open = object::open(object::PACE, what)?;
+        for mut map in open.maps_mut() {
+            if map.name() == PACED {
+                map.reuse_pinned_map(&pin).map_err(fail)?;
+            } else if let (true, Some(data)) = (map.name() == ".rodata", map.initial_value_mut()) {
+                data[..4].copy_from_slice(&u32::from(self.loopback).to_ne_bytes());
+            }
+        }
+        let object = open.load().map_err(fail)?;
+        let rates = object.maps().find(|map| map.name() == "rates").ok_or_else(absent)?;
+        for (cgroup, rate) in &self.rates {
+            rates.update(&cgroup.to_ne_bytes(), &rate.to_ne_bytes(), MapFlags::ANY).map_err(fail)?;
+        }
+        let program = object.progs_mut().find(|p| p.name() == "follow").ok_or_else(absent)?;
+        let link = program.attach().map_err(fail)?;
+        match Namespaces::all().run(&link) {
+            0 => Ok(()),
+            n => Err(Error::Privilege {
+                what: format!("changing the pace of connections in {n} other network namespaces"),
+                capability: "CAP_SYS_ADMIN".into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What connections are paced at: over loopback not at all where limits do not hold there, and
+//! elsewhere as the limits in force say, while they say it.
+
+use crate::place::{Place, Sink, ip};
+use crate::roles;
+use millpond_linux::limit::apply::{self, Session};
+use std::fs;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// No pace.
+const NONE: u32 = u32::MAX;
+/// What an application asks for itself: between the two limits of the test.
+const OWN: u32 = 2_000_000;
+
+/// A socket's SO_MAX_PACING_RATE, after it was set where that is asked for.
+#[allow(unsafe_code)]
+fn pace(socket: BorrowedFd<'_>, set: Option<u32>) -> u32 {
+    let (mut rate, mut size) = (set.unwrap_or(0), size_of::<u32>() as libc::socklen_t);
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+    // SAFETY: both calls take a pointer to a u32 with its size, and the descriptor is open.
+    let done = unsafe {
+        let value = (&raw mut rate).cast();
+        match set {
+            Some(_) => libc::setsockopt(socket.as_raw_fd(), level, name, value, size),
+            None => libc::getsockopt(socket.as_raw_fd(), level, name, value, &raw mut size),
+        }
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    rate
+}
+
+/// Connections of one cgroup, whose paces are written to a file again and again: to another host,
+/// to another host with a pace of its own, and both ends of two over loopback.
+pub fn play(file: &Path) {
+    let plain = roles::connect();
+    let own = roles::connect();
+    pace(own.as_fd(), Some(OWN));
+    let mut sockets = vec![plain, own];
+    for address in ["127.0.0.1:0", "10.98.7.1:0", "[::1]:0"] {
+        let listener = TcpListener::bind(address).unwrap();
+        sockets.push(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        sockets.push(listener.accept().unwrap().0);
+    }
+    loop {
+        let paces: Vec<String> = sockets.iter().map(|socket| pace(socket.as_fd(), None).to_string()).collect();
+        let next = file.with_extension("next");
+        fs::write(&next, paces.join(" ")).unwrap();
+        fs::rename(&next, file).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The child that plays that, and what it last wrote.
+struct Connections {
+    child: Child,
+    file: std::path::PathBuf,
+}
+
+impl Connections {
+    fn new(place: &Place) -> Connections {
+        let file = std::env::temp_dir().join(format!("millpond-live-rates-{}", std::process::id()));
+        let _ = fs::remove_file(&file);
+        let child = place.sender("paces", &[file.to_str().unwrap()]);
+        Connections { child, file }
+    }
+    /// Waits until the connections to another host have these paces, and each over loopback that
+    /// one.
+    fn expect(&self, remote: [u32; 2], local: u32, when: &str) {
+        let expected = [&remote[..], &[local; 6]].concat();
+        let (start, mut seen) = (Instant::now(), Vec::<u32>::new());
+        while seen != expected {
+            assert!(start.elapsed() < Duration::from_secs(5), "{when}: {seen:?}, not {expected:?}");
+            std::thread::sleep(Duration::from_millis(20));
+            let mut text = String::new();
+            let Ok(mut file) = fs::File::open(&self.file) else { continue };
+            file.read_to_string(&mut text).unwrap();
+            seen = text.split(' ').map(|n| n.parse().unwrap()).collect();
+        }
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+fn set(place: &Place, key: &str, value: &str) {
+    let mut session = Session::existing(&place.bpffs).unwrap();
+    let sources = session.set("t", &[(key.into(), value.into())]).unwrap();
+    let done = session.install(sources, false).unwrap();
+    assert_eq!(done.notes, Vec::<String>::new());
+}
+
+/// 10 Mb/s are 1,250,000 bytes a second, but for the last digits of a fixed point.
+fn bytes(mbps: u64) -> u32 {
+    let rate = ((u128::from(mbps) * 1_000_000) << 24) / 8_000_000_000;
+    ((rate * 1_000_000_000) >> 24) as u32
+}
+
+#[test]
+fn connections_are_paced_as_the_limits_in_force_say() {
+    let Some(place) = Place::with_network("paces") else { return };
+    assert!(ip(&["-n", &place.networks[0], "link", "set", "lo", "up"]));
+    let _sink = Sink::new(&place);
+    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\n";
+    let file = place.file("a.toml", text);
+    place.apply(&file).unwrap();
+    let connections = Connections::new(&place);
+    connections.expect([bytes(10), OWN], NONE, "made below a limit, then set by its application");
+    set(&place, "rate", "20Mbps");
+    connections.expect([bytes(20), OWN], NONE, "a higher limit");
+    set(&place, "rate", "8Mbps");
+    connections.expect([bytes(8), bytes(8)], NONE, "a lower limit than the application's");
+    set(&place, "observe", "true");
+    connections.expect([NONE, OWN], NONE, "the limit only observes");
+    set(&place, "observe", "false");
+    connections.expect([bytes(8), bytes(8)], NONE, "and holds again");
+    set(&place, "pace", "false");
+    connections.expect([NONE, OWN], NONE, "it paces no more");
+    set(&place, "pace", "true");
+    connections.expect([bytes(8), bytes(8)], NONE, "and does again");
+    // The file's limit is gone, and another one stays: so the maps do, too.
+    let inner = place.cgroup.join("inner");
+    fs::create_dir(&inner).unwrap();
+    place.apply(&place.file("a.toml", "[[limit]]\nname = \"i\"\ncgroup = \"CGROUP/inner\"\n")).unwrap();
+    connections.expect([NONE, OWN], NONE, "its limit was removed");
+    place.apply(&place.file("a.toml", &text.replace("\"t\"", "\"again\""))).unwrap();
+    connections.expect([bytes(10), bytes(10)], NONE, "and is there again, by another name");
+    assert_eq!(apply::remove_all(&place.bpffs).unwrap(), Some(Vec::new()));
+    connections.expect([NONE, OWN], NONE, "all were removed");
+}
+
+#[test]
+fn loopback_is_paced_where_limits_hold_for_it() {
+    let Some(place) = Place::with_network("paces-local") else { return };
+    assert!(ip(&["-n", &place.networks[0], "link", "set", "lo", "up"]));
+    let _sink = Sink::new(&place);
+    let text = "loopback = true\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\n";
+    place.apply(&place.file("a.toml", text)).unwrap();
+    let connections = Connections::new(&place);
+    connections.expect([bytes(10), OWN], bytes(10), "limits hold for loopback");
+    place.apply(&place.file("a.toml", &text.replace("true", "false"))).unwrap();
+    connections.expect([bytes(10), bytes(10)], NONE, "and no more");
+}
