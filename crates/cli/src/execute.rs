@@ -9,9 +9,9 @@ use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
-    Status, Summary, Totals, World, jain, peak_rss_bytes,
+    SizeBins, Status, Summary, Totals, World, jain, peak_rss_bytes,
 };
-use millpond_scenario::plan::{FailurePlan, Plan};
+use millpond_scenario::plan::{self, FailurePlan, Plan};
 use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
@@ -49,6 +49,7 @@ pub fn execute_into(
         classes: plan.traffic.classes.clone(),
         mice: plan.mice,
         elephants: plan.elephants,
+        size_bins: size_bins(&plan.size_bins),
     };
     let manifest = Manifest {
         base: plan.base.clone(),
@@ -71,6 +72,13 @@ pub fn execute_into(
     let outcome = millpond_sim::run(plan, threads, &mut watch)?;
     let (writer, wall) = watch.end();
     writer.finish(totals(plan, &outcome, wall, threads), manifest)
+}
+
+fn size_bins(bins: &plan::SizeBins) -> SizeBins {
+    match bins {
+        plan::SizeBins::Equal(count) => SizeBins::Equal(*count),
+        plan::SizeBins::Edges(edges) => SizeBins::Edges(edges.iter().map(|edge| edge.get()).collect()),
+    }
 }
 
 /// The links that fail, by their ends' names; parallel links that fail together are one.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, Result};
 use crate::goodput::GoodputOverTime;
 use crate::ordered::Ordered;
+use crate::sizes::SizeBin;
 
 /// Version of the results folder's form.
 pub const SCHEMA: u32 = 1;
@@ -473,6 +474,9 @@ pub struct Summary {
     pub fct_us: Ordered<Fct>,
     /// By class, as above.
     pub slowdown: Ordered<Slowdown>,
+    /// Slowdown of all flows by their size, from the smallest up; see [`SizeBins`](crate::SizeBins).
+    #[serde(default)]
+    pub slowdown_by_size: Ordered<SizeBin>,
     /// Queries.
     pub qct_us: Qct,
     /// Probes.
@@ -607,6 +611,7 @@ mod tests {
             "flows",
             "fct_us",
             "slowdown",
+            "slowdown_by_size",
             "qct_us",
             "rtt_us",
             "packets",

@@ -209,6 +209,46 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Variants beside each other that a table by size has room for.
+const BESIDE: usize = 3;
+
+/// Slowdown by flow size, a block of variants after the other: means over seeds.
+pub fn sizes_table(results: &[VariantResult]) -> String {
+    let mut lines = vec!["slowdown by flow size (p50, p95, p99 of the completed)".to_string()];
+    for block in results.chunks(BESIDE) {
+        let heads = block.iter().flat_map(|result| [short(&result.variant), String::new(), String::new()]);
+        let mut rows = vec![
+            [String::new(), String::new()].into_iter().chain(heads).collect::<Vec<_>>(),
+            ["flows", "up to"]
+                .into_iter()
+                .chain(block.iter().flat_map(|_| ["p50", "p95", "p99"]))
+                .map(String::from)
+                .collect(),
+        ];
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in
+            block.iter().filter_map(|result| result.statistics.branch(&["slowdown_by_size"])).flat_map(Ordered::iter)
+        {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let number =
+                |result: &VariantResult, key: &str| result.statistics.leaf(&["slowdown_by_size", name, key])?.mean;
+            let to = block.iter().find_map(|result| number(result, "to_bytes"));
+            let mut row = vec![name.to_string(), to.map_or(NONE.into(), |to| bytes(to.round() as u64))];
+            for result in block {
+                row.extend(["p50", "p95", "p99"].map(|key| ratio(number(result, key))));
+            }
+            rows.push(row);
+        }
+        lines.push(String::new());
+        lines.extend(fitted(rows));
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Which marks a table has.
 #[derive(Default)]
 struct Marks(Vec<char>);

@@ -52,6 +52,7 @@ fn header() -> Header {
         classes: vec!["background".into(), "incast".into(), "from the CSV <b>".into()],
         mice: Bytes(100_000),
         elephants: Bytes(1_000_000),
+        size_bins: SizeBins::default(),
     }
 }
 

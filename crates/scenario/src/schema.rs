@@ -294,7 +294,11 @@ fn amount(key: &Key) -> Value {
             return json!({ "type": ["string"], "enum": all });
         }
         Form::Text => return json!({ "type": ["string"] }),
-        Form::List => return json!({ "type": ["array", "string"], "items": { "type": "string" } }),
+        Form::List => {
+            // Some lists may also be a number: so many of what they are of.
+            let item = json!({ "type": ["string", "integer"] });
+            return json!({ "type": ["array", "string", "integer"], "items": item });
+        }
     };
     if !words.is_empty() && value.get("pattern").is_none() {
         value["type"].as_array_mut().into_iter().for_each(|types| types.push(json!("string")));

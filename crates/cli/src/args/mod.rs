@@ -209,6 +209,9 @@ pub struct CompareArgs {
     /// its step: traffic.background.load=0.2..0.8/0.2
     #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub vary: Vec<(String, String)>,
+    /// Print slowdown by flow size, too
+    #[arg(long)]
+    pub by_size: bool,
     #[command(flatten)]
     pub seeds: Seeds,
     #[command(flatten)]
