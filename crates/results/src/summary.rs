@@ -92,6 +92,9 @@ pub struct Flows {
     pub started: u64,
     /// Of these, completed.
     pub completed: u64,
+    /// Flows that were to start when others are delivered, and never did; they are not among those started.
+    #[serde(default)]
+    pub not_started: u64,
     /// Application bytes delivered in the measured time.
     pub bytes_delivered: u64,
     /// The same over the measured time, in Gb/s; `null` if there was none.
@@ -415,6 +418,8 @@ pub struct Totals {
     pub run: RunInfo,
     /// Goodput over time, if it was sampled.
     pub goodput_over_time: Option<GoodputOverTime>,
+    /// Flows that never started because of those that they wait for.
+    pub not_started: u64,
     /// Packets put on the wire by hosts.
     pub sent: u64,
     /// Packets taken off the wire by hosts.

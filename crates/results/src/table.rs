@@ -61,11 +61,16 @@ pub fn run_table(summary: &Summary) -> String {
     lines.extend(classes(summary));
     lines.push(String::new());
     let packets = &summary.packets;
+    let not_started = match summary.flows.not_started {
+        0 => String::new(),
+        n => format!("{} never started, ", whole(n)),
+    };
     lines.push(format!(
-        "flows     {} started, {} completed ({}), {} delivered, goodput {}",
+        "flows     {} started, {} completed ({}), {}{} delivered, goodput {}",
         whole(summary.flows.started),
         whole(summary.flows.completed),
         percent((summary.flows.started > 0).then(|| summary.flows.completed as f64 / summary.flows.started as f64)),
+        not_started,
         bytes(summary.flows.bytes_delivered),
         summary.flows.goodput_gbps.map_or(NONE.into(), |g| format!("{} Gb/s", digits(g))),
     ));

@@ -327,6 +327,7 @@ impl RunWriter {
             flows: Flows {
                 started: completed + unfinished,
                 completed,
+                not_started: totals.not_started,
                 bytes_delivered: totals.bytes_delivered,
                 // Bits a picosecond are Tb/s.
                 goodput_gbps: (measured_ps > 0.0).then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
