@@ -134,6 +134,36 @@ fn slowdown_is_told_by_size() {
     assert!(wrong.err.contains("sizes that ascend"), "{}", wrong.err);
 }
 
+/// Their scripts divide the seventh column by the eighth: that is the slowdown here.
+#[test]
+fn flows_become_the_hpcc_familys_fct_txt() {
+    let dir = Dir::small("fct");
+    dir.run(&["run", "small.toml", "--out", "x", "-q"]).ends(0);
+    let ran = dir.run(&["export", "x", "fct.txt"]).ends(0);
+    assert!(ran.out.is_empty() && ran.err.contains("rows of flows that completed"), "{}", ran.err);
+    let fct = fs::read_to_string(dir.at("fct.txt")).unwrap();
+    let csv = dir.run(&["export", "x"]).ends(0).out;
+    let completed = csv.lines().skip(1).filter(|line| !line.split(',').nth(6).unwrap().is_empty());
+    let mut seen = std::collections::BTreeSet::new();
+    assert_eq!(fct.lines().count(), completed.clone().count());
+    for (line, row) in fct.lines().zip(completed) {
+        let of: Vec<&str> = line.split(' ').collect();
+        let row: Vec<&str> = row.split(',').collect();
+        let host = |address: &str| (u32::from_str_radix(address, 16).unwrap() - 0x0b000001) / 256;
+        assert_eq!([host(of[0]).to_string(), host(of[1]).to_string(), of[4].into()], [row[2], row[3], row[4]]);
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        assert!(
+            (number(of[5]) - number(row[5]) * 1e3).abs() <= 0.5 && (number(of[6]) - number(row[6]) * 1e3).abs() <= 0.5
+        );
+        assert!((number(of[6]) / number(of[7]) / number(row[8]) - 1.0).abs() < 1e-3, "{line}");
+        assert!(seen.insert((of[0].to_string(), of[2].to_string())), "a port twice: {line}");
+    }
+    assert!(dir.run(&["export", "x", "t.csv", "--table", "sizes"]).ends(0).err.contains("rows of sizes"));
+    dir.run(&["compare", "small.toml", "--out", "c", "-q"]).ends(0);
+    assert!(dir.run(&["export", "c", "fct.txt"]).ends(1).err.contains("the folder of a run"));
+    dir.run(&["export", "x", "fct.txt", "--table", "flows"]).ends(2);
+}
+
 #[test]
 fn shells_and_man_get_their_files() {
     let dir = Dir::small("man");

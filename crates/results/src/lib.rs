@@ -17,6 +17,7 @@ mod completions;
 mod connections;
 mod csv;
 mod error;
+mod fct;
 mod folder;
 mod format;
 mod goodput;
@@ -53,6 +54,7 @@ pub use compare::{
 };
 pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
+pub use fct::write_fct;
 pub use folder::{Folder, Progress, folder_name};
 pub use goodput::GoodputOverTime;
 pub use html::write_report;

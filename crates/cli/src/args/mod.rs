@@ -72,9 +72,10 @@ Without a paper it lists those that there are. Each experiment is a sweep in a s
 finished are not made again, and more --seeds are added to them.
 Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 130 interrupted.")]
     Reproduce(ReproduceArgs),
-    /// Write a table of a results folder as CSV
+    /// Write a table of a results folder as CSV, or its flows as the HPCC family's fct.txt
     #[command(after_help = "\
 Examples: millpond export out/incast --csv flows.csv
+          millpond export out/incast fct.txt
           millpond export out/incast --table queries | head
           millpond export out/incast-compare --table flows --csv pooled.csv")]
     Export(ExportArgs),
@@ -339,6 +340,9 @@ fn papers() -> Vec<&'static str> {
 pub struct ExportArgs {
     /// The results folder
     pub dir: PathBuf,
+    /// The file to write: NAME.csv is a table, NAME.txt the fct.txt of the HPCC family's simulators
+    #[arg(value_name = "FILE", conflicts_with = "csv")]
+    pub file: Option<PathBuf>,
     /// Which table [default: flows of a run, compare of a compare, sweep of a sweep]
     #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(millpond_results::TABLES))]
     pub table: Option<String>,
