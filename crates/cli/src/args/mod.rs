@@ -79,6 +79,15 @@ Examples: millpond export out/incast --csv flows.csv
           millpond export out/incast --table queries | head
           millpond export out/incast-compare --table flows --csv pooled.csv")]
     Export(ExportArgs),
+    /// Make a scenario of another simulator's files, and tell what became of every key
+    #[command(after_help = "\
+Examples: millpond import hpcc mix/config.txt --out imported
+          millpond import hpcc config.txt --strict          exit 2 if a key is not modelled
+          millpond import htsim perm.cm --topology leaf_spine.topo
+
+hpcc reads the configuration, topology and flow files of HPCC's released simulator, and of its forks by TLT, ConWeave and
+SimAI. htsim reads its connection matrices and topologies. What is wrong is told with file and line, and nothing is written.")]
+    Import(ImportArgs),
     /// Hold cgroups to their bandwidth without queueing (Linux, eBPF)
     #[command(after_help = "\
 Examples: millpond limit apply limits.toml              install what the file says, or change it in place
@@ -349,6 +358,52 @@ pub struct ExportArgs {
     /// The file to write; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub csv: PathBuf,
+}
+
+/// What `import` takes.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    #[command(subcommand)]
+    pub from: ImportFrom,
+}
+
+/// Whose files.
+#[derive(Subcommand, Debug)]
+pub enum ImportFrom {
+    /// Files of HPCC's simulator and of its forks
+    Hpcc {
+        /// The configuration; the files that it names are looked for from here and from the folders above it
+        config: PathBuf,
+        #[command(flatten)]
+        output: ImportOutput,
+    },
+    /// Files of htsim
+    Htsim {
+        /// The connection matrix (.cm)
+        matrix: PathBuf,
+        /// The topology (.topo) [default: the fat tree that htsim makes of so many nodes]
+        #[arg(long, value_name = "FILE")]
+        topology: Option<PathBuf>,
+        #[command(flatten)]
+        output: ImportOutput,
+    },
+}
+
+/// Where an import goes.
+#[derive(Args, Debug)]
+pub struct ImportOutput {
+    /// The folder to write to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// Write nothing and exit with 2 if a key is not modelled
+    #[arg(long)]
+    pub strict: bool,
+    /// Tell of every key, not only of those that are not modelled
+    #[arg(long)]
+    pub all: bool,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What `completions` takes.

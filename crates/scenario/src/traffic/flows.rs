@@ -187,7 +187,7 @@ fn waits(rows: &[ListRow]) -> Result<Option<Waits>, FlowsError> {
 }
 
 /// A cycle, if what waits for what has one: each waits for the next, and the last for the first.
-pub(crate) fn cycle(after: &[Vec<u32>]) -> Option<Vec<u32>> {
+pub fn cycle(after: &[Vec<u32>]) -> Option<Vec<u32>> {
     let mut left: Vec<usize> = after.iter().map(Vec::len).collect();
     let mut before: Vec<Vec<u32>> = vec![Vec::new(); after.len()];
     for (at, others) in after.iter().enumerate() {
