@@ -16,6 +16,21 @@ use std::path::{Path, PathBuf};
 /// Columns of the report.
 const WIDTH: usize = 100;
 
+/// A kind of fate: which it is, what it is called, and the title of its keys.
+type FateKind = (fn(&Fate) -> bool, &'static str, &'static str);
+
+/// In the order of the report. The last is told of in any case.
+const FATES: [FateKind; 4] = [
+    (|fate| matches!(fate, Fate::Becomes(_)), "honoured", "honoured:"),
+    (
+        |fate| matches!(fate, Fate::Output),
+        "about what is written there",
+        "about what is written there; millpond writes its own results:",
+    ),
+    (|fate| matches!(fate, Fate::Unused(_)), "without effect there, too", "without effect there, too:"),
+    (|fate| matches!(fate, Fate::Missing(_)), "not modelled", "not modelled:"),
+];
+
 /// Imports.
 pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     let (imported, output) = match &args.from {
@@ -41,25 +56,14 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
 /// What there is, and what became of the keys.
 fn report(imported: &Imported, all: bool) -> String {
     let mut lines: Vec<String> = imported.facts.iter().flat_map(|fact| wrapped("", fact)).collect();
-    let count = |is: fn(&Fate) -> bool| imported.told.iter().filter(|told| is(&told.fate)).count();
-    let parts = [
-        (count(|fate| matches!(fate, Fate::Becomes(_))), "honoured"),
-        (count(|fate| matches!(fate, Fate::Output)), "about what is written there"),
-        (count(|fate| matches!(fate, Fate::Unused(_))), "without effect there, too"),
-        (count(|fate| matches!(fate, Fate::Missing(_))), "not modelled"),
-    ];
+    let of = |is: fn(&Fate) -> bool| imported.told.iter().filter(move |told| is(&told.fate)).collect::<Vec<&Told>>();
     if !imported.told.is_empty() {
-        let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        let parts = FATES.iter().map(|(is, name, _)| (of(*is).len(), name)).filter(|(n, _)| *n > 0);
+        let parts: Vec<String> = parts.map(|(n, name)| format!("{n} {name}")).collect();
         lines.push(format!("{} keys: {}", imported.told.len(), parts.join(", ")));
     }
-    let kinds: [(&str, fn(&Fate) -> bool); 4] = [
-        ("honoured:", |fate| matches!(fate, Fate::Becomes(_))),
-        ("about what is written there; millpond writes its own results:", |fate| matches!(fate, Fate::Output)),
-        ("without effect there, too:", |fate| matches!(fate, Fate::Unused(_))),
-        ("not modelled:", |fate| matches!(fate, Fate::Missing(_))),
-    ];
-    for (title, is) in kinds.into_iter().skip(if all { 0 } else { 3 }) {
-        let own: Vec<&Told> = imported.told.iter().filter(|told| is(&told.fate)).collect();
+    for (is, _, title) in FATES.iter().skip(if all { 0 } else { FATES.len() - 1 }) {
+        let own = of(*is);
         if !own.is_empty() {
             lines.push(format!("\n{title}"));
             lines.extend(grouped(&own));

@@ -21,7 +21,8 @@ pub(super) struct Flows {
 pub(super) fn read(source: &Source, topology: &Topology, imported: &mut Imported) -> Result<Flows> {
     let mut words = source.words();
     let count = words.whole("the number of flows")?;
-    let (mut flows, mut groups): (Vec<(Time, u32, u32, u64)>, Vec<u64>) = (Vec::new(), Vec::new());
+    let mut flows: Vec<(Time, u32, u32, u64)> = Vec::new();
+    let mut groups: Vec<u64> = Vec::new();
     for at in 1..=count {
         let what = format!("flow {at} of {count}");
         let fields = words.left_in_line();

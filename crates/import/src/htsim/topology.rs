@@ -122,7 +122,7 @@ impl Tree {
             tiers.push(numbers);
         }
         let divides = |line: usize, a: u64, b: u64, what: &str| {
-            fits(line, b > 0 && a % b == 0, format!("{what}: {a} is no multiple of {b}"))
+            fits(line, a.is_multiple_of(b), format!("{what}: {a} is no multiple of {b}"))
         };
         divides(pod_line, hosts, pod, "the nodes are not whole pods")?;
         divides(pod_line, pod, tiers[0][DOWN], "a pod's nodes are not whole switches")?;
