@@ -177,6 +177,12 @@ fn roughly(plan: &Plan) -> Option<Hops> {
         let whole = horizon / last.as_s_f64();
         asked.sent.iter_mut().chain(&mut asked.received).for_each(|packets| *packets *= whole);
     }
+    if let Some(graph) = &plan.traffic.dependencies {
+        // What waits for nothing is among the arrivals.
+        for (_, flow) in (0..).zip(&graph.flows).filter(|(node, _)| graph.waits_for(*node) > 0) {
+            asked.add(flow.src, flow.dst, packets(flow.bytes));
+        }
+    }
     for source in &plan.traffic.sources {
         match &source.kind {
             SourceKind::Open => {}

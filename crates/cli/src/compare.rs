@@ -15,6 +15,7 @@ use crate::watch::{catch_interrupts, interrupted, progress_bar};
 use millpond_claims::check_runs;
 use millpond_results::{
     Folder, Kind, Manifest, Owner, Status, Summary, VariantResult, compare_table, finish_compare, run_folder,
+    sizes_table,
 };
 use millpond_scenario::plan::Plan;
 use millpond_scenario::{Errors, Scenario};
@@ -83,6 +84,9 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         say(&text);
     } else if !args.output.quiet {
         say(&compare_table(&results));
+        if args.by_size {
+            say(&sizes_table(&results));
+        }
         say(&format!("results: {}\nreport:  {}", written.display(), written.join("report.html").display()));
     }
     match runs.failed {

@@ -9,9 +9,9 @@ use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;
 use millpond_results::{
     Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
-    Status, Summary, Totals, World, jain, peak_rss_bytes,
+    SizeBins, Status, Summary, Totals, World, jain, peak_rss_bytes,
 };
-use millpond_scenario::plan::{FailurePlan, Plan};
+use millpond_scenario::plan::{self, FailurePlan, Plan};
 use millpond_scenario::topology::End;
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
@@ -49,6 +49,7 @@ pub fn execute_into(
         classes: plan.traffic.classes.clone(),
         mice: plan.mice,
         elephants: plan.elephants,
+        size_bins: size_bins(&plan.size_bins),
     };
     let manifest = Manifest {
         base: plan.base.clone(),
@@ -71,6 +72,13 @@ pub fn execute_into(
     let outcome = millpond_sim::run(plan, threads, &mut watch)?;
     let (writer, wall) = watch.end();
     writer.finish(totals(plan, &outcome, wall, threads), manifest)
+}
+
+fn size_bins(bins: &plan::SizeBins) -> SizeBins {
+    match bins {
+        plan::SizeBins::Equal(count) => SizeBins::Equal(*count),
+        plan::SizeBins::Edges(edges) => SizeBins::Edges(edges.iter().map(|edge| edge.get()).collect()),
+    }
 }
 
 /// The links that fail, by their ends' names; parallel links that fail together are one.
@@ -138,7 +146,14 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
-        warnings: plan.warnings.iter().cloned().chain(unsampled(plan, outcome)).collect(),
+        not_started: (outcome.not_started.waiting.len() + outcome.not_started.late.len()) as u64,
+        warnings: plan
+            .warnings
+            .iter()
+            .cloned()
+            .chain(unsampled(plan, outcome))
+            .chain(not_started(plan, outcome))
+            .collect(),
         audit: conserved,
         ..Totals::default()
     }
@@ -161,6 +176,27 @@ fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
         }
         None => None,
     }
+}
+
+/// What to say of flows that were to start and did not.
+fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    const NAMED: usize = 3;
+    let graph = plan.traffic.dependencies.as_deref()?;
+    let name = |flow: &u32| match graph.node(*flow).and_then(|node| graph.id(node)) {
+        Some(id) => format!("{flow} {id:?}"),
+        None => flow.to_string(),
+    };
+    let told = |flows: &[u32], why: &str| {
+        let names: Vec<String> = flows.iter().take(NAMED).map(name).collect();
+        let more = if flows.len() > NAMED { ", …" } else { "" };
+        (!flows.is_empty()).then(|| format!("{} {why} (flow {}{more})", flows.len(), names.join(", ")))
+    };
+    let not = &outcome.not_started;
+    let waiting = told(&not.waiting, "wait for flows that were not delivered");
+    let late = told(&not.late, "would have started at their stop, at the end, or later");
+    let parts: Vec<String> = waiting.into_iter().chain(late).collect();
+    (!parts.is_empty())
+        .then(|| format!("{} flows never started: {}", not.waiting.len() + not.late.len(), parts.join("; ")))
 }
 
 /// The classes of calls on persistent connections.

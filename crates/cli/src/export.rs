@@ -4,37 +4,67 @@ use crate::args::{Cli, CompletionArgs, ExportArgs, ManArgs};
 use crate::failure::Failure;
 use crate::say;
 use clap::CommandFactory;
-use millpond_results::{Error, default_table, write_csv};
+use millpond_results::{Error, default_table, write_csv, write_fct};
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a table as CSV.
+/// What is written of a folder.
+enum Content<'a> {
+    /// A table as CSV.
+    Csv(&'a str),
+    /// The flows, as simulators of the HPCC family write them.
+    Fct,
+}
+
+impl Content<'_> {
+    fn write(&self, dir: &Path, out: &mut dyn Write, name: &Path) -> Result<u64, Error> {
+        match self {
+            Content::Csv(table) => write_csv(dir, table, out, name),
+            Content::Fct => write_fct(dir, out, name),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Content::Csv(table) => table,
+            Content::Fct => "flows that completed",
+        }
+    }
+}
+
+/// Writes a table, or `fct.txt`.
 pub fn export(args: &ExportArgs) -> Result<(), Failure> {
-    let table = match &args.table {
-        Some(table) => table.as_str(),
-        None => default_table(&args.dir)?,
+    let file = args.file.as_ref().unwrap_or(&args.csv);
+    let is_fct = args.file.is_some() && file.extension().is_some_and(|extension| extension == "txt");
+    if is_fct && args.table.is_some() {
+        return Err(Failure::Usage("--table is of CSV; fct.txt is made of the flows".into()));
+    }
+    let content = match &args.table {
+        _ if is_fct => Content::Fct,
+        Some(table) => Content::Csv(table),
+        None => Content::Csv(default_table(&args.dir)?),
     };
-    if args.csv == Path::new("-") {
+    if file == Path::new("-") {
         let mut out = BufWriter::new(io::stdout().lock());
-        return stream(&args.dir, table, &mut out, Path::new("stdout"));
+        return stream(&args.dir, &content, &mut out, Path::new("stdout"));
     }
     // A new file and a plain one are replaced at once; anything else is somebody's way in, and is
     // written to where it leads.
     let is_plain = |meta: Metadata| meta.is_file();
-    match std::fs::symlink_metadata(&args.csv).map(is_plain) {
+    match std::fs::symlink_metadata(file).map(is_plain) {
         Ok(false) => {
-            let mut out = BufWriter::new(InPlace { path: &args.csv, file: None });
-            stream(&args.dir, table, &mut out, &args.csv)
+            let mut out = BufWriter::new(InPlace { path: file, file: None });
+            stream(&args.dir, &content, &mut out, file)
         }
-        _ => replace(&args.dir, table, &args.csv),
+        _ => replace(&args.dir, &content, file),
     }
 }
 
 /// Writes to a stream. A reader that has gone away (`| head`) is no error.
-fn stream(dir: &Path, table: &str, out: &mut dyn Write, name: &Path) -> Result<(), Failure> {
-    let written = write_csv(dir, table, out, name);
+fn stream(dir: &Path, content: &Content<'_>, out: &mut dyn Write, name: &Path) -> Result<(), Failure> {
+    let written = content.write(dir, out, name);
     let flushed = out.flush().map_err(|e| io_error("write", name, e));
     match written.and_then(|rows| flushed.map(|()| rows)) {
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -44,22 +74,22 @@ fn stream(dir: &Path, table: &str, out: &mut dyn Write, name: &Path) -> Result<(
 
 /// Writes beside the file and renames, so that a table that is not there leaves the older file
 /// alone.
-fn replace(dir: &Path, table: &str, csv: &Path) -> Result<(), Failure> {
+fn replace(dir: &Path, content: &Content<'_>, file: &Path) -> Result<(), Failure> {
     let mut name = OsString::from(".");
-    name.push(csv.file_name().unwrap_or_default());
+    name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
-    let partial = csv.with_file_name(name);
-    let file = File::create_new(&partial).map_err(|e| io_error("create", &partial, e))?;
-    let mut out = BufWriter::new(file);
-    let rows = write_csv(dir, table, &mut out, csv).and_then(|rows| {
-        out.flush().map_err(|e| io_error("write", csv, e))?;
-        std::fs::rename(&partial, csv).map_err(|e| io_error("replace", csv, e))?;
+    let partial = file.with_file_name(name);
+    let opened = File::create_new(&partial).map_err(|e| io_error("create", &partial, e))?;
+    let mut out = BufWriter::new(opened);
+    let rows = content.write(dir, &mut out, file).and_then(|rows| {
+        out.flush().map_err(|e| io_error("write", file, e))?;
+        std::fs::rename(&partial, file).map_err(|e| io_error("replace", file, e))?;
         Ok(rows)
     });
     if rows.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
-    eprintln!("{}: {} rows of {table}", csv.display(), rows?);
+    eprintln!("{}: {} rows of {}", file.display(), rows?, content.name());
     Ok(())
 }
 

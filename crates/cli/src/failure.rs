@@ -21,6 +21,9 @@ pub enum Failure {
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
+    /// A file of another simulator.
+    #[error("{0}")]
+    Import(#[from] millpond_import::Error),
     /// Reading or writing results.
     #[error("{0}")]
     Results(#[from] millpond_results::Error),
@@ -59,7 +62,7 @@ impl Failure {
     /// 1 failed, 2 bad usage or scenario, 130 interrupted.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) => 2,
+            Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
             Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
             Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
             Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Stdout(_) => 1,

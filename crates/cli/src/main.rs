@@ -6,6 +6,7 @@ mod estimate;
 mod execute;
 mod export;
 mod failure;
+mod import;
 mod inform;
 mod limit;
 mod report;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
+        Command::Import(args) => import::import(args),
         Command::Limit(args) => limit::limit(args),
         Command::Switch(args) => switch::switch(args),
         Command::Check(args) => inform::check(args),

@@ -455,7 +455,7 @@ fn an_interrupted_run_keeps_what_there_was_and_says_so() {
         assert_eq!(manifest["status"], "interrupted");
         assert_eq!(
             names(&dir.at("result")),
-            ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "summary.json"]
+            ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "sizes.parquet", "summary.json"]
         );
         let report = text(&fs::read(dir.at("result/report.html")).unwrap());
         assert!(report.contains("not complete"), "the page says so, too");

@@ -78,9 +78,10 @@ impl Run {
     }
 }
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "flows.parquet",
     "queries.parquet",
+    "sizes.parquet",
     "queues.parquet",
     "connections.parquet",
     "host3.pcapng",

@@ -74,6 +74,96 @@ fn tables_become_csv() {
     dir.run(&["export", "nowhere"]).ends(1);
 }
 
+/// The bins of the summary are those of the rows, in every table and for every number of threads.
+#[test]
+fn slowdown_is_told_by_size() {
+    let dir = Dir::small("sizes");
+    let edges = "size-bins=[\"5KB\",\"50KB\"]";
+    for (out, more) in [("x", vec![]), ("y", vec!["--threads=1"]), ("z", vec!["--set", edges])] {
+        dir.run(&[&["run", "small.toml", "--out", out, "-q"], &more[..]].concat()).ends(0);
+    }
+    let bytes = |path: &str| fs::read(dir.at(path)).unwrap();
+    assert!(bytes("x/sizes.parquet") == bytes("y/sizes.parquet"));
+    let flows: Vec<(u64, Option<f64>)> = dir
+        .run(&["export", "x"])
+        .ends(0)
+        .out
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            (fields[4].parse().unwrap(), fields[8].parse().ok())
+        })
+        .collect();
+    for out in ["x", "z"] {
+        let csv = dir.run(&["export", out, "--table", "sizes"]).ends(0).out;
+        assert!(csv.starts_with("sizes,above_bytes,to_bytes,completed,unfinished,mean,p50,p95,p99\n"), "{csv}");
+        let summary: serde_json::Value = serde_json::from_slice(&bytes(&format!("{out}/summary.json"))).unwrap();
+        let bins = summary["slowdown_by_size"].as_object().unwrap();
+        assert!(bins.len() == csv.lines().count() - 1 && bins.len() > 1, "{csv}");
+        for (name, bin) in bins {
+            let (above, to) = (bin["above_bytes"].as_u64().unwrap(), bin["to_bytes"].as_u64().unwrap());
+            let own = || flows.iter().filter(|flow| flow.0 > above && flow.0 <= to);
+            let done = own().filter(|flow| flow.1.is_some()).count() as u64;
+            assert_eq!(
+                (bin["completed"].as_u64(), bin["unfinished"].as_u64()),
+                (Some(done), Some(own().count() as u64 - done))
+            );
+            let most = own().filter_map(|flow| flow.1).fold(0.0, f64::max);
+            let [p50, p95, p99] = ["p50", "p95", "p99"].map(|key| bin[key].as_f64().unwrap());
+            assert!(p50 <= p95 && p95 <= p99 && p99 <= most, "{name}: {bin}");
+            assert!(csv.contains(&format!("\n{name},{above},{to},{done},")), "{csv}");
+        }
+    }
+    let page = fs::read_to_string(dir.at("x/report.html")).unwrap();
+    assert!(page.contains("Slowdown p95 by flow size"));
+
+    let ran = dir.run(&["compare", "small.toml", "--seeds", "2", "--out", "c", "--by-size"]).ends(0);
+    assert!(
+        ran.out.contains("slowdown by flow size") && ran.out.lines().all(|line| line.chars().count() <= 100),
+        "{}",
+        ran.out
+    );
+    let pooled = dir.run(&["export", "c", "--table", "sizes"]).ends(0).out;
+    assert!(pooled.starts_with("variant,seed,sizes,above_bytes,"), "{pooled}");
+    assert!(dir.run(&["export", "c"]).ends(0).out.contains(",slowdown_by_size."));
+    dir.run(&["sweep", "small.toml", "--variants", "--grid", "mice=50KB,60KB", "--out", "s", "-q"]).ends(0);
+    let page = fs::read_to_string(dir.at("s/report.html")).unwrap();
+    assert!(page.contains("Slowdown p99 by flow size") && page.contains("mice = 60KB"));
+    let wrong = dir.run(&["run", "small.toml", "--set", "size-bins=[\"50KB\",\"5KB\"]", "--out", "w"]).ends(2);
+    assert!(wrong.err.contains("sizes that ascend"), "{}", wrong.err);
+}
+
+/// Their scripts divide the seventh column by the eighth: that is the slowdown here.
+#[test]
+fn flows_become_the_hpcc_familys_fct_txt() {
+    let dir = Dir::small("fct");
+    dir.run(&["run", "small.toml", "--out", "x", "-q"]).ends(0);
+    let ran = dir.run(&["export", "x", "fct.txt"]).ends(0);
+    assert!(ran.out.is_empty() && ran.err.contains("rows of flows that completed"), "{}", ran.err);
+    let fct = fs::read_to_string(dir.at("fct.txt")).unwrap();
+    let csv = dir.run(&["export", "x"]).ends(0).out;
+    let completed = csv.lines().skip(1).filter(|line| !line.split(',').nth(6).unwrap().is_empty());
+    let mut seen = std::collections::BTreeSet::new();
+    assert_eq!(fct.lines().count(), completed.clone().count());
+    for (line, row) in fct.lines().zip(completed) {
+        let of: Vec<&str> = line.split(' ').collect();
+        let row: Vec<&str> = row.split(',').collect();
+        let host = |address: &str| (u32::from_str_radix(address, 16).unwrap() - 0x0b000001) / 256;
+        assert_eq!([host(of[0]).to_string(), host(of[1]).to_string(), of[4].into()], [row[2], row[3], row[4]]);
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        assert!(
+            (number(of[5]) - number(row[5]) * 1e3).abs() <= 0.5 && (number(of[6]) - number(row[6]) * 1e3).abs() <= 0.5
+        );
+        assert!((number(of[6]) / number(of[7]) / number(row[8]) - 1.0).abs() < 1e-3, "{line}");
+        assert!(seen.insert((of[0].to_string(), of[2].to_string())), "a port twice: {line}");
+    }
+    assert!(dir.run(&["export", "x", "t.csv", "--table", "sizes"]).ends(0).err.contains("rows of sizes"));
+    dir.run(&["compare", "small.toml", "--out", "c", "-q"]).ends(0);
+    assert!(dir.run(&["export", "c", "fct.txt"]).ends(1).err.contains("the folder of a run"));
+    dir.run(&["export", "x", "fct.txt", "--table", "flows"]).ends(2);
+}
+
 #[test]
 fn shells_and_man_get_their_files() {
     let dir = Dir::small("man");

@@ -355,7 +355,7 @@ fn flows_and_queries_of_all_runs_are_pooled() {
     }
     // The same bytes on any number of threads.
     dir.run(&["compare", "small.toml", "--seeds", "1..2", "--out", "d", "-q", "--threads=1"]).ends(0);
-    for name in ["flows.parquet", "queries.parquet"] {
+    for name in ["flows.parquet", "queries.parquet", "sizes.parquet"] {
         assert!(fs::read(dir.at("c").join(name)).unwrap() == fs::read(dir.at("d").join(name)).unwrap(), "{name}");
     }
     assert!(dir.run(&["export", "c"]).ends(0).out.starts_with("variant,statistic,"), "the default stays");

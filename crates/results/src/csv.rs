@@ -17,7 +17,7 @@ use crate::manifest::{Kind, Manifest};
 use crate::sweep::SWEEP;
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of `compare.json`.
-pub const TABLES: [&str; 6] = ["flows", "queries", "queues", "connections", "compare", "sweep"];
+pub const TABLES: [&str; 7] = ["flows", "queries", "sizes", "queues", "connections", "compare", "sweep"];
 
 /// The table that a folder is most likely asked for: by what it holds.
 pub fn default_table(dir: &Path) -> Result<&'static str> {

@@ -17,6 +17,7 @@ mod completions;
 mod connections;
 mod csv;
 mod error;
+mod fct;
 mod folder;
 mod format;
 mod goodput;
@@ -30,6 +31,8 @@ mod pool;
 mod record;
 mod reproduction;
 mod reproduction_table;
+mod sizes;
+mod spill;
 mod statistics;
 mod summary;
 mod survival;
@@ -51,6 +54,7 @@ pub use compare::{
 };
 pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
+pub use fct::write_fct;
 pub use folder::{Folder, Progress, folder_name};
 pub use goodput::GoodputOverTime;
 pub use html::write_report;
@@ -64,6 +68,7 @@ pub use reproduction::{
     Reproduction, Scheme, Verdict, claims_json, query_times,
 };
 pub use reproduction_table::reproduction_table;
+pub use sizes::{SizeBin, SizeBins};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
     Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles, Qct, Rtt, RunInfo, SCHEMA, Slowdown,
@@ -71,7 +76,7 @@ pub use summary::{
 };
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
 pub use sweep_results::{finish_sweep, sweep_table};
-pub use table::{compare_table, run_table};
+pub use table::{compare_table, run_table, sizes_table};
 pub use target::{Owner, not_a_result};
 pub use writer::{Header, Keep, RunWriter};
 

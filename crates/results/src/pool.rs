@@ -10,6 +10,7 @@ use parquet::data_type::ByteArray;
 
 use crate::columns::{Column, Lead, Of, ROW_GROUP, Table};
 use crate::error::{At, Result};
+use crate::sizes::{SIZE_COLUMNS, SIZES};
 use crate::summary::SCHEMA;
 use crate::sweep::{Axis, Sweep};
 use crate::sweep_results::is_numeric;
@@ -30,7 +31,7 @@ pub(crate) fn pool_compare(dir: &Path, runs: &[(String, u64, PathBuf)]) -> Resul
         (folder.clone(), vec![Lead::Name(ByteArray::from(variant.as_str())), Lead::I64(*seed)])
     };
     let runs: Vec<Run> = runs.iter().map(run).collect();
-    pool_both(dir, &[VARIANT_COLUMN, SEED_COLUMN], &runs)
+    pool_all(dir, &[VARIANT_COLUMN, SEED_COLUMN], &runs)
 }
 
 /// Pools the tables of a sweep's complete runs, in the order of the sweep. Runs have the tables
@@ -59,12 +60,13 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep) -> Result<()> {
         lead.push(Lead::I64(run.seed));
         runs.push((dir.join(&run.folder), lead));
     }
-    pool_both(dir, &columns, &runs)
+    pool_all(dir, &columns, &runs)
 }
 
-fn pool_both(dir: &Path, lead: &[Column<'_>], runs: &[Run]) -> Result<()> {
+fn pool_all(dir: &Path, lead: &[Column<'_>], runs: &[Run]) -> Result<()> {
     pool(dir, FLOWS, lead, &FLOW_COLUMNS, runs)?;
-    pool(dir, QUERIES, lead, &QUERY_COLUMNS, runs)
+    pool(dir, QUERIES, lead, &QUERY_COLUMNS, runs)?;
+    pool(dir, SIZES, lead, &SIZE_COLUMNS, runs)
 }
 
 /// Writes `DIR/NAME` of the runs' files of this name, in place of an older one. Where a run has no

@@ -8,11 +8,10 @@
 //!
 //! Invariant: an answer is that of sorting everything, and does not depend on the order in which values came.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::error::{At, Result};
+use crate::error::Result;
+use crate::spill::Spill;
 
 /// How many values stay in memory: 2 MB a collector.
 const IN_MEMORY: usize = 1 << 18;
@@ -56,8 +55,7 @@ impl Between {
 pub struct Samples {
     values: Vec<u64>,
     limit: usize,
-    spill: Option<File>,
-    path: PathBuf,
+    spill: Spill<8>,
     count: u64,
     sum: u128,
     max: u64,
@@ -72,7 +70,7 @@ impl Samples {
 
     /// As [`Samples::new`], keeping at most `limit` values in memory.
     pub fn with_limit(path: PathBuf, limit: usize) -> Samples {
-        Samples { values: Vec::new(), limit: limit.max(1), spill: None, path, count: 0, sum: 0, max: 0 }
+        Samples { values: Vec::new(), limit: limit.max(1), spill: Spill::new(path), count: 0, sum: 0, max: 0 }
     }
 
     /// Adds a value. Fails only if it must be spilled and cannot be.
@@ -124,7 +122,7 @@ impl Samples {
     /// The values at whole ranks, which must be below the count and sorted.
     pub(crate) fn at_ranks(&mut self, ranks: &[u64]) -> Result<Vec<u64>> {
         self.values.sort_unstable();
-        if self.spill.is_none() {
+        if self.spill.is_empty() {
             return Ok(ranks.iter().map(|&r| self.values[r as usize]).collect());
         }
         let significant = u64::BITS - self.max.leading_zeros();
@@ -180,30 +178,11 @@ impl Samples {
     /// Every value once, in no order.
     fn each(&mut self, mut visit: impl FnMut(u64)) -> Result<()> {
         self.values.iter().for_each(|&value| visit(value));
-        let Some(file) = &mut self.spill else { return Ok(()) };
-        file.seek(SeekFrom::Start(0)).at("read", &self.path)?;
-        let mut buffer = vec![0u8; 1 << 16];
-        let mut left = (self.count - self.values.len() as u64) * 8;
-        while left > 0 {
-            let size = left.min(buffer.len() as u64) as usize;
-            let chunk = &mut buffer[..size];
-            file.read_exact(chunk).at("read", &self.path)?;
-            for &bytes in chunk.as_chunks::<8>().0 {
-                visit(u64::from_le_bytes(bytes));
-            }
-            left -= size as u64;
-        }
-        Ok(())
+        self.spill.each(|&bytes| visit(u64::from_le_bytes(bytes)))
     }
 
     fn spill(&mut self) -> Result<()> {
-        let file = match &mut self.spill {
-            Some(file) => file,
-            none => none.insert(nameless(&self.path)?),
-        };
-        file.seek(SeekFrom::End(0)).at("write", &self.path)?;
-        let bytes: Vec<u8> = self.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        file.write_all(&bytes).at("write", &self.path)?;
+        self.spill.append(self.values.iter().map(|value| value.to_le_bytes()))?;
         self.values.clear();
         Ok(())
     }
@@ -213,13 +192,6 @@ impl Samples {
 pub(crate) fn place(quantile: Quantile, last: u64) -> (u64, u64) {
     let rank = u128::from(quantile).min(WHOLE.into()) * u128::from(last);
     ((rank / u128::from(WHOLE)) as u64, (rank % u128::from(WHOLE)) as u64)
-}
-
-/// A file to write and read again that is gone when it is closed.
-fn nameless(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).at("create", path)?;
-    fs::remove_file(path).at("remove", path)?;
-    Ok(file)
 }
 
 /// Jain's fairness index of what each party got: 1 if all got the same, 1/n if one got everything. `None` of nothing,
@@ -233,6 +205,8 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -321,14 +295,5 @@ mod tests {
     fn jain_is_one_for_equals_and_one_nth_for_a_monopoly() {
         assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
         assert_eq!(jain(&[0.0, 8.0, 0.0, 0.0]), Some(0.25));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_full_disk_names_the_spill_file() {
-        let mut samples = Samples::with_limit(PathBuf::from("/elsewhere/spill"), 4);
-        samples.spill = Some(OpenOptions::new().read(true).write(true).open("/dev/full").unwrap());
-        let error = (0..9).try_for_each(|v| samples.push(v)).unwrap_err();
-        assert!(error.to_string().contains("/elsewhere/spill"), "{error}");
     }
 }

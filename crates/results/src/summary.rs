@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, Result};
 use crate::goodput::GoodputOverTime;
 use crate::ordered::Ordered;
+use crate::sizes::SizeBin;
 
 /// Version of the results folder's form.
 pub const SCHEMA: u32 = 1;
@@ -91,6 +92,9 @@ pub struct Flows {
     pub started: u64,
     /// Of these, completed.
     pub completed: u64,
+    /// Flows that were to start when others are delivered, and never did; they are not among those started.
+    #[serde(default)]
+    pub not_started: u64,
     /// Application bytes delivered in the measured time.
     pub bytes_delivered: u64,
     /// The same over the measured time, in Gb/s; `null` if there was none.
@@ -417,6 +421,8 @@ pub struct Totals {
     pub run: RunInfo,
     /// Goodput over time, if it was sampled.
     pub goodput_over_time: Option<GoodputOverTime>,
+    /// Flows that never started because of those that they wait for.
+    pub not_started: u64,
     /// Packets put on the wire by hosts.
     pub sent: u64,
     /// Packets taken off the wire by hosts.
@@ -478,6 +484,9 @@ pub struct Summary {
     pub fct_us: Ordered<Fct>,
     /// By class, as above.
     pub slowdown: Ordered<Slowdown>,
+    /// Slowdown of all flows by their size, from the smallest up; see [`SizeBins`](crate::SizeBins).
+    #[serde(default)]
+    pub slowdown_by_size: Ordered<SizeBin>,
     /// Queries.
     pub qct_us: Qct,
     /// Probes.
@@ -613,6 +622,7 @@ mod tests {
             "flows",
             "fct_us",
             "slowdown",
+            "slowdown_by_size",
             "qct_us",
             "rtt_us",
             "packets",

@@ -61,11 +61,16 @@ pub fn run_table(summary: &Summary) -> String {
     lines.extend(classes(summary));
     lines.push(String::new());
     let packets = &summary.packets;
+    let not_started = match summary.flows.not_started {
+        0 => String::new(),
+        n => format!("{} never started, ", whole(n)),
+    };
     lines.push(format!(
-        "flows     {} started, {} completed ({}), {} delivered, goodput {}",
+        "flows     {} started, {} completed ({}), {}{} delivered, goodput {}",
         whole(summary.flows.started),
         whole(summary.flows.completed),
         percent((summary.flows.started > 0).then(|| summary.flows.completed as f64 / summary.flows.started as f64)),
+        not_started,
         bytes(summary.flows.bytes_delivered),
         summary.flows.goodput_gbps.map_or(NONE.into(), |g| format!("{} Gb/s", digits(g))),
     ));
@@ -205,6 +210,46 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     }
     for warning in grouped_warnings(results) {
         lines.extend(wrapped("warning", &clean(&warning)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Variants beside each other that a table by size has room for.
+const BESIDE: usize = 3;
+
+/// Slowdown by flow size, a block of variants after the other: means over seeds.
+pub fn sizes_table(results: &[VariantResult]) -> String {
+    let mut lines = vec!["slowdown by flow size (p50, p95, p99 of the completed)".to_string()];
+    for block in results.chunks(BESIDE) {
+        let heads = block.iter().flat_map(|result| [short(&result.variant), String::new(), String::new()]);
+        let mut rows = vec![
+            [String::new(), String::new()].into_iter().chain(heads).collect::<Vec<_>>(),
+            ["flows", "up to"]
+                .into_iter()
+                .chain(block.iter().flat_map(|_| ["p50", "p95", "p99"]))
+                .map(String::from)
+                .collect(),
+        ];
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in
+            block.iter().filter_map(|result| result.statistics.branch(&["slowdown_by_size"])).flat_map(Ordered::iter)
+        {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let number =
+                |result: &VariantResult, key: &str| result.statistics.leaf(&["slowdown_by_size", name, key])?.mean;
+            let to = block.iter().find_map(|result| number(result, "to_bytes"));
+            let mut row = vec![name.to_string(), to.map_or(NONE.into(), |to| bytes(to.round() as u64))];
+            for result in block {
+                row.extend(["p50", "p95", "p99"].map(|key| ratio(number(result, key))));
+            }
+            rows.push(row);
+        }
+        lines.push(String::new());
+        lines.extend(fitted(rows));
     }
     lines.join("\n") + "\n"
 }

@@ -18,6 +18,7 @@ use crate::html;
 use crate::manifest::{Kind, Manifest};
 use crate::ordered::Ordered;
 use crate::record::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::sizes::{self, BySize, SIZES, SizeBins};
 use crate::statistics::Samples;
 use crate::summary::{
     Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
@@ -49,6 +50,8 @@ pub struct Header {
     pub mice: Bytes,
     /// Flows larger than this are elephants.
     pub elephants: Bytes,
+    /// By which sizes slowdown is told.
+    pub size_bins: SizeBins,
 }
 
 pub(crate) const FLOW_COLUMNS: [Column<'static>; 14] = [
@@ -85,7 +88,7 @@ pub enum Keep {
     Summary,
     /// `queries.parquet`.
     Queries,
-    /// `flows.parquet`, `queries.parquet` and `report.html`.
+    /// `flows.parquet`, `queries.parquet`, `sizes.parquet` and `report.html`.
     #[default]
     All,
 }
@@ -102,6 +105,7 @@ pub struct RunWriter {
     /// Of the built-in classes and the header's, in this order.
     fct: Vec<Completions>,
     slowdown: Vec<Slowdowns>,
+    by_size: BySize,
     qct: Completions,
     rtt: Samples,
     /// Round-trip times and timeouts by class, if they are told.
@@ -133,6 +137,7 @@ impl RunWriter {
             ("schema", SCHEMA.to_string()),
             ("mice_bytes", header.mice.get().to_string()),
             ("elephants_bytes", header.elephants.get().to_string()),
+            ("size_bins", header.size_bins.note()),
         ];
         let mut writer = RunWriter {
             names: header.classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
@@ -140,6 +145,7 @@ impl RunWriter {
             queries: None,
             fct: (0..classes).map(|n| Completions::new(samples("fct", n))).collect(),
             slowdown: (0..classes).map(|n| Slowdowns::new(samples("slowdown", n))).collect(),
+            by_size: BySize::new(dir.join(".spill-size")),
             qct: Completions::new(samples("qct", 0)),
             rtt: samples("rtt", 0),
             timers: None,
@@ -214,6 +220,10 @@ impl RunWriter {
                 rto.push(flow.rto.as_ps())?;
             }
         }
+        // A flow that completed and whose FCT alone is not known has no slowdown, and is not open either.
+        if slowdown.is_some() || fct.is_none() {
+            self.by_size.push(flow.bytes, slowdown)?;
+        }
         let Some(table) = &mut self.flows else { return Ok(()) };
         let us = |time: Option<Time>| time.map(Time::as_us_f64);
         table.u32(flow.flow).name(&self.names[flow.class as usize]).u32(flow.src).u32(flow.dst).i64(flow.bytes);
@@ -265,6 +275,7 @@ impl RunWriter {
             ..manifest
         };
         if self.keep == Keep::All {
+            sizes::write(&self.dir, &summary.slowdown_by_size)?;
             html::write_run(&self.dir, &summary, &manifest)?;
         }
         manifest.write(&self.dir)?;
@@ -297,6 +308,7 @@ impl RunWriter {
             let timer = Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
             timers.push((name, timer));
         }
+        let by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
         let Percentiles { p50, p90, p95, p99, p999, .. } =
             percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
@@ -315,6 +327,7 @@ impl RunWriter {
             flows: Flows {
                 started: completed + unfinished,
                 completed,
+                not_started: totals.not_started,
                 bytes_delivered: totals.bytes_delivered,
                 // Bits a picosecond are Tb/s.
                 goodput_gbps: (measured_ps > 0.0).then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
@@ -322,6 +335,7 @@ impl RunWriter {
             latency_us: Ordered::from(latency),
             fct_us: Ordered::from(fct_us),
             slowdown: Ordered::from(slowdown),
+            slowdown_by_size: by_size.end(&self.header.size_bins)?,
             qct_us: qct.end(totals.horizon)?.qct(),
             rtt_us: Rtt { count: self.rtt.count(), p50, p90, p95, p99, p999 },
             timers_us: Ordered::from(timers),
@@ -345,7 +359,7 @@ impl RunWriter {
 impl Drop for RunWriter {
     fn drop(&mut self) {
         if !self.finished {
-            for name in [FLOWS, QUERIES, "summary.json", "report.html"] {
+            for name in [FLOWS, QUERIES, SIZES, "summary.json", "report.html"] {
                 let _ = fs::remove_file(self.dir.join(name));
             }
             for file in &self.recording.files {

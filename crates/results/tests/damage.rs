@@ -37,6 +37,7 @@ fn write_run(dir: &Path) {
         classes: vec!["web".into(), "bulk".into()],
         mice: Bytes(100_000),
         elephants: Bytes(1_000_000),
+        size_bins: SizeBins::default(),
     };
     let mut writer = RunWriter::new(dir, header).unwrap();
     for flow in 0..40 {

@@ -52,6 +52,7 @@ fn header() -> Header {
         classes: vec!["background".into(), "incast".into(), "from the CSV <b>".into()],
         mice: Bytes(100_000),
         elephants: Bytes(1_000_000),
+        size_bins: SizeBins::default(),
     }
 }
 
@@ -162,7 +163,7 @@ fn close(a: Option<f64>, b: Option<f64>) {
 fn five_thousand_flows_come_back() {
     let dir = Dir::new("round-trip");
     let (out, summary) = write(&dir.at("x"), false).unwrap();
-    let files = ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "summary.json"];
+    let files = ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "sizes.parquet", "summary.json"];
     assert_eq!(names(&out), files);
     assert_eq!(Summary::read(&out).unwrap(), summary);
     let reader = SerializedFileReader::new(File::open(out.join("flows.parquet")).unwrap()).unwrap();
@@ -294,7 +295,7 @@ fn equal_inputs_give_equal_bytes() {
     let folder = Folder::create(&dir.at("b"), &owner(), false).unwrap();
     write_run(folder.path(), header(), 5_000, other).unwrap();
     let b = folder.commit().unwrap();
-    for name in ["flows.parquet", "queries.parquet", "report.html"] {
+    for name in ["flows.parquet", "queries.parquet", "sizes.parquet", "report.html"] {
         assert_eq!(fs::read(a.join(name)).unwrap(), fs::read(b.join(name)).unwrap(), "{name}");
     }
     let without_run = |dir: &Path| Summary { run: RunInfo::default(), ..Summary::read(dir).unwrap() }.to_json();
@@ -347,8 +348,15 @@ fn bad_records_are_errors_and_leave_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file_and_leaves_nothing() {
-    for file in ["flows.parquet", "queries.parquet", "summary.json", ".report.html", "manifest.json", ".progress.json"]
-    {
+    for file in [
+        "flows.parquet",
+        "queries.parquet",
+        "sizes.parquet",
+        "summary.json",
+        ".report.html",
+        "manifest.json",
+        ".progress.json",
+    ] {
         let dir = Dir::new("full-disk");
         let out = dir.at("x");
         write(&out, false).unwrap();

@@ -101,6 +101,7 @@ pub(crate) fn assemble(
         warm_up: s.run.warm_up,
         mice: s.run.mice,
         elephants: s.run.elephants,
+        size_bins: s.run.size_bins.clone(),
         topology: Arc::new(topology),
         host,
         switch: s.switch,

@@ -9,6 +9,7 @@ use crate::ports;
 pub use crate::ports::PortKind;
 use crate::rdma::RdmaParams;
 pub use crate::settings::ReceiveCpuParams;
+pub use crate::sizes::SizeBins;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
@@ -40,6 +41,8 @@ pub struct Plan {
     pub mice: Bytes,
     /// Flows above this are elephants.
     pub elephants: Bytes,
+    /// By which sizes slowdown is told.
+    pub size_bins: SizeBins,
     /// Hosts, switches, links and routes.
     pub topology: Arc<Topology>,
     /// How hosts send and receive.

@@ -254,13 +254,24 @@ fn sizes(spec: &SizeSpec) -> String {
 
 fn rows(table: &FlowTable) -> String {
     let mut out = String::from("[\n");
-    for row in &table.rows {
+    for (at, row) in table.rows.iter().enumerate() {
         let start = quote(&row.start.to_string());
-        let _ = write!(out, "  [{start}, {}, {}, {}", row.src, row.dst, row.bytes);
-        if let Some(class) = row.class.and_then(|c| table.classes.get(c as usize)) {
-            let _ = write!(out, ", {}", quote(class));
+        let class = row.class.and_then(|c| table.classes.get(c as usize)).map(|class| quote(class));
+        let Some(waits) = &table.waits else {
+            let class = class.map_or(String::new(), |class| format!(", {class}"));
+            let _ = writeln!(out, "  [{start}, {}, {}, {}{class}],", row.src, row.dst, row.bytes);
+            continue;
+        };
+        let _ = write!(out, "  {{ start = {start}, src = {}, dst = {}, bytes = {}", row.src, row.dst, row.bytes);
+        let of = |other: &u32| quote(&waits.ids[*other as usize]);
+        let after: Vec<String> = waits.after[at].iter().map(of).collect();
+        let after = (!after.is_empty()).then(|| format!("[{}]", after.join(", ")));
+        for (key, value) in [("class", class), ("id", table.id(at).map(quote)), ("after", after)] {
+            if let Some(value) = value {
+                let _ = write!(out, ", {key} = {value}");
+            }
         }
-        out.push_str("],\n");
+        out.push_str(" },\n");
     }
     out + "]"
 }

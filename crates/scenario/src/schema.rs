@@ -297,7 +297,11 @@ fn amount(key: &Key) -> Value {
             return json!({ "type": ["string"], "enum": all });
         }
         Form::Text => return json!({ "type": ["string"] }),
-        Form::List => return json!({ "type": ["array", "string"], "items": { "type": "string" } }),
+        Form::List => {
+            // Some lists may also be a number: so many of what they are of.
+            let item = json!({ "type": ["string", "integer"] });
+            return json!({ "type": ["array", "string", "integer"], "items": item });
+        }
     };
     if !words.is_empty() && value.get("pattern").is_none() {
         value["type"].as_array_mut().into_iter().for_each(|types| types.push(json!("string")));
@@ -332,13 +336,17 @@ fn graph() -> Value {
     word_or(OFF_WORDS, graph)
 }
 
-/// `[start, src, dst, bytes]`, with a class at the end where there is one.
+/// `[start, src, dst, bytes]`, with a class at the end where there is one, or a table of these and more.
 fn rows() -> Value {
     let whole = json!({ "type": "integer", "minimum": 0 });
     let start = json!({ "type": ["string", "number"] });
-    let row = json!({
-        "type": "array", "items": [start, whole, whole, whole, { "type": "string" }], "minItems": 4, "maxItems": 5,
-    });
+    let (text, texts) = (json!({ "type": "string" }), json!({ "type": "array", "items": { "type": "string" } }));
+    let keys = [("start", &start), ("src", &whole), ("dst", &whole), ("bytes", &whole)];
+    let more = [("class", &text), ("id", &text), ("after", &texts)];
+    let mut table = object(keys.into_iter().chain(more).map(|(key, value)| (key.to_string(), value.clone())).collect());
+    table["required"] = json!(["start", "src", "dst", "bytes"]);
+    let array = json!({ "items": [start, whole, whole, whole, text], "minItems": 4, "maxItems": 5 });
+    let row = json!({ "type": ["array", "object"], "if": { "type": "object" }, "then": table, "else": array });
     json!({ "type": ["array", "string"], "items": row, "pattern": format!("^({})$", OFF_WORDS.join("|")) })
 }
 

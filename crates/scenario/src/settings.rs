@@ -7,6 +7,7 @@ use crate::capture::{CaptureParams, FailureParams};
 use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitSettings;
 use crate::rdma::RdmaParams;
+use crate::sizes::SizeBins;
 use crate::source::Span;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
@@ -46,6 +47,10 @@ params! {
         pub mice: Bytes = Bytes(100_000),
         /// Flows larger than this are elephants in the statistics.
         pub elephants: Bytes = Bytes(1_000_000),
+        /// The sizes by which slowdown is told: a number of bins with as many flows each as sizes allow, or sizes that
+        /// ascend, such as ["10KB", "100KB", "1MB"], each of which ends a bin. Source: 20 bins, as in HPCC, SIGCOMM 2019,
+        /// Fig. 11.
+        pub size_bins: SizeBins = SizeBins::default(),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Traffic: which flows start when, between whom, and how large they are.
 //!
 //! Open-loop arrivals are a lazy, sorted stream that depends on the seed and the traffic only, never on the variant or on
-//! what the network does. Closed-loop traffic (shuffle, rpc) starts its next flow when an earlier one completes; what
-//! comes next is a pure function of the plan, so it, too, draws nothing at run time.
+//! what the network does. Closed-loop traffic (shuffle, rpc) starts its next flow when an earlier one completes, and flows
+//! may wait for others ([`Dependencies`]); what comes next is a pure function of the plan, so it draws nothing at run time.
 //!
 //! Invariant: [`TrafficPlan::arrivals`] is sorted by (time, source, order within the source) and the same however often
 //! it is asked for; it holds one flow a source, so ten million flows take no more memory than ten.
 
 mod arrivals;
 mod build;
+mod dependencies;
 pub mod flows;
 mod incast;
 mod params;
@@ -17,15 +18,17 @@ mod poisson;
 
 pub use arrivals::{Arrivals, Event};
 pub(crate) use build::{build, name_of};
+pub use dependencies::{Dependencies, Dependent, NodeId};
 pub use params::{
     BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams, ProbePairs,
     ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams, TrafficCommon, TrafficParams,
 };
 
 use crate::transport::TransportKind;
-use arrivals::Generator;
+use arrivals::{Emitted, Generator};
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::{FlowId, Time};
+use std::sync::Arc;
 
 /// All traffic of a plan.
 #[derive(Clone, Debug)]
@@ -49,6 +52,8 @@ pub struct TrafficPlan {
     pub total_flows: Option<u64>,
     /// Whether every source ends by itself before the end of time, so that a run may wait for its flows.
     pub is_finite: bool,
+    /// Flows that start when others are delivered, if there are any.
+    pub dependencies: Option<Arc<Dependencies>>,
     pub(crate) generators: Vec<Generator>,
 }
 
@@ -105,7 +110,7 @@ pub struct ProbePair {
 /// How a traffic goes on.
 #[derive(Clone, Debug)]
 pub enum SourceKind {
-    /// All its flows are in [`TrafficPlan::arrivals`].
+    /// All its flows are in [`TrafficPlan::arrivals`] or [`TrafficPlan::dependencies`].
     Open,
     /// Every host sends `size` to every other in its own random order, `concurrency` at a time; host h's i-th flow has id
     /// `first_flow + h × (hosts − 1) + i`.

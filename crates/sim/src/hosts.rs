@@ -21,6 +21,7 @@ mod sampling;
 mod scheduling;
 mod sending;
 mod staged;
+mod waiting;
 mod wire;
 
 use crate::endpoint::{AckIn, AckOut, DataIn, Outgoing, Receiver, Sender};
@@ -39,6 +40,7 @@ use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+pub use waiting::{WAITED, Waiting};
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
 
@@ -158,6 +160,8 @@ pub struct Hosts {
     answers: BTreeMap<FlowId, Answer>,
     /// By shuffle (source index) and host here: how many of its flows have started.
     shuffled: BTreeMap<(u16, u32), u32>,
+    /// Flows that wait for others.
+    pub waiting: Waiting,
     /// Flows that are over, with the time at which they were.
     pub flow_records: Vec<(Time, FlowRecord)>,
     /// Queries that are over.
@@ -201,6 +205,7 @@ impl Hosts {
             queries: BTreeMap::new(),
             answers: BTreeMap::new(),
             shuffled: BTreeMap::new(),
+            waiting: Waiting::default(),
             flow_records: Vec::new(),
             query_records: Vec::new(),
             rtts: Vec::new(),

@@ -46,4 +46,4 @@ pub mod slab;
 
 pub use endpoint::quantities;
 pub use hosts::PollRecord;
-pub use run::{Observer, Outcome, Standing, run};
+pub use run::{NotStarted, Observer, Outcome, Standing, run};

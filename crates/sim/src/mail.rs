@@ -10,6 +10,7 @@
 use millpond_core::packet::Record;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{FlowId, HostId, Packet, Time};
+use millpond_scenario::traffic::NodeId;
 
 /// A packet on its way into another partition.
 #[derive(Clone, Copy, Debug)]
@@ -160,13 +161,21 @@ pub enum Note {
     },
     /// To the receiver, when all is acknowledged.
     Release(FlowId),
+    /// To the host where a flow or barrier waits: one of those that it waits for is delivered.
+    News {
+        /// Which waits.
+        node: NodeId,
+        /// When it can go on, as far as this one is concerned.
+        at: Time,
+    },
 }
 
 impl Note {
-    /// The connection that it is about.
+    /// The connection that it is about. News is about none; in which order it is read changes nothing.
     pub fn flow(&self) -> FlowId {
         match *self {
             Note::Open(Opening { flow, .. }) | Note::Delivered { flow, .. } | Note::Release(flow) => flow,
+            Note::News { node, .. } => node,
         }
     }
 }

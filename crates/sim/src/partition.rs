@@ -3,7 +3,7 @@
 use crate::audit::{Audit, Tally};
 use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, WAITED};
 use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use millpond_core::Time;
@@ -211,6 +211,7 @@ impl Partition {
 
     fn serve_rare(&mut self, now: Time, key: Key) {
         match key.class() {
+            Class::Start if key.source() == WAITED => self.hosts.start_waited(now, key.sequence(), &mut self.fabric),
             Class::Start if key.sequence() == 0 => {
                 let starts = &mut self.starts[self.fabric.events.here() as usize];
                 let arrival = starts.pop_front().expect("a start is scheduled only for an arrival");

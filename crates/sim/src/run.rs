@@ -125,6 +125,33 @@ pub struct Outcome {
     pub counters: Counters,
     /// What each host's core has done, in the order of hosts; none where receiving costs nothing.
     pub cores: Vec<(HostId, CoreCounts)>,
+    /// Flows that were to start and did not.
+    pub not_started: NotStarted,
+}
+
+/// Flows of the plan's dependencies that never started, in the order of their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotStarted {
+    /// They wait for flows that were not delivered.
+    pub waiting: Vec<FlowId>,
+    /// Their time would have been after their stop or the end.
+    pub late: Vec<FlowId>,
+}
+
+impl NotStarted {
+    /// All that are not among those that `started`; of them, those that were `late`.
+    fn of(plan: &Plan, mut started: Vec<FlowId>, mut late: Vec<FlowId>) -> NotStarted {
+        let Some(graph) = &plan.traffic.dependencies else { return NotStarted::default() };
+        started.sort_unstable();
+        late.sort_unstable();
+        let all =
+            (0..graph.flows.len() as u32).filter(|node| started.binary_search(&(graph.first_flow + node)).is_err());
+        let is_late =
+            |node: &u32| graph.waits_for(*node) == 0 || late.binary_search(&(graph.first_flow + node)).is_ok();
+        let (late, waiting): (Vec<u32>, Vec<u32>) = all.partition(is_late);
+        let flows = |nodes: Vec<u32>| nodes.into_iter().map(|node| graph.first_flow + node).collect();
+        NotStarted { waiting: flows(waiting), late: flows(late) }
+    }
 }
 
 /// Runs a plan with this many threads (at least one).

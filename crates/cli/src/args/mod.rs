@@ -72,12 +72,22 @@ Without a paper it lists those that there are. Each experiment is a sweep in a s
 finished are not made again, and more --seeds are added to them.
 Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 130 interrupted.")]
     Reproduce(ReproduceArgs),
-    /// Write a table of a results folder as CSV
+    /// Write a table of a results folder as CSV, or its flows as the HPCC family's fct.txt
     #[command(after_help = "\
 Examples: millpond export out/incast --csv flows.csv
+          millpond export out/incast fct.txt
           millpond export out/incast --table queries | head
           millpond export out/incast-compare --table flows --csv pooled.csv")]
     Export(ExportArgs),
+    /// Make a scenario of another simulator's files, and tell what became of every key
+    #[command(after_help = "\
+Examples: millpond import hpcc mix/config.txt --out imported
+          millpond import hpcc config.txt --strict          exit 2 if a key is not modelled
+          millpond import htsim perm.cm --topology leaf_spine.topo
+
+hpcc reads the configuration, topology and flow files of HPCC's released simulator, and of its forks by TLT, ConWeave and
+SimAI. htsim reads its connection matrices and topologies. What is wrong is told with file and line, and nothing is written.")]
+    Import(ImportArgs),
     /// Hold cgroups to their bandwidth without queueing (Linux, eBPF)
     #[command(after_help = "\
 Examples: millpond limit apply limits.toml              install what the file says, or change it in place
@@ -209,6 +219,9 @@ pub struct CompareArgs {
     /// its step: traffic.background.load=0.2..0.8/0.2
     #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub vary: Vec<(String, String)>,
+    /// Print slowdown by flow size, too
+    #[arg(long)]
+    pub by_size: bool,
     #[command(flatten)]
     pub seeds: Seeds,
     #[command(flatten)]
@@ -336,12 +349,61 @@ fn papers() -> Vec<&'static str> {
 pub struct ExportArgs {
     /// The results folder
     pub dir: PathBuf,
+    /// The file to write: NAME.csv is a table, NAME.txt the fct.txt of the HPCC family's simulators
+    #[arg(value_name = "FILE", conflicts_with = "csv")]
+    pub file: Option<PathBuf>,
     /// Which table [default: flows of a run, compare of a compare, sweep of a sweep]
     #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(millpond_results::TABLES))]
     pub table: Option<String>,
     /// The file to write; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub csv: PathBuf,
+}
+
+/// What `import` takes.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    #[command(subcommand)]
+    pub from: ImportFrom,
+}
+
+/// Whose files.
+#[derive(Subcommand, Debug)]
+pub enum ImportFrom {
+    /// Files of HPCC's simulator and of its forks
+    Hpcc {
+        /// The configuration; the files that it names are looked for from here and from the folders above it
+        config: PathBuf,
+        #[command(flatten)]
+        output: ImportOutput,
+    },
+    /// Files of htsim
+    Htsim {
+        /// The connection matrix (.cm)
+        matrix: PathBuf,
+        /// The topology (.topo) [default: the fat tree that htsim makes of so many nodes]
+        #[arg(long, value_name = "FILE")]
+        topology: Option<PathBuf>,
+        #[command(flatten)]
+        output: ImportOutput,
+    },
+}
+
+/// Where an import goes.
+#[derive(Args, Debug)]
+pub struct ImportOutput {
+    /// The folder to write to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// Write nothing and exit with 2 if a key is not modelled
+    #[arg(long)]
+    pub strict: bool,
+    /// Tell of every key, not only of those that are not modelled
+    #[arg(long)]
+    pub all: bool,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What `completions` takes.

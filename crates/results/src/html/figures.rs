@@ -7,7 +7,7 @@ use std::path::Path;
 use super::Variant;
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Line, Read, Span, swatch};
-use super::flows::{Bin, Distribution, P99_NEEDS, Times};
+use super::flows::{Distribution, P99_NEEDS, Times};
 use super::headline::{HEADLINES, Headline, Strip, strips};
 use super::number::{self, count, percent, ratio, time};
 use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
@@ -15,6 +15,8 @@ use super::queues::{Overview, Port, Track, busiest};
 use crate::error::Result;
 use crate::goodput::GoodputOverTime;
 use crate::manifest::LinkFailure;
+use crate::ordered::Ordered;
+use crate::sizes::SizeBin;
 use crate::summary::Summary;
 
 /// Ports that have a chart of their own.
@@ -124,39 +126,21 @@ pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
     end(page);
 }
 
-/// Times and slowdowns by the size of flows.
+/// A chart by flow size: caption, unit, which bins, which of their numbers, and whether that is a tail.
+type BySize = (&'static str, Unit, fn(&Times) -> &Ordered<SizeBin>, fn(&SizeBin) -> Option<f64>, bool);
+
+const BY_SIZE: [BySize; 5] = [
+    ("Slowdown p99", Unit::Ratio, |times| &times.slowdown, |bin| bin.p99, true),
+    ("Slowdown p95", Unit::Ratio, |times| &times.slowdown, |bin| bin.p95, false),
+    ("Slowdown p50", Unit::Ratio, |times| &times.slowdown, |bin| bin.p50, false),
+    ("FCT p99", Unit::Time, |times| &times.fct, |bin| bin.p99, true),
+    ("FCT p50", Unit::Time, |times| &times.fct, |bin| bin.p50, false),
+];
+
+/// Slowdowns and times by the size of flows.
 pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
     section(page, "sizes", "By flow size");
-    type Value = fn(&Bin) -> Option<f64>;
-    let kinds: [(&str, Unit, Value); 4] = [
-        ("Slowdown p99", Unit::Ratio, |bin| Some(bin.slowdown?[1])),
-        ("Slowdown p50", Unit::Ratio, |bin| Some(bin.slowdown?[0])),
-        ("FCT p99", Unit::Time, |bin| Some(bin.fct?[1])),
-        ("FCT p50", Unit::Time, |bin| Some(bin.fct?[0])),
-    ];
-    let mut charts = Vec::new();
-    for (caption, unit, value) in kinds {
-        // The axes of one unit are the same, so that p50 and p99 can be compared by eye.
-        let alike = kinds.iter().filter(|kind| kind.1 == unit).map(|kind| kind.2);
-        let bins = || variants.iter().flat_map(|variant| &variant.times.bins);
-        let all: Vec<f64> = alike.flat_map(|value| bins().filter_map(value)).collect();
-        let places: Vec<f64> = bins().filter(|bin| value(bin).is_some()).map(middle).collect();
-        let x = Axis::log(places.into_iter(), Unit::Bytes, "flow size");
-        let what = if unit == Unit::Ratio { "times the FCT alone" } else { "time" };
-        let y = Axis::log(all.into_iter(), unit, what);
-        let (Some(x), Some(y)) = (x, y) else { continue };
-        let is_tail = caption.ends_with("p99");
-        let line = |(series, variant): (usize, &Variant)| {
-            let of = |bin: &Bin| Some((middle(bin), value(bin)?, is_tail && bin.completed < P99_NEEDS));
-            let marks: Vec<_> = variant.times.bins.iter().filter_map(of).collect();
-            Line { series, points: marks.iter().map(|&(x, y, _)| (x, y)).collect(), marks, ..Line::default() }
-        };
-        let lines = variants.iter().enumerate().map(line).collect();
-        let below = if is_tail { "hollow: fewer than 100 flows, the largest or nearly" } else { "" };
-        let label = format!("{caption} by flow size");
-        let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label };
-        charts.push(Figure::of(caption, below, &chart));
-    }
+    let charts: Vec<Figure> = BY_SIZE.iter().filter_map(|kind| by_size(kind, variants)).collect();
     if charts.is_empty() {
         empty(page, "No flow completed.");
         return end(page);
@@ -166,42 +150,75 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
     note(
         page,
         &format!(
-            "Completed flows in bins of 1, 2 and 5 of each decade of size, drawn at the middle of the bin{pooled}."
+            "Completed flows in bins of size, each drawn amid its edges{pooled}. <code>size-bins</code> of the scenario says \
+             how sizes are cut: by default into 20 bins with as many flows each as sizes allow."
         ),
     );
     details(page, "The bins as a table", |page| bins_table(page, variants));
     end(page);
 }
 
-/// Of a logarithmic bin.
-fn middle(bin: &Bin) -> f64 {
-    libm::sqrt(bin.from.max(1) as f64 * bin.to as f64)
+fn by_size((caption, unit, bins, value, is_tail): &BySize, variants: &[Variant]) -> Option<Figure> {
+    // The axes of one unit are the same, so that percentiles can be compared by eye.
+    let alike = BY_SIZE.iter().filter(|kind| kind.1 == *unit).flat_map(|kind| {
+        variants.iter().flat_map(|variant| kind.2(&variant.times).iter()).filter_map(|(_, bin)| kind.3(bin))
+    });
+    let all: Vec<f64> = alike.collect();
+    let own = || variants.iter().flat_map(|variant| bins(&variant.times).iter().map(|(_, bin)| bin));
+    let places: Vec<f64> = own().filter(|bin| value(bin).is_some()).map(SizeBin::middle).collect();
+    let x = Axis::log(places.into_iter(), Unit::Bytes, "flow size")?;
+    let what = if *unit == Unit::Ratio { "times the FCT alone" } else { "time" };
+    let y = Axis::log(all.into_iter(), *unit, what)?;
+    let line = |(series, variant): (usize, &Variant)| {
+        let of = |(_, bin): (&str, &SizeBin)| Some((bin.middle(), value(bin)?, *is_tail && bin.completed < P99_NEEDS));
+        let marks: Vec<_> = bins(&variant.times).iter().filter_map(of).collect();
+        Line { series, points: marks.iter().map(|&(x, y, _)| (x, y)).collect(), marks, ..Line::default() }
+    };
+    let lines = variants.iter().enumerate().map(line).collect();
+    let below = if *is_tail { "hollow: fewer than 100 flows, the largest or nearly" } else { "" };
+    let label = format!("{caption} by flow size");
+    Some(Figure::of(*caption, below, &Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label }))
 }
 
 fn bins_table(page: &mut String, variants: &[Variant]) {
-    let head = ["size", "flows", "open", "FCT p50", "FCT p99", "slowdown p50", "slowdown p99"].map(String::from);
-    let mut bins: Vec<(u64, u64)> = variants.iter().flat_map(|v| v.times.bins.iter().map(|b| (b.from, b.to))).collect();
-    bins.sort_unstable();
-    bins.dedup();
+    let head = [
+        "flows by size",
+        "above",
+        "up to",
+        "completed",
+        "open",
+        "slowdown mean",
+        "p50",
+        "p95",
+        "p99",
+        "FCT p50",
+        "FCT p99",
+    ];
     let size = |bytes: u64| number::short(number::bytes(bytes as f64));
-    let mut rows = Vec::new();
-    for (from, to) in bins {
-        let range = format!("{} to {}", size(from), size(to));
-        if variants.len() > 1 {
-            rows.push(vec![range.clone()]);
-        }
-        for (at, variant) in variants.iter().enumerate() {
-            let Some(bin) = variant.times.bins.iter().find(|bin| bin.from == from) else { continue };
-            let name = if variants.len() > 1 { swatch(at) + &escape(&variant.result.variant) } else { range.clone() };
-            let [started, open] = [bin.started, bin.started - bin.completed].map(|n| count(Some(n as f64)));
-            let of =
-                |values: Option<[f64; 2]>, form: fn(Option<f64>) -> String| [0, 1].map(|p| form(values.map(|v| v[p])));
-            let [fct50, fct99] = of(bin.fct, time);
-            let [slow50, slow99] = of(bin.slowdown, ratio);
-            rows.push(vec![name, started, open, fct50, fct99, slow50, slow99]);
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in variants.iter().flat_map(|variant| variant.times.slowdown.iter()) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    table(page, "", &head, &rows);
+    let mut rows = Vec::new();
+    for bin_name in names {
+        if variants.len() > 1 {
+            rows.push(vec![escape(bin_name)]);
+        }
+        for (at, variant) in variants.iter().enumerate() {
+            let Some(bin) = variant.times.slowdown.get(bin_name) else { continue };
+            let fct = variant.times.fct.get(bin_name).copied().unwrap_or_default();
+            let name =
+                if variants.len() > 1 { swatch(at) + &escape(&variant.result.variant) } else { escape(bin_name) };
+            let mut row = vec![name, size(bin.above_bytes), size(bin.to_bytes)];
+            row.extend([bin.completed, bin.unfinished].map(|n| count(Some(n as f64))));
+            row.extend([bin.mean, bin.p50, bin.p95, bin.p99].map(ratio));
+            row.extend([fct.p50, fct.p99].map(time));
+            rows.push(row);
+        }
+    }
+    table(page, "", &head.map(String::from), &rows);
 }
 
 /// Goodput over time, where it was sampled.

@@ -1,4 +1,4 @@
-//! Distributions of completion times, and times by the size of flows, from the Parquet files of a variant's runs.
+//! Distributions of completion times, and times and slowdowns by size, from the Parquet files of a variant's runs.
 //!
 //! Seeds are pooled; where there are several, the curve of each is kept for the band that shows how far they differ.
 //!
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use super::rows::Rows;
 use crate::error::Result;
+use crate::ordered::Ordered;
+use crate::sizes::{BySize, SizeBin, SizeBins};
 use crate::statistics::Samples;
 use crate::writer::{FLOWS, QUERIES};
 
 /// Points of a curve for each decade of the share that remains.
 const PER_DECADE: f64 = 60.0;
-/// Values that a bin keeps in memory, in each of two collectors.
-const BIN_LIMIT: usize = 1 << 15;
 /// Flows of which a p99 is more than the largest but one.
 pub(crate) const P99_NEEDS: u64 = 100;
 
@@ -31,23 +31,6 @@ pub(crate) struct Distribution {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// Flows of about one size.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Bin {
-    /// At least so many bytes.
-    pub from: u64,
-    /// Fewer than so many.
-    pub to: u64,
-    /// Flows.
-    pub started: u64,
-    /// Of these, completed.
-    pub completed: u64,
-    /// FCT in microseconds: p50, p99.
-    pub fct: Option<[f64; 2]>,
-    /// Slowdown: p50, p99.
-    pub slowdown: Option<[f64; 2]>,
-}
-
 /// What the flows and queries of one variant give to the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Times {
@@ -59,8 +42,10 @@ pub(crate) struct Times {
     pub elephants: Distribution,
     /// Queries.
     pub queries: Distribution,
-    /// Sizes that occur, in order.
-    pub bins: Vec<Bin>,
+    /// Slowdown by size.
+    pub slowdown: Ordered<SizeBin>,
+    /// FCT in microseconds by size, in the same bins.
+    pub fct: Ordered<SizeBin>,
     /// Mice are smaller; elephants are larger.
     pub limits: (u64, u64),
 }
@@ -129,31 +114,20 @@ fn curve(samples: &mut Samples) -> Result<Vec<(f64, f64)>> {
     Ok(values.into_iter().map(f64::from_bits).zip(remaining.iter().map(|&k| k as f64 / n as f64)).collect())
 }
 
-/// The edges of bins: 1, 2 and 5 of each decade, from one byte up.
-fn edges() -> Vec<u64> {
-    let decades = (0..18).map(|d| 10u64.pow(d));
-    std::iter::once(0).chain(decades.flat_map(|d| [d, 2 * d, 5 * d])).collect()
-}
-
-/// One bin while it is read.
-struct Sizes {
-    started: u64,
-    fct: Samples,
-    slowdown: Samples,
-}
-
 impl Times {
     /// Of all runs in these folders (the seeds of one variant). Spills to `scratch` if they are many.
     pub fn read(runs: &[PathBuf], scratch: &Path) -> Result<Times> {
         let several = runs.len() > 1;
         let [mut all, mut mice, mut elephants, mut queries] =
             ["all", "mice", "elephants", "queries"].map(|name| Collector::new(scratch, name));
-        let edges = edges();
-        let mut sizes: Vec<Option<Sizes>> = edges.iter().map(|_| None).collect();
-        let mut limits = (0, 0);
+        let [mut slowdown, mut times] =
+            ["slowdown", "fct"].map(|name| BySize::new(scratch.join(format!(".spill-report-size-{name}"))));
+        let (mut limits, mut rule) = ((0, 0), SizeBins::default());
         for run in runs {
             let rows = Rows::open(&run.join(FLOWS))?;
             limits = (rows.note("millpond.mice_bytes")?, rows.note("millpond.elephants_bytes")?);
+            // A file of before there were bins has no note of them.
+            rule = rows.text_note("millpond.size_bins").and_then(SizeBins::of_note).unwrap_or_default();
             rows.each(["bytes", "fct_us", "slowdown"], |columns, count| {
                 for row in 0..count {
                     let bytes = columns[0].whole(row).unwrap_or(0);
@@ -165,8 +139,11 @@ impl Times {
                     if bytes > limits.1 {
                         elephants.push(fct, several)?;
                     }
-                    let bin = edges.partition_point(|&edge| edge <= bytes) - 1;
-                    sizes[bin].get_or_insert_with(|| Sizes::new(scratch, bin)).push(fct, columns[2].float(row))?;
+                    times.push(bytes, fct)?;
+                    let own = columns[2].float(row);
+                    if own.is_some() || fct.is_none() {
+                        slowdown.push(bytes, own)?;
+                    }
                 }
                 Ok(())
             })?;
@@ -178,37 +155,8 @@ impl Times {
             }
         }
         let (all, mice, elephants, queries) = (all.end()?, mice.end()?, elephants.end()?, queries.end()?);
-        let mut bins = Vec::new();
-        for (at, sizes) in sizes.into_iter().enumerate() {
-            if let Some(sizes) = sizes {
-                bins.push(sizes.bin(edges[at], edges.get(at + 1).copied().unwrap_or(u64::MAX))?);
-            }
-        }
-        Ok(Times { all, mice, elephants, queries, bins, limits })
-    }
-}
-
-impl Sizes {
-    fn new(scratch: &Path, bin: usize) -> Sizes {
-        let samples = |what: &str| Samples::with_limit(scratch.join(format!(".spill-{what}-size-{bin}")), BIN_LIMIT);
-        Sizes { started: 0, fct: samples("fct"), slowdown: samples("slowdown") }
-    }
-
-    fn push(&mut self, fct: Option<f64>, slowdown: Option<f64>) -> Result<()> {
-        self.started += 1;
-        if let Some(fct) = fct {
-            self.fct.push_float(fct)?;
-        }
-        slowdown.map_or(Ok(()), |slowdown| self.slowdown.push_float(slowdown))
-    }
-
-    fn bin(mut self, from: u64, to: u64) -> Result<Bin> {
-        let of = |samples: &mut Samples| -> Result<Option<[f64; 2]>> {
-            let values = samples.quantiles(&[5_000, 9_900])?;
-            Ok(values.map(|v| [v[0].interpolate_bits(), v[1].interpolate_bits()]))
-        };
-        let (fct, slowdown) = (of(&mut self.fct)?, of(&mut self.slowdown)?);
-        Ok(Bin { from, to, started: self.started, completed: self.fct.count(), fct, slowdown })
+        let (slowdown, fct) = (slowdown.end(&rule)?, times.end(&rule)?);
+        Ok(Times { all, mice, elephants, queries, slowdown, fct, limits })
     }
 }
 
@@ -229,14 +177,5 @@ mod tests {
         samples = Samples::new(PathBuf::from("/nowhere"));
         samples.push_float(7.0).unwrap();
         assert_eq!(curve(&mut samples).unwrap(), [(7.0, 1.0)]);
-    }
-
-    #[test]
-    fn edges_hold_every_size() {
-        let edges = edges();
-        assert!(edges.is_sorted() && edges[0] == 0);
-        let bin = |bytes: u64| edges[edges.partition_point(|&edge| edge <= bytes) - 1];
-        assert_eq!([bin(0), bin(1), bin(1999), bin(2000), bin(40_000)], [0, 1, 1000, 2000, 20_000]);
-        assert_eq!(bin(u64::MAX), 500_000_000_000_000_000);
     }
 }

@@ -77,10 +77,15 @@ impl Rows {
 
     /// A whole number that the writer left in the file's metadata.
     pub fn note(&self, key: &str) -> Result<u64> {
-        let notes = self.reader.metadata().file_metadata().key_value_metadata();
-        let value = notes.and_then(|notes| notes.iter().find(|note| note.key == key)?.value.as_deref());
+        let value = self.text_note(key);
         let missing = || self.malformed(format!("has no whole number {key:?} among its notes"));
         value.and_then(|text| text.parse().ok()).ok_or_else(missing)
+    }
+
+    /// A text that the writer left there, if it did.
+    pub fn text_note(&self, key: &str) -> Option<&str> {
+        let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
+        notes.iter().find(|note| note.key == key)?.value.as_deref()
     }
 
     /// Whether there is such a column.

@@ -1,5 +1,5 @@
-//! The page of a sweep: each number over the grid's longest key, a line for each combination of the others; heat maps where
-//! two keys are varied; then all points.
+//! The page of a sweep: each number over the grid's longest key, a line for each combination of the others; slowdown by
+//! flow size; heat maps where two keys are varied; then all points.
 //!
 //! Invariant: what was left out or failed is told; a figure that no point has is not drawn.
 
@@ -17,6 +17,7 @@ use crate::compare::Estimate;
 use crate::error::Result;
 use crate::interval::FEW;
 use crate::manifest::Manifest;
+use crate::sizes::middle;
 use crate::summary::{Status, World};
 use crate::sweep::{Axis as Key, Point, RESULTS, Sweep};
 use crate::sweep_results::{is_numeric, label, warnings};
@@ -82,6 +83,7 @@ fn page_of(sweep: &Sweep, runs: &Runs, manifest: &Manifest) -> String {
         charts(&mut text, sweep, runs, key, &lines);
         end(&mut text);
     }
+    sizes(&mut text, sweep, across, &lines);
     maps(&mut text, sweep);
     section(&mut text, "points", "All points");
     points(&mut text, sweep);
@@ -236,6 +238,74 @@ fn chart(
     let label = format!("{} by {}", of.name, escape(&places.key.key));
     let chart = Chart { x: places.axis()?, y, lines, spans: Vec::new(), read: Read::AtX, label };
     Some(Figure::of(of.name, "", &chart))
+}
+
+/// Slowdown by flow size: a chart for each of the charts' key's values, a line for each combination of the others.
+fn sizes(page: &mut String, sweep: &Sweep, across: Option<usize>, groups: &[Group<'_>]) {
+    let values = across.map_or(vec![None], |key| sweep.grid[key].values.iter().map(Some).collect());
+    let of = |(value, percentile): (Option<&String>, &str)| {
+        let of_point = |point: &Point| Some(point.values.0.get_index(across?)?.1.clone());
+        let at = |point: &&&Point| value.is_none() || of_point(point).as_ref() == value;
+        let own =
+            |group: &Group<'_>| group.points.iter().find(at).map_or(Vec::new(), |point| by_size(point, percentile));
+        let lines: Vec<Line> =
+            groups.iter().take(LINES).enumerate().map(|(series, group)| by_size_line(series, own(group))).collect();
+        let points = || lines.iter().flat_map(|line| line.points.iter());
+        let chart = Chart {
+            x: Axis::log(points().map(|point| point.0).collect::<Vec<_>>().into_iter(), Unit::Bytes, "flow size")?,
+            y: Axis::log(
+                points().map(|point| point.1).collect::<Vec<_>>().into_iter(),
+                Unit::Ratio,
+                "times the FCT alone",
+            )?,
+            lines,
+            spans: Vec::new(),
+            read: Read::AtX,
+            label: format!("Slowdown {percentile} by flow size"),
+        };
+        let name =
+            across.zip(value).map_or(String::new(), |(key, value)| format!("{} = {}", sweep.grid[key].key, value));
+        Some(Figure::of(format!("Slowdown {percentile}"), escape(&name), &chart))
+    };
+    let drawn = values.iter().take(MAPS).flat_map(|value| ["p99", "p50"].map(|percentile| (*value, percentile)));
+    let charts: Vec<Figure> = drawn.filter_map(of).collect();
+    if charts.is_empty() {
+        return;
+    }
+    section(page, "sizes", "By flow size");
+    figures(page, &charts);
+    let more = match values.len().saturating_sub(MAPS) {
+        0 => String::new(),
+        n => format!(" {n} further values are in sweep.parquet alone."),
+    };
+    note(
+        page,
+        &format!(
+            "Completed flows in bins of size, each drawn amid its edges: means over seeds, with their intervals.{more}"
+        ),
+    );
+    end(page);
+}
+
+/// A percentile of the slowdown of each bin, with where it is drawn.
+fn by_size(point: &Point, percentile: &str) -> Vec<(f64, Estimate)> {
+    let Some(bins) = point.statistics.as_ref().and_then(|tree| tree.branch(&["slowdown_by_size"])) else {
+        return Vec::new();
+    };
+    let of = |(_, bin): (&str, &crate::compare::Tree<Estimate>)| {
+        let edge = |key: &str| bin.leaf(&[key])?.mean;
+        Some((middle(edge("above_bytes")?, edge("to_bytes")?), *bin.leaf(&[percentile])?))
+    };
+    let mut found: Vec<(f64, Estimate)> = bins.iter().filter_map(of).filter(|(_, of)| of.mean.is_some()).collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found
+}
+
+fn by_size_line(series: usize, bins: Vec<(f64, Estimate)>) -> Line {
+    let points: Vec<(f64, f64)> = bins.iter().filter_map(|(x, of)| Some((*x, of.mean?))).collect();
+    let whiskers = bins.iter().filter_map(|(x, of)| of.interval.map(|[low, high]| (*x, low, high))).collect();
+    let marks = points.iter().map(|&(x, y)| (x, y, false)).collect();
+    Line { series, points, marks, whiskers, ..Line::default() }
 }
 
 /// Where two keys are varied, besides variants: each number for each pair of values, a map a variant.

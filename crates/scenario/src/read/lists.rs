@@ -2,7 +2,7 @@
 
 use super::{Reader, Section};
 use crate::cdf::{Cdf, Shape, SizeSpec};
-use crate::traffic::flows::{FlowRow, FlowRows, FlowTable, parse_us};
+use crate::traffic::flows::{FlowRow, FlowRows, FlowTable, ListRow, check_id, parse_us};
 use crate::tree::{Datum, Entry, Node};
 use millpond_core::Time;
 use std::sync::Arc;
@@ -60,19 +60,21 @@ impl Reader<'_> {
     pub(super) fn rows(&mut self, path: &str, entry: &Entry) -> FlowRows {
         let Datum::Array(items) = &entry.node.datum else { return FlowRows(None) };
         let mut rows = Vec::with_capacity(items.len());
-        for item in items {
+        for (at, item) in items.iter().enumerate() {
             match row(item) {
-                Some(row) => rows.push(row),
+                Some(row) => rows.push(ListRow { line: at, ..row }),
                 None => {
-                    let message = "expected [start, src, dst, bytes] with an optional class at the end";
+                    let message = "expected [start, src, dst, bytes] with an optional class at the end, or { start = …, \
+                                   src = …, dst = …, bytes = … } with class, id and after = [ids] if need be";
                     self.report.value(item.span, path, message);
                 }
             }
         }
         match FlowTable::new(rows) {
             Ok(table) => FlowRows(Some(Arc::new(table))),
-            Err(message) => {
-                self.report.value(entry.node.span, path, message);
+            Err(error) => {
+                let at = items.get(error.line).map_or(entry.node.span, |item| item.span);
+                self.report.value(at, path, error.message);
                 FlowRows(None)
             }
         }
@@ -94,27 +96,54 @@ fn pair(node: &Node) -> Option<(f64, f64)> {
     }
 }
 
-fn row(node: &Node) -> Option<(FlowRow, Option<String>)> {
-    let Datum::Array(items) = &node.datum else { return None };
-    if !(4..=5).contains(&items.len()) {
-        return None;
+fn row(node: &Node) -> Option<ListRow> {
+    match &node.datum {
+        Datum::Array(items) if (4..=5).contains(&items.len()) => {
+            let row = flow(&items[0], &items[1], &items[2], &items[3])?;
+            let class = items.get(4).map(text).map_or(Some(None), |class| class.map(Some))?;
+            Some(ListRow { row, class, id: None, after: Vec::new(), line: 0 })
+        }
+        Datum::Table(table) => {
+            const KEYS: [&str; 7] = ["start", "src", "dst", "bytes", "class", "id", "after"];
+            if table.entries.iter().any(|entry| !KEYS.contains(&entry.key.as_str())) {
+                return None;
+            }
+            let node = |key: &str| table.get(key).map(|entry| &entry.node);
+            let optional = |key: &str| node(key).map_or(Some(None), |node| text(node).map(Some));
+            let row = flow(node("start")?, node("src")?, node("dst")?, node("bytes")?)?;
+            let after = match node("after").map(|node| &node.datum) {
+                None => Vec::new(),
+                Some(Datum::Array(ids)) => ids.iter().map(text).collect::<Option<_>>()?,
+                Some(_) => return None,
+            };
+            let id = optional("id")?;
+            if id.as_ref().is_some_and(|id| check_id(id).is_err()) {
+                return None;
+            }
+            Some(ListRow { row, class: optional("class")?, id, after, line: 0 })
+        }
+        _ => None,
     }
+}
+
+fn text(node: &Node) -> Option<String> {
+    match &node.datum {
+        Datum::Text(text) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn flow(start: &Node, src: &Node, dst: &Node, bytes: &Node) -> Option<FlowRow> {
     let whole = |node: &Node| match node.datum {
         Datum::Int(i) => u64::try_from(i).ok(),
         _ => None,
     };
-    let start = match &items[0].datum {
+    let start = match &start.datum {
         Datum::Text(text) => text.parse::<Time>().ok()?,
         Datum::Int(i) => parse_us(&i.to_string())?,
         Datum::Float(x) => parse_us(&x.to_string())?,
         _ => return None,
     };
-    let class = match items.get(4).map(|n| &n.datum) {
-        None => None,
-        Some(Datum::Text(class)) if !class.is_empty() => Some(class.clone()),
-        Some(_) => return None,
-    };
     let host = |node| u32::try_from(whole(node)?).ok();
-    let row = FlowRow { start, src: host(&items[1])?, dst: host(&items[2])?, bytes: whole(&items[3])?, class: None };
-    Some((row, class))
+    Some(FlowRow { start, src: host(src)?, dst: host(dst)?, bytes: whole(bytes)?, class: None })
 }

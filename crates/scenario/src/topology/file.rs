@@ -8,7 +8,8 @@
 //!
 //! Hosts are host0 up to host(n−1), and each has one link, to a switch. Switches with hosts are of tier 0 and become the
 //! first; the others follow by their tier, which is (where it is not given) their distance from the nearest switch with
-//! hosts. Ports are numbered in the order of the links, those to hosts first. Routes are all shortest paths, in hops.
+//! hosts. Ports are numbered in the order of the links, those to hosts first. Routes are all shortest paths, in hops; each of
+//! several links between two switches is a path of its own.
 //!
 //! Invariant: what is wrong is told with its place in the list ("links[3].b"), and no two hosts are without a path.
 

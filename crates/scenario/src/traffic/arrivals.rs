@@ -1,5 +1,6 @@
 //! The merged stream of open-loop arrivals.
 
+use super::dependencies::Roots;
 use super::incast::Incast;
 use super::pattern::{Listed, OneEach};
 use super::poisson::Poisson;
@@ -22,6 +23,8 @@ pub(crate) enum Emitted {
     Query { client: u32, degree: u32 },
     /// A flow; `of_query` if it belongs to the source's latest query.
     Flow { src: u32, dst: u32, bytes: u64, response: u64, class: u16, of_query: bool },
+    /// A flow that has its number already.
+    Numbered(Arrival),
 }
 
 /// One open-loop source: yields in order of time.
@@ -31,15 +34,17 @@ pub(crate) enum Generator {
     Incast(Incast),
     OneEach(OneEach),
     Listed(Listed),
+    Roots(Roots),
 }
 
 impl Generator {
-    fn next(&mut self) -> Option<(Time, Emitted)> {
+    pub(super) fn next(&mut self) -> Option<(Time, Emitted)> {
         match self {
             Generator::Poisson(g) => g.next(),
             Generator::Incast(g) => g.next(),
             Generator::OneEach(g) => g.next(),
             Generator::Listed(g) => g.next(),
+            Generator::Roots(g) => g.next(),
         }
     }
     /// The class of its queries.
@@ -104,6 +109,7 @@ impl Iterator for Arrivals {
                 let class = first.generator.class();
                 Some(Event::Query(Query { query: first.query, client, degree, at, class }))
             }
+            Emitted::Numbered(arrival) => Some(Event::Flow(arrival)),
             Emitted::Flow { src, dst, bytes, response, class, of_query } => {
                 // A plan whose flows would not fit 32 bits is refused; this is the last resort of an endless one.
                 let flow = u32::try_from(self.next_flow).ok().filter(|&f| f < u32::MAX - 1)?;

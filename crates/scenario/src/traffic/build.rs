@@ -1,7 +1,8 @@
 //! From traffic tables to a traffic plan: draws what is drawn in advance, reserves ids, and checks what can be checked.
 
-use super::arrivals::Generator;
-use super::flows::FlowTable;
+use super::arrivals::{Emitted, Generator};
+use super::dependencies::{self, Dependent, Roots};
+use super::flows::{FlowTable, cycle};
 use super::incast::{Incast, IncastShape, Spacing};
 use super::params::{
     IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams, TrafficParams,
@@ -10,7 +11,7 @@ use super::pattern::{self, Listed, OneEach};
 use super::poisson::{Poisson, other_host};
 use super::{ProbePair, Source, SourceKind, Thinking, TrafficPlan};
 use crate::cdf::{SizeSpec, Sizes};
-use crate::error::{Problem, Report};
+use crate::error::{Problem, Report, nearest};
 use crate::settings::{Settings, TrafficSettings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
@@ -54,6 +55,10 @@ struct Builder<'a> {
     /// By class.
     transports: Vec<u8>,
     generators: Vec<Generator>,
+    graph: dependencies::Builder,
+    /// By traffic: those that it waits for, and whether another waits for it.
+    after: Vec<Vec<u16>>,
+    is_awaited: Vec<bool>,
     /// Next closed-loop flow id.
     next_id: u64,
     /// Open-loop flow ids, if they can be counted in advance.
@@ -79,6 +84,9 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         thinking: vec![Thinking::default(); settings.traffic.len()],
         transports,
         generators: Vec::new(),
+        graph: dependencies::Builder::default(),
+        after: vec![Vec::new(); settings.traffic.len()],
+        is_awaited: vec![false; settings.traffic.len()],
         next_id: 0,
         open_ids: Some(0),
         drawn_ids: 0.0,
@@ -86,11 +94,16 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
     };
     let mut sources = Vec::new();
     let mut rpc = false;
+    b.find_after();
     for (i, t) in settings.traffic.iter().enumerate() {
-        let kind = b.source(i as u16, t);
+        let kind = b.dependent_source(i as u16, t);
         rpc |= matches!(kind, SourceKind::Rpc { .. });
         sources.push(Source { class: i as u16, kind });
     }
+    let first_dependent = b.next_id as u32;
+    b.next_id += b.graph.len();
+    let dependencies = std::mem::take(&mut b.graph).finish(first_dependent, topology);
+    b.generators.extend(dependencies.clone().map(|graph| Generator::Roots(Roots::new(graph))));
     let total = b.open_ids.map(|open| open.saturating_add(b.next_id));
     if b.next_id.max(total.unwrap_or(0)) as f64 + b.drawn_ids >= IDS_MAX {
         let message = "the traffic has more flows than 32 bits can number";
@@ -106,8 +119,44 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
         first_open_flow: b.next_id as u32,
         total_flows: total.filter(|_| !rpc),
         is_finite: b.is_finite,
+        dependencies,
         generators: b.generators,
     }
+}
+
+/// More flows than this are not held for a traffic that waits.
+const WAITING_MAX: usize = 16_000_000;
+
+/// The flows of a source that is held, which starts nothing from `stop` on; or what it has that cannot be.
+fn listed(generator: Generator, stop: Time) -> Result<(Vec<Dependent>, Option<Arc<FlowTable>>), &'static str> {
+    let mut flows = Vec::new();
+    if let Generator::Listed(list) = generator {
+        for row in &list.table.rows {
+            let class = row.class.map_or(list.class, |c| list.classes[c as usize]);
+            flows.push(Dependent { start: row.start, src: row.src, dst: row.dst, bytes: row.bytes, class, stop });
+        }
+        let waits = |row: usize| list.table.waits.as_ref().is_some_and(|waits| !waits.after[row].is_empty());
+        // What waits for another row does not wait for the list's start a second time.
+        for (row, flow) in flows.iter_mut().enumerate().filter(|(row, _)| !waits(*row)) {
+            flow.start = list.start.saturating_add(list.table.rows[row].start);
+        }
+        return Ok((flows, Some(list.table)));
+    }
+    let mut generator = generator;
+    while let Some((start, emitted)) = generator.next() {
+        match emitted {
+            Emitted::Flow { src, dst, bytes, response: 0, class, .. } => {
+                flows.push(Dependent { start, src, dst, bytes, class, stop });
+            }
+            Emitted::Flow { .. } => return Err("requests"),
+            Emitted::Query { .. } => return Err("queries"),
+            Emitted::Numbered(_) => {}
+        }
+        if flows.len() > WAITING_MAX {
+            return Err("more flows than memory holds (give it a count)");
+        }
+    }
+    Ok((flows, None))
 }
 
 /// Which transport each traffic has, and those that are not the scenario's, each once.
@@ -132,6 +181,106 @@ fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<Transpo
 }
 
 impl Builder<'_> {
+    /// Looks up who waits for which traffics. None may wait for itself by way of others.
+    fn find_after(&mut self) {
+        let names: Vec<String> = self.classes.clone();
+        for (at, t) in self.settings.traffic.iter().enumerate() {
+            for other in &t.common.after {
+                match self.numbers.get(other) {
+                    Some(number) if !self.after[at].contains(&(*number as u16)) => {
+                        self.after[at].push(*number as u16);
+                        self.is_awaited[*number] = true;
+                    }
+                    Some(_) => {}
+                    None => {
+                        let near = nearest(other, names.iter().map(String::as_str));
+                        let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                        self.wrong(&names[at], "after", format!("there is no traffic {other:?}{help}"));
+                    }
+                }
+            }
+        }
+        let after: Vec<Vec<u32>> = self.after.iter().map(|list| list.iter().map(|n| u32::from(*n)).collect()).collect();
+        if let Some(cycle) = cycle(&after) {
+            let around = cycle.iter().chain(cycle.first()).map(|at| names[*at as usize].as_str());
+            let text = around.collect::<Vec<_>>().join(" after ");
+            self.wrong(&names[cycle[0] as usize], "after", format!("it waits for itself: {text}"));
+            self.after.iter_mut().for_each(Vec::clear);
+        }
+        for traffic in (0..names.len()).filter(|at| self.is_awaited[*at]) {
+            self.graph.waited_for(traffic as u16);
+        }
+    }
+
+    /// A traffic, with what it waits for and who waits for it.
+    fn dependent_source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
+        let waits_within = match &t.kind {
+            TrafficParams::Flows(p) => p.rows.0.clone().filter(|table| {
+                self.is_awaited[class as usize]
+                    || table.waits.as_ref().is_some_and(|w| w.after.iter().any(|a| !a.is_empty()))
+            }),
+            _ => None,
+        };
+        let (after, name) = (self.after[class as usize].clone(), name_of(t));
+        if after.is_empty() && waits_within.is_none() {
+            let kind = self.source(class, t);
+            if self.is_awaited[class as usize] {
+                match self.flows_of(t) {
+                    Some(count) if count > 0 => self.graph.counts(class, count),
+                    _ => {
+                        let text =
+                            "it is waited for, and has no number of flows that is known in advance; give it a count";
+                        self.wrong(&name, "kind", text.into());
+                    }
+                }
+            }
+            return kind;
+        }
+        let (generators, open, drawn) = (self.generators.len(), self.open_ids, self.drawn_ids);
+        let kind = self.source(class, t);
+        if self.generators.len() == generators {
+            if !matches!(kind, SourceKind::Open) {
+                use millpond_core::registry::Choice;
+                let kinds = "permutation, stride, bijection, random, flows, and poisson with a count";
+                self.wrong(&name, "after", format!("a traffic of kind {} cannot wait; {kinds} can", t.kind.kind()));
+            }
+            return SourceKind::Open;
+        }
+        (self.open_ids, self.drawn_ids) = (open, drawn);
+        let stop = t.common.stop.map_or(self.horizon, |stop| stop.min(self.horizon));
+        match self.generators.pop().map(|generator| listed(generator, stop)) {
+            Some(Ok((flows, table))) => {
+                let own = self.graph.add(flows, table.as_ref());
+                after.iter().for_each(|other| self.graph.wait(*other, own.clone()));
+                if own.is_empty() && self.is_awaited[class as usize] {
+                    self.wrong(&name, "rows", "it is waited for, and has no flows".into());
+                }
+                self.graph.counts_own(class, own);
+            }
+            Some(Err(what)) => self.wrong(&name, "after", format!("a traffic with {what} cannot wait")),
+            None => {}
+        }
+        SourceKind::Open
+    }
+
+    /// How many flows a traffic has, if that is known in advance.
+    fn flows_of(&self, t: &TrafficSettings) -> Option<u64> {
+        let hosts = u64::from(self.topology.hosts);
+        match &t.kind {
+            TrafficParams::Poisson(p) => p.count,
+            TrafficParams::Incast(p) => {
+                let queries = if p.rate.is_none() && p.period.is_none() { p.count.or(Some(1)) } else { p.count }?;
+                Some(queries.saturating_mul(u64::from(p.degree) * u64::from(p.flows_per_server)))
+            }
+            TrafficParams::Shuffle(_) => Some(hosts * (hosts - 1)),
+            TrafficParams::Rpc(_) | TrafficParams::Probe(_) | TrafficParams::Flows(_) => None,
+            TrafficParams::Permutation(_)
+            | TrafficParams::Bijection(_)
+            | TrafficParams::Random(_)
+            | TrafficParams::Stride(_) => Some(hosts),
+        }
+    }
+
     fn source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
         let name = name_of(t);
         let mut random = Stream::new(self.settings.run.seed, &format!("traffic/{name}"));
@@ -139,7 +288,10 @@ impl Builder<'_> {
             self.wrong(&name, "priority", "expected a priority from 0 to 7".into());
         }
         let start = t.common.start;
+        // What waits starts after a time that nobody knows yet.
+        let waits = !self.after[class as usize].is_empty();
         let stop = t.common.stop.map_or(self.horizon, |s| s.min(self.horizon));
+        let stop = if waits { Time::END } else { stop };
         if start >= stop {
             let message = format!("starts at {start}, which is not before its stop or the end of the run at {stop}");
             self.wrong(&name, "start", message);
@@ -501,6 +653,13 @@ impl Builder<'_> {
                 self.wrong(name, "file", format!("the class {c:?} is taken by the statistics"));
             }
             let number = *self.numbers.entry(c.clone()).or_insert(self.classes.len());
+            if self.is_awaited.get(number) == Some(&true) && number != class as usize {
+                self.wrong(
+                    name,
+                    "file",
+                    format!("the class {c:?} is a traffic for which others wait; call it otherwise"),
+                );
+            }
             if number == self.classes.len() {
                 self.classes.push(c.clone());
                 self.priorities.push(self.priorities[class as usize]);
@@ -514,7 +673,8 @@ impl Builder<'_> {
         }
         let before_stop = table.rows.partition_point(|row| start.saturating_add(row.start) < stop);
         self.open(Some(before_stop as u64));
-        if before_stop < table.rows.len() {
+        // Of what waits the run tells what never started.
+        if before_stop < table.rows.len() && table.waits.is_none() {
             let late = table.rows.len() - before_stop;
             self.report
                 .warnings

@@ -1,16 +1,22 @@
 //! Flows from a list: a CSV file, or rows in the scenario.
 //!
-//! The file has a header with the columns `start_us`, `src`, `dst`, `bytes` and an optional `class`, in any order. Times
-//! are decimal microseconds, kept exactly down to the picosecond. Rows may come in any order; equal times keep it.
+//! The file has a header with the columns `start_us`, `src`, `dst`, `bytes` and, if need be, `class`, `id` and `after`, in
+//! any order. Times are decimal microseconds, kept exactly down to the picosecond. Rows may come in any order; equal times
+//! keep it.
+//!
+//! A row with `after`, ids with spaces between them, starts when all of those flows are delivered; its `start_us` counts
+//! from then. No row may wait for itself by way of others.
 
+use crate::error::nearest;
 use millpond_core::Time;
 use millpond_core::params::{Field, Form, Value, ValueError};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRow {
-    /// From the traffic's start.
+    /// From the traffic's start; if it waits for others, from when they are delivered.
     pub start: Time,
     /// Sending host.
     pub src: u32,
@@ -29,6 +35,28 @@ pub struct FlowTable {
     pub rows: Vec<FlowRow>,
     /// The classes that they name, in the order in which a row first names them.
     pub classes: Vec<String>,
+    /// Which wait for which; `None`: no row has an id.
+    pub waits: Option<Waits>,
+}
+
+/// What rows are called, and which they wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// By row: its id; empty: it has none.
+    pub ids: Vec<String>,
+    /// By row: the rows that it waits for, in the order of its text.
+    pub after: Vec<Vec<u32>>,
+}
+
+/// A row as it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct ListRow {
+    pub row: FlowRow,
+    pub class: Option<String>,
+    pub id: Option<String>,
+    pub after: Vec<String>,
+    /// Where: errors name it.
+    pub line: usize,
 }
 
 /// Flows written in the scenario itself.
@@ -73,28 +101,25 @@ pub(crate) fn parse_us(text: &str) -> Option<Time> {
 }
 
 impl FlowTable {
-    /// Collects rows with the class's name each, and sorts them.
-    pub fn new(rows: impl IntoIterator<Item = (FlowRow, Option<String>)>) -> Result<FlowTable, String> {
-        let mut table = FlowTable::default();
-        let mut numbers = std::collections::HashMap::<String, u16>::new();
-        for (mut row, class) in rows {
-            row.class = match class {
-                None => None,
-                Some(name) => {
-                    let next = numbers.len();
-                    if next >= 30_000 && !numbers.contains_key(&name) {
-                        return Err("more than 30000 classes".into());
-                    }
-                    let number = *numbers.entry(name.clone()).or_insert(next as u16);
-                    if number as usize == next {
-                        table.classes.push(name);
-                    }
-                    Some(number)
+    /// Sorts rows, and finds out what they name.
+    pub(crate) fn new(mut rows: Vec<ListRow>) -> Result<FlowTable, FlowsError> {
+        rows.sort_by_key(|row| row.row.start);
+        let mut table = FlowTable { waits: waits(&rows)?, ..FlowTable::default() };
+        let mut numbers = HashMap::<String, u16>::new();
+        for ListRow { mut row, class, line, .. } in rows {
+            if let Some(name) = class {
+                let next = numbers.len();
+                if next >= 30_000 && !numbers.contains_key(&name) {
+                    return Err(FlowsError { line, message: "more than 30000 classes".into() });
                 }
-            };
+                let number = *numbers.entry(name.clone()).or_insert(next as u16);
+                if number as usize == next {
+                    table.classes.push(name);
+                }
+                row.class = Some(number);
+            }
             table.rows.push(row);
         }
-        table.rows.sort_by_key(|row| row.start);
         Ok(table)
     }
 
@@ -107,9 +132,85 @@ impl FlowTable {
         let columns = Columns::parse(header).map_err(|message| FlowsError { line, message })?;
         let mut rows = Vec::new();
         for (line, text) in lines {
-            rows.push(columns.row(text, hosts).map_err(|message| FlowsError { line, message })?);
+            let row = columns.row(text, hosts).map_err(|message| FlowsError { line, message })?;
+            rows.push(ListRow { line, ..row });
         }
-        FlowTable::new(rows).map_err(|message| FlowsError { line: 1, message })
+        FlowTable::new(rows)
+    }
+
+    /// What a row is called, if it is.
+    pub fn id(&self, row: usize) -> Option<&str> {
+        self.waits.as_ref()?.ids.get(row).map(String::as_str).filter(|id| !id.is_empty())
+    }
+}
+
+/// Which of the sorted rows wait for which, if any has an id.
+fn waits(rows: &[ListRow]) -> Result<Option<Waits>, FlowsError> {
+    if rows.iter().all(|row| row.id.is_none() && row.after.is_empty()) {
+        return Ok(None);
+    }
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        let Some(id) = &row.id else { continue };
+        if let Some(first) = numbers.insert(id, at as u32) {
+            let (a, b) = (rows[first as usize].line, row.line);
+            let message = format!("id {id:?} is that of line {} as well", a.min(b));
+            return Err(FlowsError { line: a.max(b), message });
+        }
+    }
+    let mut waits = Waits::default();
+    for row in rows {
+        let mut after: Vec<u32> = Vec::new();
+        for id in &row.after {
+            let Some(number) = numbers.get(id.as_str()) else {
+                let near = nearest(id, rows.iter().filter_map(|row| row.id.as_deref()));
+                let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                return Err(FlowsError { line: row.line, message: format!("after: no row has the id {id:?}{help}") });
+            };
+            if !after.contains(number) {
+                after.push(*number);
+            }
+        }
+        waits.ids.push(row.id.clone().unwrap_or_default());
+        waits.after.push(after);
+    }
+    match cycle(&waits.after) {
+        None => Ok(Some(waits)),
+        Some(cycle) => {
+            let first = cycle.iter().copied().min_by_key(|at| rows[*at as usize].line).unwrap_or(cycle[0]);
+            let from = cycle.iter().position(|at| *at == first).unwrap_or(0);
+            let around = cycle[from..].iter().chain(&cycle[..=from]).map(|at| waits.ids[*at as usize].as_str());
+            let text = around.collect::<Vec<_>>().join(" after ");
+            Err(FlowsError { line: rows[first as usize].line, message: format!("waits for itself: {text}") })
+        }
+    }
+}
+
+/// A cycle, if what waits for what has one: each waits for the next, and the last for the first.
+pub fn cycle(after: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let mut left: Vec<usize> = after.iter().map(Vec::len).collect();
+    let mut before: Vec<Vec<u32>> = vec![Vec::new(); after.len()];
+    for (at, others) in after.iter().enumerate() {
+        others.iter().for_each(|other| before[*other as usize].push(at as u32));
+    }
+    let mut free: Vec<u32> = (0..after.len() as u32).filter(|at| left[*at as usize] == 0).collect();
+    while let Some(at) = free.pop() {
+        for &next in &before[at as usize] {
+            left[next as usize] -= 1;
+            if left[next as usize] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    // Whoever is left waits for another that is left.
+    let mut walk = vec![left.iter().position(|left| *left > 0)? as u32];
+    loop {
+        let last = walk[walk.len() - 1] as usize;
+        let next = *after[last].iter().find(|other| left[**other as usize] > 0)?;
+        if let Some(from) = walk.iter().position(|at| *at == next) {
+            return Some(walk.split_off(from));
+        }
+        walk.push(next);
     }
 }
 
@@ -136,18 +237,21 @@ pub(crate) const BYTES_MAX: u64 = 1 << 48;
 struct Columns {
     /// Positions of `start_us`, `src`, `dst`, `bytes`.
     of: [usize; 4],
-    class: Option<usize>,
+    /// Positions of `class`, `id`, `after`.
+    optional: [Option<usize>; 3],
     count: usize,
 }
 
 const NAMES: [&str; 4] = ["start_us", "src", "dst", "bytes"];
+const OPTIONAL: [&str; 3] = ["class", "id", "after"];
 
 impl Columns {
     fn parse(header: &str) -> Result<Columns, String> {
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         for (i, name) in names.iter().enumerate() {
-            if !NAMES.contains(name) && *name != "class" {
-                return Err(format!("unknown column {name:?}; the columns are start_us, src, dst, bytes and class"));
+            if !NAMES.contains(name) && !OPTIONAL.contains(name) {
+                let (required, optional) = (NAMES.join(", "), OPTIONAL.join(", "));
+                return Err(format!("unknown column {name:?}; the columns are {required}, and if need be {optional}"));
             }
             if names[..i].contains(name) {
                 return Err(format!("two columns {name:?}"));
@@ -158,13 +262,14 @@ impl Columns {
         for (at, name) in of.iter_mut().zip(NAMES) {
             *at = find(name).ok_or_else(|| format!("there is no column {name:?}"))?;
         }
-        Ok(Columns { of, class: find("class"), count: names.len() })
+        Ok(Columns { of, optional: OPTIONAL.map(find), count: names.len() })
     }
 
-    fn row(&self, text: &str, hosts: u32) -> Result<(FlowRow, Option<String>), String> {
+    fn row(&self, text: &str, hosts: u32) -> Result<ListRow, String> {
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-        let without_class = self.class == Some(self.count - 1) && fields.len() + 1 == self.count;
-        if fields.len() != self.count && !without_class {
+        // Optional columns at the end need not be there.
+        let required = (0..self.count).rev().find(|at| !self.optional.contains(&Some(*at))).map_or(0, |last| last + 1);
+        if !(required..=self.count).contains(&fields.len()) {
             return Err(format!("expected {} columns, found {}", self.count, fields.len()));
         }
         let number = |i: usize, name: &str| {
@@ -177,9 +282,22 @@ impl Columns {
         let row =
             FlowRow { start, src: host(1, "src")?, dst: host(2, "dst")?, bytes: number(3, "bytes")?, class: None };
         check_row(&row, hosts)?;
-        let class = self.class.and_then(|i| fields.get(i)).filter(|c| !c.is_empty());
-        Ok((row, class.map(|c| c.to_string())))
+        let [class, id, after] =
+            self.optional.map(|at| at.and_then(|at| fields.get(at)).copied().filter(|field| !field.is_empty()));
+        if let Some(id) = id {
+            check_id(id)?;
+        }
+        let after = after.map_or(Vec::new(), |ids| ids.split_whitespace().map(String::from).collect());
+        Ok(ListRow { row, class: class.map(String::from), id: id.map(String::from), after, line: 0 })
     }
+}
+
+/// Whether this can name a flow: names are written with spaces between them.
+pub(crate) fn check_id(id: &str) -> Result<(), String> {
+    if id.is_empty() || id.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(format!("id: {id:?} has spaces in it, or nothing"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -220,6 +338,28 @@ mod tests {
             let e = fails(&format!("{head}\n{row}\n"));
             assert!(e.line == 3 && e.message.contains(what), "{row}: {e}");
         }
+    }
+
+    #[test]
+    fn rows_wait_for_rows() {
+        let text = "start_us,src,dst,bytes,id,after\r\n5,0,1,100,a\r\n0.5,1,2,100,b,a\r\n0,2,0,9,,a  b a\r\n";
+        let table = FlowTable::parse(text, 3).unwrap();
+        let waits = table.waits.as_ref().unwrap();
+        // By start: the last, b, a.
+        assert_eq!(waits.ids, ["", "b", "a"]);
+        assert_eq!(waits.after, [vec![2, 1], vec![2], vec![]]);
+        assert_eq!((table.id(0), table.id(2), table.rows[1].start), (None, Some("a"), Time::from_ns(500)));
+        assert_eq!(FlowTable::parse("start_us,src,dst,bytes\n0,0,1,5\n", 3).unwrap().waits, None);
+        let fails = |rows: &str| {
+            let e = FlowTable::parse(&format!("start_us,src,dst,bytes,id,after\n{rows}"), 3).unwrap_err();
+            (e.line, e.message)
+        };
+        let (line, text) = fails("9,0,1,5,a,c\n0,1,2,5,b,a\n0,1,2,5,c,b\n");
+        assert_eq!((line, text.as_str()), (2, "waits for itself: a after c after b after a"));
+        let (line, text) = fails("0,0,1,5,flow1\n0,1,2,5,,flow2\n");
+        assert!(line == 3 && text.contains("no row has the id \"flow2\"") && text.contains("flow1"), "{text}");
+        assert_eq!(fails("3,0,1,5,x\n\n0,1,2,5,x\n"), (4, "id \"x\" is that of line 2 as well".into()));
+        assert!(fails("0,0,1,5,a b\n").1.contains("spaces") && fails("0,0,1,5,a,a\n").1.contains("a after a"));
     }
 
     #[test]

@@ -117,6 +117,9 @@ params! {
         pub start: Time = Time::ZERO,
         /// No flow starts from here on; off means at the end of the run.
         pub stop: Option<Time> = None,
+        /// Other traffics, by name, that come first: its start counts from when all their flows are delivered, and from
+        /// when the news of that can be there. They must have a number of flows that is known in advance.
+        pub after: Vec<String> = Vec::new(),
         /// Priority of its packets, 0 (lowest) to 7: a strict-priority queue serves the highest first.
         pub priority: u32 = 0,
     }
@@ -261,14 +264,15 @@ params! {
 params! {
     /// Flows from a list.
     pub struct FlowsParams {
-        /// CSV file with the header start_us,src,dst,bytes and an optional class; relative to the scenario file. Times
-        /// count from start.
+        /// CSV file with the header start_us,src,dst,bytes and, if need be, class, id and after (ids with spaces between
+        /// them: the flow starts start_us after these are delivered); relative to the scenario file. Times count from
+        /// start.
         pub file: Option<String> = None,
         /// A hash of the file's text, as results write it beside a long file's name: with it, a file that has changed
         /// since is an error.
         pub digest: Option<String> = None,
         /// The list itself instead of a file: [[start, src, dst, bytes], …] with an optional class at the end; start is
-        /// a time such as "10us" or a number of microseconds.
+        /// a time such as "10us" or a number of microseconds. Or rows { start, src, dst, bytes, class, id, after = [ids] }.
         pub rows: FlowRows = FlowRows::default(),
     }
 }

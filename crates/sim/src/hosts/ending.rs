@@ -21,6 +21,7 @@ impl Hosts {
                 if let Some(query) = opening.query {
                     self.answered(now, query);
                 }
+                self.tell_delivered(now, &opening, fabric);
             }
         }
     }

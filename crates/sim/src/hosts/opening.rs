@@ -25,6 +25,7 @@ impl Hosts {
             request: 0,
         };
         self.count_start();
+        self.note_start(arrival.flow);
         let slot = self.open(now, opening, self.shared.handshake, fabric);
         self.senders.at(slot).sender.write(now, arrival.bytes);
         self.pump(now, slot, fabric);
@@ -222,6 +223,10 @@ impl Hosts {
                 if let Some(slot) = self.senders.slot_of(flow) {
                     self.senders.at(slot).delivered = Some(Delivered { at, out_of_order, path_changes });
                 }
+            }
+            Note::News { node, at } => {
+                self.waiting.under_way -= 1;
+                self.hear(node, at, fabric);
             }
             Note::Release(flow) => {
                 if let Some(slot) = self.receivers.slot_of(flow)

@@ -165,7 +165,11 @@ impl<O: Observer> Director<'_, O> {
     /// Whether every flow of the plan is over.
     pub(super) fn is_complete(&self, partitions: &[&mut Partition]) -> bool {
         let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
-        active == 0 && self.arrivals.next.is_none() && partitions.iter().all(|p| p.nothing_to_start(self.edge))
+        let waiting: i64 = partitions.iter().map(|p| p.hosts.waiting.under_way).sum();
+        active == 0
+            && waiting == 0
+            && self.arrivals.next.is_none()
+            && partitions.iter().all(|p| p.nothing_to_start(self.edge))
     }
 
     /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead` while at it.
@@ -274,8 +278,12 @@ impl<O: Observer> Director<'_, O> {
             limits: BTreeMap::new(),
             counters: Counters::default(),
             cores: Vec::new(),
+            not_started: NotStarted::default(),
         };
+        let (mut started, mut late) = (Vec::new(), Vec::new());
         for p in &mut partitions {
+            started.append(&mut p.hosts.waiting.started);
+            late.append(&mut p.hosts.waiting.late);
             p.finish(self.edge);
             add_samples(&mut outcome.delivered, std::mem::take(&mut p.samplers.delivered));
             outcome.audit.merge(&p.audit());
@@ -296,6 +304,7 @@ impl<O: Observer> Director<'_, O> {
                 *outcome.pairs.entry(pair).or_insert(0) += bytes;
             }
         }
+        outcome.not_started = NotStarted::of(&self.shared.plan, started, late);
         // A host's cores keep the order of their numbers.
         outcome.cores.sort_by_key(|(host, _)| *host);
         if let Some(rounds) = &self.rounds {

@@ -1,0 +1,115 @@
+//! `millpond import`: files of other simulators, as scenarios that run.
+
+mod common;
+
+use common::Dir;
+use std::fs;
+
+const TOPOLOGY: &str =
+    "6 2 5\n4 5\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 25Gbps 1us 0\n";
+const CONFIG: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nCC_MODE 12\nFCT_OUTPUT_FILE mix/fct.txt\nLINK_DELAY 1us\n\
+    KMAX_MAP 1 25000000000 400\nKMIN_MAP 1 25000000000 100\nPMAX_MAP 1 25000000000 0.2\nSIMULATOR_STOP_TIME 3.0\n";
+
+#[test]
+fn hpccs_files_become_a_scenario_that_runs() {
+    let dir = Dir::new("import-hpcc");
+    fs::create_dir_all(dir.at("mix")).unwrap();
+    dir.write("mix/topo.txt", TOPOLOGY);
+    dir.write("mix/flow.txt", "2\n0 2 3 100 200000 2\n1 3 3 100 5000 2.00001\n");
+    dir.write("config.txt", CONFIG);
+    // A congestion control that nobody has is not modelled, and so --strict writes nothing.
+    let strict = dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--strict"]).ends(2);
+    assert!(strict.err.contains("not modelled, and --strict is given") && !dir.at("x").exists(), "{}", strict.err);
+    let ran = dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--all"]).ends(0);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
+    assert!(ran.out.contains("9 keys: ") && ran.out.contains("config.txt:3  CC_MODE 12"), "{}", ran.out);
+    assert!(ran.out.contains("run it:  millpond run x/config.toml"), "{}", ran.out);
+    assert_eq!(common::names(&dir.at("x")), ["config-flows.csv", "config-topology.json", "config.toml"]);
+    dir.run(&["run", "x/config.toml", "--out", "r", "-q"]).ends(0);
+    dir.run(&["export", "r", "fct.txt"]).ends(0);
+    let fct = fs::read_to_string(dir.at("fct.txt")).unwrap();
+    let flows: Vec<Vec<&str>> = fct.lines().map(|line| line.split(' ').collect()).collect();
+    assert!(flows.iter().any(|of| of[..6] == ["0b000001", "0b000201", "10000", "100", "200000", "0"]), "{fct}");
+    assert!(flows.iter().any(|of| of[..6] == ["0b000101", "0b000301", "10000", "100", "5000", "10000"]), "{fct}");
+    let again = dir.run(&["import", "hpcc", "config.txt", "--out", "x"]).ends(2);
+    assert!(again.err.contains("is there already; --force"), "{}", again.err);
+    dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--force"]).ends(0);
+    // What is wrong is told with its place, and nothing is written.
+    dir.write("mix/flow.txt", "2\n0 2 3 100 200000 2\n4 3 3 100 5000 2.00001\n");
+    let wrong = dir.run(&["import", "hpcc", "config.txt", "--out", "y"]).ends(2);
+    assert!(wrong.err.contains("mix/flow.txt:3: node 4 is a switch") && !dir.at("y").exists(), "{}", wrong.err);
+    dir.run(&["import", "hpcc", "nowhere.txt"]).ends(2);
+}
+
+#[test]
+fn htsims_triggers_are_flows_that_wait() {
+    let dir = Dir::new("import-htsim");
+    dir.write(
+        "ring.cm",
+        "Nodes 16\nConnections 3\nTriggers 2\n0->1 id 1 start 0 size 100000 send_done_trigger 1\n\
+         1->2 id 2 trigger 1 size 100000 send_done_trigger 2\n2->3 id 3 trigger 2 size 100000\ntrigger id 1 oneshot\n\
+         trigger id 2 barrier count 1\n",
+    );
+    dir.run(&["import", "htsim", "ring.cm", "--strict"]).ends(0);
+    dir.run(&["run", "ring.toml", "--out", "r", "-q"]).ends(0);
+    let csv = dir.run(&["export", "r"]).ends(0).out;
+    let rows: Vec<Vec<f64>> =
+        csv.lines().skip(1).map(|line| line.split(',').map(|field| field.parse().unwrap_or(0.0)).collect()).collect();
+    assert_eq!(rows.len(), 3);
+    for pair in rows.windows(2) {
+        let (end, next) = (pair[0][5] + pair[0][6], pair[1][5]);
+        // The receiver sends the next as soon as it has all.
+        assert!((end - next).abs() < 1e-6, "{csv}");
+    }
+    let cycle = "Nodes 16\nConnections 2\nTriggers 2\n0->1 id 1 trigger 2 size 9 send_done_trigger 1\n\
+        1->2 id 2 trigger 1 size 9 send_done_trigger 2\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n";
+    dir.write("cycle.cm", cycle);
+    let wrong = dir.run(&["import", "htsim", "cycle.cm"]).ends(2);
+    assert!(wrong.err.contains("cycle.cm:4: 0->1 waits for itself"), "{}", wrong.err);
+}
+
+/// The same mistakes in a list of flows, and in traffics, of a scenario.
+#[test]
+fn cycles_and_strangers_are_refused_with_their_place() {
+    let dir = Dir::small("after");
+    dir.write("list.csv", "start_us,src,dst,bytes,id,after\n0,0,1,5,a,c\n0,1,2,5,b,a\n0,2,3,5,c,b\n");
+    let own = "name = \"x\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nname = \"list\"\n\
+        kind = \"flows\"\nfile = \"list.csv\"\n";
+    dir.write("x.toml", own);
+    let wrong = dir.run(&["check", "x.toml"]).ends(2);
+    assert!(
+        wrong.err.contains("list.csv:2") && wrong.err.contains("waits for itself: a after c after b after a"),
+        "{}",
+        wrong.err
+    );
+    let list = fs::read_to_string(dir.at("list.csv")).unwrap();
+    dir.write("list.csv", &list.replace("a,c", "a,"));
+    dir.run(&["run", "x.toml", "--out", "r", "-q"]).ends(0);
+    let traffic = "[[traffic]]\nname = \"a\"\nkind = \"permutation\"\nsize = \"1KB\"\nafter = [\"lst\"]\n";
+    dir.write("x.toml", &format!("{own}{traffic}"));
+    let wrong = dir.run(&["check", "x.toml"]).ends(2);
+    assert!(wrong.err.contains("there is no traffic \"lst\"; did you mean \"list\"?"), "{}", wrong.err);
+    dir.write("x.toml", &format!("{own}after = [\"a\"]\n{}", traffic.replace("lst", "list")));
+    let wrong = dir.run(&["check", "x.toml"]).ends(2);
+    assert!(wrong.err.contains("it waits for itself: list after a after list"), "{}", wrong.err);
+    let endless = traffic.replace("lst", "load")
+        + "[[traffic]]\nname = \"load\"\nkind = \"poisson\"\nsizes = \"1KB\"\nload = 0.1\n";
+    dir.write("x.toml", &format!("{own}{endless}"));
+    let wrong = dir.run(&["check", "x.toml"]).ends(2);
+    assert!(wrong.err.contains("it is waited for, and has no number of flows"), "{}", wrong.err);
+    // A run says what never started.
+    dir.write("list.csv", "start_us,src,dst,bytes,id,after\n0,0,1,900000000,a,\n0,1,2,5,b,a\n");
+    dir.write("x.toml", own);
+    let ran = dir.run(&["run", "x.toml", "--out", "r"]).ends(0);
+    assert!(
+        ran.out.contains("1 never started")
+            && ran.out.contains("wait for flows that were not delivered (flow 1 \"b\")"),
+        "{}",
+        ran.out
+    );
+    // The scenario as resolved is the same scenario.
+    let resolved = dir.run(&["check", "x.toml", "--resolved"]).ends(0).out;
+    assert!(resolved.contains("id = \"b\", after = [\"a\"] }"), "{resolved}");
+    dir.write("y.toml", &resolved);
+    assert_eq!(dir.run(&["check", "y.toml", "--resolved"]).ends(0).out, resolved);
+}

@@ -1,0 +1,176 @@
+//! The switches' part: marking by rate, the shared memory with its pauses, and the choice of paths.
+//!
+//! The forks of TLT and ConWeave have the memory of a Broadcom chip: two pools, an ingress threshold of 1/16 and an egress
+//! threshold of 1. HPCC's and SimAI's pause a port at 1/8 of what is free and never limit an egress.
+
+use std::collections::BTreeMap;
+
+use millpond_core::{Bytes, Rate};
+
+use super::Fork;
+use super::config::Config;
+use super::topology::Topology;
+use super::transport::has;
+use crate::Result;
+
+/// What a port has in the forks that size memory by ports.
+const PER_PORT: u64 = 375_000;
+
+/// The table `[switch]`.
+pub(super) fn table(config: &Config, fork: Fork, topology: &Topology) -> Result<String> {
+    let marking = marking(config, topology)?;
+    let buffer = buffer(config, fork, topology);
+    let pause = pause(config, fork);
+    let path = path(config);
+    let admission = importance(config);
+    Ok(format!("[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = {path}\n{admission}"))
+}
+
+/// RED between two thresholds, in thousands of bytes, by the rate of the port.
+fn marking(config: &Config, topology: &Topology) -> Result<String> {
+    let maps = ["KMIN_MAP", "KMAX_MAP", "PMAX_MAP"];
+    if config.whole("ENABLE_QCN") == Some(0) {
+        config.becomes("ENABLE_QCN", "switches do not mark");
+        maps.iter().for_each(|key| config.unused(key, "ENABLE_QCN is off"));
+        return Ok("{ kind = \"none\" }".into());
+    }
+    config.becomes("ENABLE_QCN", "switches mark");
+    let rates = topology.network.rates();
+    let mut by_rate: BTreeMap<Rate, [f64; 3]> = BTreeMap::new();
+    for (at, key) in maps.into_iter().enumerate() {
+        let map =
+            config.map(key).ok_or_else(|| config.source.wrong(config.source.end(), format!("there is no {key}")))?;
+        for rate in &rates {
+            let value = map.get(rate).ok_or_else(|| {
+                config.source.wrong(config.line(key), format!("{key} has no threshold for links of {rate}"))
+            })?;
+            by_rate.entry(*rate).or_default()[at] = *value;
+        }
+    }
+    let (rate, [low, high, most]) = by_rate.iter().next().map(|(rate, of)| (*rate, *of)).unwrap_or_default();
+    let share = |rate: &Rate, k: f64| k / rate.bps() as f64;
+    let alike = by_rate.values().all(|of| *of == [low, high, most]);
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
+    let in_proportion = by_rate.iter().all(|(other, of)| {
+        near(share(other, of[0]), share(&rate, low)) && near(share(other, of[1]), share(&rate, high)) && of[2] == most
+    });
+    let red = |key: &str| has("switch.marking", "red", key);
+    let bytes = |k: f64| Bytes((k * 1000.0).round() as u64);
+    let mut text = format!(
+        "{{ kind = \"red\", min-threshold = \"{}\", max-threshold = \"{}\", max-probability = {most:?}",
+        bytes(low),
+        bytes(high.max(low))
+    );
+    let scaled = !alike && in_proportion && red("per");
+    if scaled {
+        text += &format!(", per = \"{rate}\"");
+    }
+    let on_departure = red("at");
+    // Where there is no other, the average is the length itself if each arrival weighs all.
+    text += if on_departure { ", at = \"dequeue\" }" } else { ", weight = 1.0 }" };
+    for key in maps {
+        match (alike || scaled, on_departure) {
+            (false, _) if in_proportion => {
+                let means = "marking has no thresholds in proportion to rates in this version";
+                config.missing(key, format!("{means}: those of {rate} are taken for all"));
+            }
+            (false, _) => config.missing(
+                key,
+                format!("thresholds that are not in proportion to rates: those of {rate} are taken for all"),
+            ),
+            (true, false) => {
+                config.missing(key, "marking looks at the queue when a packet arrives, not when it leaves")
+            }
+            (true, true) => config.becomes(key, "switch.marking, at departure"),
+        }
+    }
+    Ok(text)
+}
+
+fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
+    let rates = topology.network.rates();
+    let ports = topology.network.ports_max() as u64;
+    let size =
+        match config.whole("BUFFER_SIZE").unwrap_or(if matches!(fork, Fork::Tlt | Fork::ConWeave) { 0 } else { 16 }) {
+            0 if rates.len() == 1 => {
+                config.becomes("BUFFER_SIZE", format!("{PER_PORT} bytes a port"));
+                format!("size = \"{}\", per = \"{}\"", Bytes(PER_PORT), rates[0])
+            }
+            0 => {
+                config.missing(
+                    "BUFFER_SIZE",
+                    format!("switches differ in their ports there; all have the memory of {ports} ports"),
+                );
+                format!("size = \"{}\"", Bytes(PER_PORT * ports))
+            }
+            megabytes => {
+                let size = Bytes(megabytes.saturating_mul(1 << 20));
+                config.becomes("BUFFER_SIZE", format!("switch.buffer.size = \"{size}\""));
+                format!("size = \"{size}\"")
+            }
+        };
+    format!("{{ kind = \"pools\", {size}, alpha = 1.0 }}")
+}
+
+fn pause(config: &Config, fork: Fork) -> String {
+    if config.whole("ENABLE_PFC") == Some(0) {
+        config.becomes("ENABLE_PFC", "no pauses");
+        config.unused("PAUSE_TIME", "there are no pauses");
+        return "{ kind = \"none\" }".into();
+    }
+    config.becomes("ENABLE_PFC", "switch.pause = pfc");
+    let alpha = if matches!(fork, Fork::Tlt | Fork::ConWeave) { 0.0625 } else { 0.125 };
+    let time = config.number("PAUSE_TIME").unwrap_or(if fork == Fork::Tlt { 671.0 } else { 5.0 });
+    config.becomes("PAUSE_TIME", format!("switch.pause.pause-time = \"{time}us\""));
+    format!("{{ kind = \"pfc\", alpha = {alpha}, pause-time = \"{time}us\" }}")
+}
+
+/// ECMP, or one of ConWeave's comparators with the constants of its program.
+fn path(config: &Config) -> String {
+    const CONWEAVE: [&str; 5] = [
+        "CONWEAVE_TX_EXPIRY_TIME",
+        "CONWEAVE_REPLY_TIMEOUT_EXTRA",
+        "CONWEAVE_PATH_PAUSE_TIME",
+        "CONWEAVE_EXTRA_VOQ_FLUSH_TIME",
+        "CONWEAVE_DEFAULT_VOQ_WAITING_TIME",
+    ];
+    let mode = config.whole("LB_MODE").unwrap_or(0);
+    for key in CONWEAVE {
+        if mode == 9 {
+            config.missing(key, "a parameter of ConWeave, which is not modelled");
+        } else {
+            config.unused(key, format!("a parameter of ConWeave, and LB_MODE is {mode}"));
+        }
+    }
+    let text = match mode {
+        0 => "{ kind = \"ecmp\" }",
+        2 => "{ kind = \"drill\" }",
+        3 => "{ kind = \"conga\", gap = \"100us\" }",
+        6 => "{ kind = \"letflow\", gap = \"100us\" }",
+        _ => {
+            let name = if mode == 9 { "ConWeave" } else { "a path choice that is not known here" };
+            config.missing("LB_MODE", format!("{name} is not modelled: \"ecmp\" stands in its place"));
+            return "{ kind = \"ecmp\" }".into();
+        }
+    };
+    config.becomes("LB_MODE", format!("switch.path = {text}"));
+    text.into()
+}
+
+/// TLT: the threshold on what is not important. Which packets are is the transport's part.
+fn importance(config: &Config) -> String {
+    if !has_importance(config) {
+        config.becomes("ENABLE_TLT", "no packet is important");
+        config.unused("TLT_MAXBYTES_UIP", "ENABLE_TLT is off");
+        return String::new();
+    }
+    let bytes = Bytes(config.number("TLT_MAXBYTES_UIP").unwrap_or(0.0).round() as u64);
+    config.becomes("ENABLE_TLT", "transport.importance = tlt, with the first packet as in TLT's RDMA simulator");
+    config.becomes("TLT_MAXBYTES_UIP", format!("switch.admission.threshold = \"{bytes}\""));
+    format!("admission = {{ kind = \"color-aware\", threshold = \"{bytes}\" }}\n")
+}
+
+/// Whether packets have an importance.
+pub(super) fn has_importance(config: &Config) -> bool {
+    config.whole("ENABLE_TLT").unwrap_or(0) != 0
+}

@@ -1,0 +1,216 @@
+//! Small files in the family's grammar.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::{Error, Fate};
+
+/// A folder of one test, removed with it.
+struct Dir(PathBuf);
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const TOPOLOGY: &str = "7 3 6\n4 5 6\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 0.001ms 0\n3 5 25Gbps 1000ns 0\n\
+                        4 6 100Gbps 1us 0\n5 6 100Gbps 1us 0\nFirst line: nodes, switches, links\n";
+const FLOWS: &str = "3\n0 2 3 100 200000 2\n1 2 3 100 5000 2.000001\n3 0 3 100 1 2.5\n\nsrc dst pg port size start\n";
+const CONFIG: &str = "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n\nPACKET_PAYLOAD_SIZE 1000\n\nTOPOLOGY_FILE mix/topo.txt\n\
+    FLOW_FILE mix/flow.txt\nTRACE_FILE mix/trace.txt\nFCT_OUTPUT_FILE mix/fct.txt\nSIMULATOR_STOP_TIME 4.00\n\
+    ALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nEWMA_GAIN 0.00390625\n\
+    FAST_RECOVERY_TIMES 1\nRATE_AI 5Mb/s\nRATE_HAI 50Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\n\
+    ERROR_RATE_PER_LINK 0.0000\nL2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nHAS_WIN 1\nGLOBAL_T 1\n\
+    VAR_WIN 1\nFAST_REACT 1\nU_TARGET 0.95\nMI_THRESH 0\nINT_MULTI 1\nMULTI_RATE 0\nSAMPLE_FEEDBACK 0\nPINT_LOG_BASE 1.05\n\
+    PINT_PROB 1.0\nRATE_BOUND 1\nACK_HIGH_PRIO 0\nLINK_DOWN 0 0 0\nENABLE_TRACE 1\nKMAX_MAP 2 25000000000 400 100000000000 1600\n\
+    KMIN_MAP 2 25000000000 100 100000000000 400\nPMAX_MAP 2 25000000000 0.2 100000000000 0.2\nBUFFER_SIZE 32\n\
+    QLEN_MON_FILE mix/qlen.txt\nQLEN_MON_START 2000000000\nQLEN_MON_END 3000000000\nCC_MODE 1\n";
+
+/// A folder with the three files.
+fn dir(name: &str, config: &str, topology: &str, flows: &str) -> Dir {
+    let dir = std::env::temp_dir().join(format!("millpond-import-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(dir.join("mix")).unwrap();
+    for (file, text) in [("config.txt", config), ("mix/topo.txt", topology), ("mix/flow.txt", flows)] {
+        std::fs::write(dir.join(file), text).unwrap();
+    }
+    Dir(dir)
+}
+
+fn imported(name: &str, config: &str, topology: &str, flows: &str) -> Result<Imported> {
+    let dir = dir(name, config, topology, flows);
+    import(&dir.0.join("config.txt"))
+}
+
+/// What is wrong, without the folder.
+fn fails(name: &str, config: &str, topology: &str, flows: &str) -> String {
+    match imported(name, config, topology, flows).unwrap_err() {
+        Error::Wrong { file, line, message } => {
+            format!("{}:{line}: {message}", Path::new(&file).file_name().unwrap().display())
+        }
+        other => other.to_string(),
+    }
+}
+
+fn fate<'i>(imported: &'i Imported, key: &str) -> &'i Fate {
+    &imported.told.iter().find(|told| told.text.starts_with(key)).unwrap().fate
+}
+
+/// Whether the scenario has a plan, with its files beside it.
+fn plan(imported: &Imported, name: &str) -> millpond_scenario::Plan {
+    let dir = dir(name, "", "", "");
+    imported.files.iter().for_each(|(file, text)| std::fs::write(dir.0.join(file), text).unwrap());
+    let scenario = millpond_scenario::Scenario::load(&dir.0.join(&imported.files[0].0));
+    let scenario = scenario.unwrap_or_else(|e| panic!("{e}\n{}", imported.files[0].1));
+    scenario.plan(None, &[], None).unwrap_or_else(|e| panic!("{e}\n{}", imported.files[0].1))
+}
+
+#[test]
+fn hpccs_example_becomes_a_scenario() {
+    let all = imported("hpcc", CONFIG, TOPOLOGY, FLOWS).unwrap();
+    assert_eq!(all.told.len(), CONFIG.lines().filter(|line| !line.is_empty()).count(), "every key is told of");
+    assert!(all.told.iter().all(|told| told.fate != Fate::Missing("nothing here reads it".into())), "{:#?}", all.told);
+    let flows = &all.files.iter().find(|(name, _)| name.ends_with(".csv")).unwrap().1;
+    assert_eq!(flows, "start_us,src,dst,bytes\n0,0,2,200000\n1,1,2,5000\n500000,3,0,1\n");
+    let plan = plan(&all, "hpcc-plan");
+    assert_eq!((plan.topology.hosts, plan.topology.switches.len(), plan.topology.links.len()), (4, 3, 6));
+    assert_eq!((plan.horizon, plan.until_complete, plan.host.mtu), (Time::from_s(2), true, 1040));
+    assert_eq!(fate(&all, "QLEN_MON_FILE"), &Fate::Output);
+    assert!(matches!(fate(&all, "DCTCP_RATE_AI"), Fate::Unused(why) if why.contains("CC_MODE 8, and CC_MODE is 1")));
+    assert!(
+        matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_)) && matches!(fate(&all, "RATE_BOUND"), Fate::Becomes(_))
+    );
+    assert!(
+        all.facts.iter().any(|fact| fact.contains("1 lines behind the last of the 3 flows are not read")),
+        "{:?}",
+        all.facts
+    );
+    // Lines may end as on Windows.
+    let crlf = [CONFIG, TOPOLOGY, FLOWS].map(|text| text.replace('\n', "\r\n"));
+    assert_eq!(imported("crlf", &crlf[0], &crlf[1], &crlf[2]).unwrap().files, all.files);
+}
+
+#[test]
+fn conweaves_flows_have_no_port_and_its_paths_are_known() {
+    let config = format!(
+        "{CONFIG}LB_MODE 6\nENABLE_PFC 0\nENABLE_IRN 1\nFLOWGEN_START_TIME 2.0\nFLOWGEN_STOP_TIME 2.1\n\
+        CONWEAVE_TX_EXPIRY_TIME 1000\nLOAD 50\nRANDOM_SEED 7\nCNP_OUTPUT_FILE x\n"
+    );
+    let flows = "2\n0 2 3 0 2.0\n3 1 3 700 2.000000001\n";
+    let all = imported("conweave", &config, TOPOLOGY, flows).unwrap();
+    let plan = plan(&all, "conweave-plan");
+    assert_eq!(plan.seed, 7);
+    assert!(all.files[1].1.ends_with("\n0,0,2,1\n0.001,3,1,700\n"), "{}", all.files[1].1);
+    assert!(all.files[0].1.contains("path = { kind = \"letflow\", gap = \"100us\" }"));
+    assert!(matches!(fate(&all, "CONWEAVE_TX"), Fate::Unused(why) if why.contains("LB_MODE is 6")));
+    let own = imported("lb9", &config.replace("LB_MODE 6", "LB_MODE 9"), TOPOLOGY, flows).unwrap();
+    assert!(matches!(fate(&own, "LB_MODE"), Fate::Missing(_)) && matches!(fate(&own, "CONWEAVE_TX"), Fate::Missing(_)));
+}
+
+#[test]
+fn tlts_workload_is_drawn_as_there() {
+    let config = CONFIG.replace(
+        "FLOW_FILE mix/flow.txt",
+        "FLOW_FILE nowhere\nHPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\n\
+        FOREGROUND_RATIO 0.1\nAPP_START_TIME 0.01\nAPP_STOP_TIME 100\nINCAST_FLOW_SIZE 8000\nNUM_BG_FLOWS 1000\n\
+        ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 1\nTLT_MAXBYTES_UIP 200000\nFOREGROUND_INCAST_FLOW_PER_HOST 5\n\
+        IRN_NO_BDPFC 0\nRANDOM_SEED 1",
+    );
+    let all = imported("tlt", &config, TOPOLOGY, "0 0\n10000 0.5\n20000 1\n").unwrap();
+    let text = &all.files[0].1;
+    // 50 Gb/s × 0.5 × 0.1 / (8 × 5 × 8000 B × 1.048) / 2 is one in 268.288 us.
+    assert!(
+        text.contains("period = \"268288ns\"") && text.contains("flows-per-server = 5") && text.contains("degree = 3"),
+        "{text}"
+    );
+    // 50 Gb/s × 0.5 / 1.048 / 2 × 0.9 of 25 Gb/s.
+    assert!(text.contains("load = 0.429389") && text.contains("count = 1000"), "{text}");
+    assert!(
+        matches!(fate(&all, "FLOW_FILE"), Fate::Unused(_))
+            && matches!(fate(&all, "TLT_MAXBYTES_UIP"), Fate::Becomes(_))
+    );
+    plan(&all, "tlt-plan");
+}
+
+#[test]
+fn simais_names_are_the_same_keys() {
+    let config = "# INPUT\nTOPOLOGY_FILE /elsewhere/simulation/mix/topo.txt\nFLOW_FILE mix/flow.txt\nMON_START 1\nERROR_RATE_PER_LINK 0.0\n\
+        QP_MON_INTERVAL 100\nSIMULATOR_STOP_TIME 40000000000000.00\nHAS_WIN 0\nGLOBAL_T 0\nLINK_DOWN 0 0 0\nBUFFER_SIZE 32\n\
+        KMAX_MAP 2 25000000000 400 100000000000 1600\nKMIN_MAP 2 25000000000 100 100000000000 400\n\
+        PMAX_MAP 2 25000000000 0.2 100000000000 0.2\nns3::QbbNetDevice::QcnEnabled true\nns3::SwitchNode::PfcEnabled true\n\
+        ns3::RdmaHw::Mtu 9000\nns3::RdmaHw::CcMode 3\nns3::RdmaHw::RateAI 5Mb/s\nns3::Hpcc::TargetUtil 0.95\nns3::RdmaHw::VarWin true\n\
+        ns3::RdmaHw::NicCoalesceMethod PER_QP\nns3::IbvInterface::SendLatency 8000\nns3::RealDcqcn::F 1\n";
+    // Two hosts a server, each with an NVSwitch beside its leaf.
+    let topology = "7 2 1 2 8 H100\n6 4 5\n0 6 2400Gbps 0.000025ms 0\n1 6 2400Gbps 0.000025ms 0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n\
+        2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
+    let all = imported("simai", config, topology, "1\n0 2 3 100 40000000 2\n").unwrap();
+    let plan = plan(&all, "simai-plan");
+    assert_eq!((plan.topology.links.len(), plan.host.mtu, plan.horizon), (6, 9040, Time::END));
+    assert!(all.facts.iter().any(|fact| fact.starts_with("2 links to NVSwitches are left out")), "{:?}", all.facts);
+    assert!(matches!(fate(&all, "ns3::IbvInterface::SendLatency"), Fate::Missing(_)));
+    assert!(matches!(fate(&all, "ns3::RdmaHw::NicCoalesce"), Fate::Becomes(_)));
+    let inside = fails("nvlink", config, topology, "1\n0 1 3 100 40000000 2\n");
+    assert_eq!(inside, "flow.txt:2: the way from 0 to 1 is an NVSwitch, which is not modelled");
+}
+
+#[test]
+fn losses_and_a_link_that_goes_down_are_failures() {
+    let config = CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 6 4").replace("LINK 0.0000", "LINK 0.01");
+    let topology = TOPOLOGY.replace("0 4 25Gbps 1us 0\n", "0 4 25Gbps 1us 0.5\n");
+    let all = imported("failures", &config, &topology, FLOWS).unwrap();
+    let text = &all.files[0].1;
+    assert!(
+        text.contains("link = [\"host0\", \"switch4\"]\nat = \"0us\"\nloss = 0.5\n")
+            && text.matches("loss = 0.01\n").count() == 5,
+        "{text}"
+    );
+    assert!(text.contains("link = [\"switch4\", \"switch6\"]\nat = \"100us\"\n"), "{text}");
+    assert_eq!(plan(&all, "failures-plan").failures.len(), 7);
+    let none = CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 0 6");
+    assert!(fails("no-link", &none, TOPOLOGY, FLOWS).ends_with("there is no link between 0 and 6"));
+}
+
+#[test]
+fn errors_have_their_file_and_line() {
+    let config = |from: &str, to: &str| fails("config", &CONFIG.replace(from, to), TOPOLOGY, FLOWS);
+    assert_eq!(
+        config("RP_TIMER 300", "RP_TIMR 300"),
+        "config.txt:14: no simulator of the family has a key \"RP_TIMR\"; did you mean RP_TIMER?"
+    );
+    assert_eq!(config("RP_TIMER 300", "RP_TIMER"), "config.txt:14: RP_TIMER has 0 values, and should have 1");
+    assert_eq!(config("RP_TIMER 300", "RP_TIMER -3"), "config.txt:14: RP_TIMER: \"-3\" is not a number from 0");
+    assert_eq!(config("RATE_AI 5Mb/s", "RATE_AI 5"), "config.txt:17: RATE_AI: \"5\" is not a rate such as 5Mb/s");
+    assert_eq!(config("KMIN_MAP 2", "KMIN_MAP 3"), "config.txt:41: KMIN_MAP has 5 values, and should have 7");
+    assert_eq!(
+        config("KMIN_MAP 2 25000000000 100", "KMIN_MAP 2 24000000000 100"),
+        "config.txt:41: KMIN_MAP has no threshold for links of 25Gbps"
+    );
+    assert!(config("FLOW_FILE mix/flow.txt\n", "").ends_with("there is no FLOW_FILE"));
+    assert!(config("mix/topo.txt", "mix/nothing.txt").contains("there is no file \"mix/nothing.txt\""));
+    let topology = |from: &str, to: &str| fails("topology", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
+    assert_eq!(topology("0 4 25Gbps", "9 4 25Gbps"), "topo.txt:3: there is no node 9; there are 7, from 0");
+    assert_eq!(
+        topology("0 4 25Gbps", "0 1 25Gbps"),
+        "topo.txt:3: nodes 0 and 1 are hosts; two hosts need a switch between them"
+    );
+    assert_eq!(
+        topology("1 4 25Gbps", "0 4 25Gbps"),
+        "topo.txt:4: host 0 has a link already, in line 3; hosts have one NIC"
+    );
+    assert_eq!(topology("7 3 6", "8 3 6"), "topo.txt:9: host 7 has no link");
+    assert_eq!(topology("0 4 25Gbps 1us", "0 4 25Gbps -1us"), "topo.txt:3: \"-1us\" is not a delay such as 1000ns");
+    assert_eq!(topology("7 3 6", "7 3 7"), "topo.txt:9: link 7 of 7: \"First\" is not a whole number");
+    assert_eq!(
+        topology("5 6 100Gbps 1us 0\nFirst line: nodes, switches, links\n", ""),
+        "topo.txt:7: the file ends where link 6 of 6 should be"
+    );
+    assert_eq!(topology("4 5 6\n", "4 5 5\n"), "topo.txt:2: node 5 is named a switch twice");
+    let flows = |from: &str, to: &str| fails("flows", CONFIG, TOPOLOGY, &FLOWS.replace(from, to));
+    assert_eq!(flows("0 2 3", "5 2 3"), "flow.txt:2: node 5 is a switch, and sends and receives no flows");
+    assert_eq!(flows("0 2 3", "0 22 3"), "flow.txt:2: node 22 is no host of the topology");
+    assert_eq!(flows("0 2 3", "2 2 3"), "flow.txt:2: host 2 sends to itself");
+    assert_eq!(flows("200000 2\n", "200000 -2\n"), "flow.txt:2: start: \"-2\" is not a time in seconds, from 0");
+    assert_eq!(flows("200000 2\n", "0 2\n"), "flow.txt:2: 0 bytes is no size of a flow");
+    let short = fails("short", CONFIG, TOPOLOGY, "3\n0 2 3 100 200000 2\n");
+    assert_eq!(short, "flow.txt:2: the file ends where flow 2 of 3 should be");
+}

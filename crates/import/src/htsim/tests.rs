@@ -1,0 +1,149 @@
+//! Small files in htsim's grammar.
+
+use super::*;
+use crate::Fate;
+
+fn imported(matrix: &str, topology: Option<&str>) -> Result<Imported> {
+    let topology = topology.map(|text| Source::of("x.topo", text));
+    of("x", &Source::of("x.cm", matrix), topology.as_ref())
+}
+
+fn flows(matrix: &str) -> String {
+    imported(matrix, None).unwrap().files[1].1.clone()
+}
+
+fn fails(matrix: &str) -> String {
+    imported(matrix, None).unwrap_err().to_string()
+}
+
+const PLAIN: &str = "Nodes 16\nConnections 2\n0->5 start 1500000 size 2000000\n5->0 id 7 start 0 size 10\n";
+
+#[test]
+fn a_plain_matrix_is_a_list() {
+    assert_eq!(flows(PLAIN), "start_us,src,dst,bytes\n1.5,0,5,2000000\n0,5,0,10\n");
+    assert_eq!(flows(&PLAIN.replace('\n', "\r\n")), flows(PLAIN), "lines may end as on Windows");
+    let all = imported(PLAIN, None).unwrap();
+    assert!(all.files[0].1.contains("k = 4") && all.told.is_empty() && all.facts.len() == 3, "{all:?}");
+}
+
+#[test]
+fn triggers_become_after() {
+    let barrier = "Nodes 16\nConnections 4\nTriggers 2\n0->1 id 1 start 0 size 10 send_done_trigger 1\n\
+                   2->1 id 2 start 5 size 10 recv_done_trigger 1\n1->3 id 3 trigger 1 size 20 send_done_trigger 2\n\
+                   3->4 id 4 trigger 2 size 30\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
+    let expected = "start_us,src,dst,bytes,id,after\n0,0,1,10,1,\n0.000005,2,1,10,2,\n0,1,3,20,3,1 2\n0,3,4,30,4,3\n";
+    assert_eq!(flows(barrier), expected);
+    let chain = "Nodes 16\nConnections 3\nTriggers 1\n0->1 id 1 start 0 size 10 send_done_trigger 9\n\
+                 0->2 id 2 trigger 9 size 10 send_done_trigger 9\n0->3 id 3 trigger 9 size 10\ntrigger id 9 multishot\n";
+    assert!(flows(chain).ends_with("\n0,0,2,10,2,1\n0,0,3,10,3,2\n"));
+    // Two at a time: who goes on depends on who is done.
+    let two = chain.replace("0->3 id 3 trigger 9 size 10", "0->3 id 3 start 0 size 10 send_done_trigger 9");
+    assert!(fails(&two).starts_with("x.cm:7: trigger 9 is multishot with several flows at a time"), "{}", fails(&two));
+}
+
+#[test]
+fn errors_have_their_line() {
+    let cases = [
+        (PLAIN.replace("0->5", "0->16"), "x.cm:3: destination: there is no node 16; they are 0 to 15"),
+        (PLAIN.replace("0->5", "5->5"), "x.cm:3: node 5 sends to itself"),
+        (PLAIN.replace("Connections 2", "Connections 3"), "x.cm:2: Connections: 3 are announced, and there are 2"),
+        (PLAIN.replace("start 0", "start -1"), "x.cm:4: start: \"-1\" is not a time in picoseconds"),
+        (PLAIN.replace("start 0", ""), "x.cm:4: a flow needs a start or a trigger"),
+        (PLAIN.replace("size 10", "siez 10"), "x.cm:4: a connection has no \"siez\"; did you mean \"size\"?"),
+        (PLAIN.replace(" size 10", ""), "x.cm:4: a flow needs a size; flows without an end are not modelled"),
+        (PLAIN.replace("size 10", "size"), "x.cm:4: size has no value"),
+        (PLAIN.replace("id 7 start 0", "id 7 trigger 3"), "x.cm:4: there is no trigger 3"),
+        (PLAIN.replace("Nodes 16\n", ""), "x.cm:1: there is no line `Nodes N`"),
+        (
+            PLAIN.replace("Nodes 16", "Nodes 17"),
+            "x.cm:1: 17 nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by --topology",
+        ),
+        (
+            PLAIN.replace("0->5 start", "Conections"),
+            "x.cm:3: \"Conections\" is no line of a connection matrix; did you mean \"Connections\"?",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(fails(&text), expected);
+    }
+    let trigger = |line: &str| {
+        format!("Nodes 16\nConnections 1\nTriggers 1\n0->1 id 1 trigger 1 size 9 send_done_trigger 1\n{line}\n")
+    };
+    assert_eq!(
+        fails(&trigger("trigger id 1 barrier count 2")),
+        "x.cm:5: trigger 1 never fires: it waits for 2 flows, and 1 name it"
+    );
+    assert_eq!(fails(&trigger("trigger id 1 oneshot")), "x.cm:4: 0->1 waits for itself, by way of triggers");
+    assert_eq!(fails(&trigger("trigger id 1")), "x.cm:5: a trigger needs to be oneshot, multishot or barrier");
+    let nobody = trigger("trigger id 1 oneshot").replace(" send_done_trigger 1", "");
+    assert_eq!(fails(&nobody), "x.cm:5: trigger 1 never fires: no flow names it");
+}
+
+#[test]
+fn what_is_not_modelled_is_told() {
+    let text = PLAIN
+        .replace("size 10", "size 10 prio 3")
+        .replace("Nodes 16", "Nodes 16\nFailures 1\nfailure switch_type TOR switch_id 0 link_id 1");
+    let told = imported(&text, None).unwrap().told;
+    let texts: Vec<&str> = told.iter().map(|told| told.text.as_str()).collect();
+    assert_eq!(texts, ["failure switch_type TOR switch_id 0 link_id 1", "prio 3"]);
+    assert!(told.iter().all(|told| matches!(told.fate, Fate::Missing(_))));
+}
+
+const TWO_TIERS: &str = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 2\n\
+    Downlink_Latency_ns 1000\nSwitch_Latency_ns 300\nOversubscribed 2\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\n\
+    Downlink_Latency_ns 500\n";
+
+#[test]
+fn tiers_become_switches_and_links() {
+    let json =
+        |topology: &str| imported(PLAIN, Some(topology)).map(|all| all.files[2].1.clone()).map_err(|e| e.to_string());
+    let text = json(TWO_TIERS).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((list["hosts"].as_u64(), list["links"].as_array().unwrap().len()), (Some(16), 16 + 8));
+    assert_eq!(list["links"][5].to_string(), r#"{"a":"host5","b":"tor1","delay":"1150ns","rate":"100Gbps"}"#);
+    assert_eq!(list["links"][16].to_string(), r#"{"a":"tor0","b":"agg0","delay":"650ns","rate":"100Gbps"}"#);
+    // Bundles are parallel links.
+    let bundled =
+        TWO_TIERS.replace("Radix_Down 4\nDownlink_Latency_ns 500", "Radix_Down 8\nBundle 2\nDownlink_Latency_ns 500");
+    let list: serde_json::Value = serde_json::from_str(&json(&bundled).unwrap()).unwrap();
+    assert_eq!((list["switches"].as_array().unwrap().len(), list["links"].as_array().unwrap().len()), (5, 16 + 8));
+    assert_eq!(list["links"][16], list["links"][17]);
+    let cases = [
+        (TWO_TIERS.replace("Radix_Up 2\n", ""), "x.topo:4: tier 0 needs radix_up"),
+        (TWO_TIERS.replace("Nodes 16", "Nodes 32"), "x.topo:1: 32 nodes, and the connection matrix has 16"),
+        (
+            TWO_TIERS.replace("Oversubscribed 2\n", ""),
+            "x.topo:4: tier 0 is not 1-fold oversubscribed: 400 Gb/s down, 200 up",
+        ),
+        (
+            TWO_TIERS.replace("Radix_Up 2", "Radix_Upp 2"),
+            "x.topo:7: a topology has no \"Radix_Upp\"; did you mean \"radix_up\"?",
+        ),
+        (TWO_TIERS.replace("Radix_Up 2", "Radix_Up x"), "x.topo:7: Radix_Up: \"x\" is not a whole number"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(json(&text).unwrap_err(), expected);
+    }
+}
+
+/// A pod's aggregation switches reach different cores.
+#[test]
+fn three_tiers_are_a_fat_tree() {
+    let tier = |number: u32, down: u32, up: &str| {
+        format!("Tier {number}\nDownlink_speed_Gbps 10\nRadix_Down {down}\n{up}Downlink_Latency_ns 1000\n")
+    };
+    let up = "Radix_Up 2\n";
+    let topology = format!("Nodes 16\nTiers 3\nPodsize 4\n{}{}{}", tier(0, 2, up), tier(1, 2, up), tier(2, 4, ""));
+    let all = imported(PLAIN, Some(&topology)).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&all.files[2].1).unwrap();
+    assert_eq!(list["switches"].as_array().unwrap().len(), 8 + 8 + 4);
+    let links = list["links"].as_array().unwrap();
+    let of = |agg: &str| {
+        links.iter().filter(|link| link["a"] == agg).map(|link| link["b"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of("agg0"), of("agg1"), of("agg2")),
+        (vec!["core0", "core2"], vec!["core1", "core3"], vec!["core0", "core2"])
+    );
+}

@@ -1,0 +1,67 @@
+//! Files of other simulators, made scenarios.
+//!
+//! [`htsim`] reads the connection matrices and topologies of htsim; [`hpcc`] the configuration,
+//! topology and flow files of the HPCC family of ns-3 simulators. Either gives the texts of a
+//! scenario and of the files that it names, and tells of every key of the input what became of it
+//! ([`Told`]). Nothing is written here: what is wrong is found before anything is.
+//!
+//! Invariant: no key of an input is dropped silently. One that is known is told with its fate, one
+//! that is not is an error with its file and line.
+
+pub mod hpcc;
+pub mod htsim;
+mod network;
+mod source;
+mod told;
+mod units;
+
+use std::path::PathBuf;
+
+pub use told::{Fate, Told};
+
+/// What an import gives.
+#[derive(Clone, Debug, Default)]
+pub struct Imported {
+    /// Names and texts of the files; the scenario is the first.
+    pub files: Vec<(String, String)>,
+    /// What became of each key, in the order of the input.
+    pub told: Vec<Told>,
+    /// What there is: hosts, links, flows, and what the input leaves open.
+    pub facts: Vec<String>,
+}
+
+/// Why a file is not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It says something that cannot be.
+    #[error("{file}:{line}: {message}")]
+    Wrong {
+        /// Its name as it was given.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unread {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that another one names is nowhere.
+    #[error("{file}:{line}: there is no file {named:?}, from here or from a folder above {file}")]
+    Missing {
+        /// Who names it.
+        file: String,
+        /// Where.
+        line: usize,
+        /// The name.
+        named: String,
+    },
+}
+
+/// What is made of a file, or why not.
+pub type Result<T> = std::result::Result<T, Error>;

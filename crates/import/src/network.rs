@@ -1,0 +1,113 @@
+//! A network of numbered nodes, checked, and written as the list of a topology file.
+//!
+//! Hosts are numbered anew, from zero in the order of their numbers.
+//!
+//! Invariant: each host has one link, to a switch.
+
+use std::collections::BTreeMap;
+
+use millpond_core::{Rate, Time};
+use serde_json::json;
+
+use crate::Result;
+use crate::source::Source;
+
+/// A link, each way the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub a: u32,
+    pub b: u32,
+    pub rate: Rate,
+    pub delay: Time,
+    /// Share of the packets that it loses.
+    pub loss: f64,
+    /// Where it is written.
+    pub line: usize,
+}
+
+/// The network.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Network {
+    /// By node: its number among hosts.
+    pub hosts: BTreeMap<u32, u32>,
+    /// By node: the switch's name, and its tier where that is known.
+    pub switches: BTreeMap<u32, (String, Option<u8>)>,
+    pub links: Vec<Link>,
+}
+
+impl Network {
+    /// What a node is called in scenarios.
+    pub fn name(&self, node: u32) -> String {
+        match (self.hosts.get(&node), self.switches.get(&node)) {
+            (Some(host), _) => format!("host{host}"),
+            (None, Some((name, _))) => name.clone(),
+            (None, None) => format!("node {node}"),
+        }
+    }
+
+    /// The rates of links, each once.
+    pub fn rates(&self) -> Vec<Rate> {
+        let mut rates: Vec<Rate> = self.links.iter().map(|link| link.rate).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates
+    }
+
+    /// The most links of a switch.
+    pub fn ports_max(&self) -> usize {
+        let of = |node: &u32| self.links.iter().filter(|link| link.a == *node || link.b == *node).count();
+        self.switches.keys().map(of).max().unwrap_or(0)
+    }
+
+    /// Whether each host has one link, and no two hosts one between them.
+    pub fn check(&self, source: &Source) -> Result<()> {
+        let mut first: BTreeMap<u32, usize> = BTreeMap::new();
+        for link in &self.links {
+            for (node, other) in [(link.a, link.b), (link.b, link.a)] {
+                if !self.hosts.contains_key(&node) {
+                    continue;
+                }
+                if self.hosts.contains_key(&other) {
+                    let text = format!("nodes {node} and {other} are hosts; two hosts need a switch between them");
+                    return Err(source.wrong(link.line, text));
+                }
+                if let Some(line) = first.insert(node, link.line) {
+                    let text = format!("host {node} has a link already, in line {line}; hosts have one NIC");
+                    return Err(source.wrong(link.line, text));
+                }
+            }
+        }
+        match self.hosts.keys().find(|host| !first.contains_key(host)) {
+            Some(host) => Err(source.wrong(source.end(), format!("host {host} has no link"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The list, as a topology file has it.
+    pub fn json(&self) -> String {
+        let switch = |(name, tier): &(String, Option<u8>)| match tier {
+            Some(tier) => json!({ "name": name, "tier": tier }),
+            None => json!({ "name": name }),
+        };
+        let link = |link: &Link| {
+            let (a, b) = (self.name(link.a), self.name(link.b));
+            json!({ "a": a, "b": b, "rate": link.rate.to_string(), "delay": link.delay.to_string() })
+        };
+        let line = |value: serde_json::Value| format!("    {value}");
+        let switches: Vec<String> = self.switches.values().map(switch).map(line).collect();
+        let links: Vec<String> = self.links.iter().map(link).map(line).collect();
+        format!(
+            "{{\n  \"hosts\": {},\n  \"switches\": [\n{}\n  ],\n  \"links\": [\n{}\n  ]\n}}\n",
+            self.hosts.len(),
+            switches.join(",\n"),
+            links.join(",\n")
+        )
+    }
+
+    /// A line about it.
+    pub fn fact(&self) -> String {
+        let rates: Vec<String> = self.rates().iter().map(Rate::to_string).collect();
+        let (hosts, switches, links) = (self.hosts.len(), self.switches.len(), self.links.len());
+        format!("{hosts} hosts, {switches} switches, {links} links of {}", rates.join(", "))
+    }
+}

@@ -1,0 +1,32 @@
+//! What became of a key of the input.
+
+/// Its fate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is honoured: what it has become.
+    Becomes(String),
+    /// It says what the other simulator writes, and where.
+    Output,
+    /// It has no effect there either, and why.
+    Unused(String),
+    /// It is not modelled, and what that means.
+    Missing(String),
+}
+
+/// A key with its fate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// `config.txt:12`.
+    pub place: String,
+    /// As it is written there.
+    pub text: String,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+impl Told {
+    /// Whether it is not modelled.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.fate, Fate::Missing(_))
+    }
+}
