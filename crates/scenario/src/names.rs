@@ -94,7 +94,13 @@ pub(crate) const NAMES: &[Name] = &[
     // Transports.
     kind(
         "transport",
-        &["powertcp", "int"],
+        &["int", "inband-telemetry"],
+        "switches' telemetry (INT) is what transport.kind = \"hpcc\" goes by",
+        "hpcc",
+    ),
+    kind(
+        "transport",
+        &["powertcp"],
         "PowerTCP (NSDI 2022) is not built; the nearest that goes by switches' telemetry is transport.kind = \"hpcc\"",
         "hpcc",
     ),

@@ -197,7 +197,7 @@ fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
 
 /// By window where there is one or what is missing is known, by rate otherwise. Timeouts are as in the authors'
 /// simulator: 4 ms.
-const PAIRS: [(&str, &str); 6] = [
+const PAIRS: [(&str, &str); 8] = [
     ("hpcc", "recovery = { kind = \"selective\", bdp-limit = \"off\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
     ("dcqcn", "recovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
     (
@@ -205,6 +205,8 @@ const PAIRS: [(&str, &str); 6] = [
         "flow-control = \"rate\"\nrecovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }",
     ),
     ("dcqcn", "recovery = { kind = \"go-back-n\" }"),
+    ("dcqcn", "recovery = { kind = \"go-back-n\" }\nflow-control = \"rate\""),
+    ("hpcc", "recovery = { kind = \"go-back-n\" }"),
     ("timely", "recovery = { kind = \"go-back-n\" }"),
     ("rdma-dctcp", "recovery = { kind = \"go-back-n\" }"),
 ];

@@ -68,7 +68,7 @@ crate::params! {
         /// Which rounds' packets count as lost once they are not acknowledged. The authors' simulators look at the last; then
         /// a hole of an earlier round waits while every round loses something, up to a timeout.
         pub lost_rounds: LostRounds = LostRounds::All,
-        /// Of a queue pair without a window, whose last packet of a message and first after going back are important: so is
+        /// Of a queue pair without a clock of acknowledgements, whose last packet of a message and first after going back are important: so is
         /// every so-manieth packet since the last important one; off: none. Source: 96, the authors' RDMA simulator.
         #[within(1..)]
         pub every: Option<u32> = Some(96),

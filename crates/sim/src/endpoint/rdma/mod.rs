@@ -157,7 +157,7 @@ impl Config {
     }
 
     /// Whether acknowledgements let packets out, so that TLT keeps a clock running: there is a window, or
-    /// what is missing is known.
+    /// what is missing is known. Without such a clock a window of unimportant packets could be lost.
     pub fn has_clock(&self) -> bool {
         self.flow_control != FlowControl::None || matches!(self.recovery, Recovery::Selective { .. })
     }
