@@ -2,8 +2,8 @@
 //! `[transport]` that such a family does not read.
 //!
 //! A connection's importance, rank, order and limits go by the offsets of one byte stream, and so
-//! does an edge that spreads it. A subflow has offsets of its own. A queue pair has one stream, but its
-//! segments are packets that a NIC paces, and no kernel's.
+//! does an edge that spreads it. A subflow has offsets of its own. A queue pair has one stream, but
+//! its segments are packets that a NIC paces, and no kernel's.
 
 use crate::error::{Problem, Report};
 use crate::settings::Settings;
@@ -64,8 +64,8 @@ fn queue_pairs(s: &Settings) -> Vec<Refusal> {
     )]
 }
 
-/// Keys of TCP that are written where nothing runs TCP. Those that a layer below the kind's writes, as
-/// a scenario whose variants have other transports, are for the others.
+/// Keys of TCP that are written where nothing runs TCP. Those that a layer below the kind's writes,
+/// as a scenario whose variants have other transports, are for the others.
 fn check_keys(s: &Settings, kind: &str, is_alone: bool, report: &mut Report) {
     if !is_alone {
         return;

@@ -1,5 +1,6 @@
 //! Queue pairs: the table `[rdma]`, which those of all their control laws share, and the place
-//! `rdma.recovery`. The machines are the simulator's (`sim::endpoint::rdma`); here is what can be set.
+//! `rdma.recovery`. The machines are the simulator's (`sim::endpoint::rdma`); here is what can be
+//! set.
 //!
 //! Invariant: every default is that of the named paper or released simulator.
 
@@ -45,16 +46,16 @@ millpond_core::params! {
     /// The table `[rdma]`.
     pub struct RdmaParams {
         /// How much a queue pair may have in flight: "law" (HPCC as "rate", the others as "none"),
-        /// "none", "static" (window), or "rate" (window times the rate over the line's). Source: HPCC's
-        /// released simulator, HAS_WIN and VAR_WIN.
+        /// "none", "static" (window), or "rate" (window times the rate over the line's). Source:
+        /// HPCC's released simulator, HAS_WIN and VAR_WIN.
         pub flow_control: FlowControl = FlowControl::Law,
         /// The window, in bytes. "auto" is base-rtt at the rate of the host's link. Source: HPCC,
         /// SIGCOMM 2019 §3.2.
         #[within(1..)]
         pub window: Auto<Bytes> = Auto::Auto,
-        /// T: the round trip that a window and HPCC's arithmetic are for. "auto" is the longest of the
-        /// empty network, for a full packet and its acknowledgement. Source: HPCC, SIGCOMM 2019 §3.2,
-        /// and its released simulator's GLOBAL_T.
+        /// T: the round trip that a window and HPCC's arithmetic are for. "auto" is the longest of
+        /// the empty network, for a full packet and its acknowledgement. Source: HPCC, SIGCOMM 2019
+        /// §3.2, and its released simulator's GLOBAL_T.
         #[within(1..)]
         pub base_rtt: Auto<Time> = Auto::Auto,
         /// An acknowledgement is asked for by every so-manieth packet, by the last of a message, by
@@ -62,22 +63,23 @@ millpond_core::params! {
         /// simulator.
         #[within(1..)]
         pub ack_interval: u32 = 1,
-        /// Priority of acknowledgements, 0 (lowest) to 7. Off means that of their data. Source: HPCC's
-        /// released simulator, ACK_HIGH_PRIO.
+        /// Priority of acknowledgements, 0 (lowest) to 7. Off means that of their data. Source:
+        /// HPCC's released simulator, ACK_HIGH_PRIO.
         #[within(0..=7)]
         pub ack_priority: Option<u32> = None,
         /// Priority of NACKs. Off means that of their data.
         #[within(0..=7)]
         pub nack_priority: Option<u32> = None,
-        /// Priority of CNPs. Off means that of their data. Source: DCQCN, SIGCOMM 2015 §3.1, sends them
-        /// with high priority.
+        /// Priority of CNPs. Off means that of their data. Source: DCQCN, SIGCOMM 2015 §3.1, sends
+        /// them with high priority.
         #[within(0..=7)]
         pub cnp_priority: Option<u32> = None,
-        /// How receivers tell DCQCN of marks: "packets" (CNPs), or "answers" (a bit of each answer to a
-        /// marked packet). Source: DCQCN, SIGCOMM 2015 §3.1; answers, HPCC's released simulator.
+        /// How receivers tell DCQCN of marks: "packets" (CNPs), or "answers" (a bit of each answer
+        /// to a marked packet). Source: DCQCN, SIGCOMM 2015 §3.1; answers, HPCC's released
+        /// simulator.
         pub notification: Notification = Notification::Packets,
-        /// A queue pair's receiver sends no two CNPs within it. Source: 50us, DCQCN, SIGCOMM 2015 §3.1;
-        /// ConnectX NICs have 4us.
+        /// A queue pair's receiver sends no two CNPs within it. Source: 50us, DCQCN, SIGCOMM 2015
+        /// §3.1; ConnectX NICs have 4us.
         pub cnp_interval: Time = Time::from_us(50),
         /// Whether a packet out of order is told as a marked one is. Source: real NICs slow down on
         /// reordering, ConWeave, SIGCOMM 2023 §2; released simulators do not.
@@ -88,11 +90,11 @@ millpond_core::params! {
 millpond_core::params! {
     /// Go-back-N.
     pub struct GoBackNParams {
-        /// A receiver repeats a NACK for the same missing byte only after so long. Source: 500us, HPCC's
-        /// released simulator.
+        /// A receiver repeats a NACK for the same missing byte only after so long. Source: 500us,
+        /// HPCC's released simulator.
         pub nack_interval: Time = Time::from_us(500),
-        /// Silence after which all that is not acknowledged is sent again. It counts from the last packet
-        /// or answer and never backs off. Source: 4ms, TLT's released simulator.
+        /// Silence after which all that is not acknowledged is sent again. It counts from the last
+        /// packet or answer and never backs off. Source: 4ms, TLT's released simulator.
         #[within(1_000_000..)]
         pub timeout: Time = Time::from_ms(4),
     }
@@ -101,11 +103,11 @@ millpond_core::params! {
 millpond_core::params! {
     /// Selective retransmission: IRN.
     pub struct SelectiveParams {
-        /// A receiver repeats a NACK for a packet that it holds only after so long. Source: 500us, TLT's
-        /// released simulator.
+        /// A receiver repeats a NACK for a packet that it holds only after so long. Source: 500us,
+        /// TLT's released simulator.
         pub nack_interval: Time = Time::from_us(500),
-        /// The timeout while few packets are in flight. Source: RTO_low, 100us, IRN, SIGCOMM 2018 §3.1;
-        /// 454us in TLT's released simulator.
+        /// The timeout while few packets are in flight. Source: RTO_low, 100us, IRN, SIGCOMM 2018
+        /// §3.1; 454us in TLT's released simulator.
         #[within(1_000_000..)]
         pub timeout_low: Time = Time::from_us(100),
         /// The timeout otherwise. Source: RTO_high, 320us, IRN, SIGCOMM 2018 §4.1; 1930us in TLT's
@@ -114,13 +116,13 @@ millpond_core::params! {
         pub timeout_high: Time = Time::from_us(320),
         /// N: how many packets are few. Source: 3, IRN, SIGCOMM 2018 §3.1.
         pub few: u32 = 3,
-        /// BDP-FC: the most that may be unacknowledged; "auto" is base-rtt at the rate of the host's
-        /// link, off is no such bound. Source: IRN, SIGCOMM 2018 §3.2.
+        /// BDP-FC: the most that may be unacknowledged; "auto" is base-rtt at the rate of the
+        /// host's link, off is no such bound. Source: IRN, SIGCOMM 2018 §3.2.
         #[within(1..)]
         pub bdp_limit: Auto<Option<Bytes>> = Auto::Auto,
-        /// What a recovery sends again: "lost" (what lies before something that the receiver holds) or
-        /// "all" (also what lies beyond). After a timeout it is always all. Source: IRN, SIGCOMM 2018
-        /// §3.1; all, TLT's released simulator.
+        /// What a recovery sends again: "lost" (what lies before something that the receiver holds)
+        /// or "all" (also what lies beyond). After a timeout it is always all. Source: IRN, SIGCOMM
+        /// 2018 §3.1; all, TLT's released simulator.
         pub resend: Resend = Resend::Lost,
     }
 }

@@ -1,5 +1,6 @@
-//! Queue pairs in whole networks: full links, fair shares, queues where the theory puts them, nothing lost
-//! under PFC, everything delivered without it, and the same bytes for any threads and partitions.
+//! Queue pairs in whole networks: full links, fair shares, queues where the theory puts them,
+//! nothing lost under PFC, everything delivered without it, and the same bytes for any threads and
+//! partitions.
 
 mod common;
 
@@ -11,8 +12,8 @@ use proptest::prelude::*;
 
 const LAWS: [&str; 4] = ["dcqcn", "hpcc", "timely", "rdma-dctcp"];
 
-/// Two pairs of hosts over one link of their own rate, which marks as DCQCN's switches do. Packets of 1000
-/// bytes, as in HPCC's and TLT's released simulators.
+/// Two pairs of hosts over one link of their own rate, which marks as DCQCN's switches do. Packets
+/// of 1000 bytes, as in HPCC's and TLT's released simulators.
 const DUMBBELL: &str = r#"
     name = "rdma-dumbbell"
     duration = "30ms"
@@ -56,7 +57,8 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len() as f64
 }
 
-/// Of what it aims at each law alone gets 95 %: HPCC aims at 95 % of the link, the others at all of it.
+/// Of what it aims at each law alone gets 95 %: HPCC aims at 95 % of the link, the others at all of
+/// it.
 #[test]
 fn one_flow_fills_its_link() {
     for law in LAWS {
@@ -203,7 +205,8 @@ fn threads_partitions_and_ports_change_nothing() {
     }
 }
 
-/// What is compared above is there: every kind of packet, and records of switches on data and answers.
+/// What is compared above is there: every kind of packet, and records of switches on data and
+/// answers.
 #[test]
 fn every_kind_of_packet_is_there() {
     let pcap = ("capture.pcap", "host3,leaf0:6");

@@ -1,19 +1,20 @@
-//! DCQCN: Zhu et al., Congestion control for large-scale RDMA deployments, SIGCOMM 2015, as Mellanox's
-//! NICs run it and HPCC's released simulator models them (its CC_MODE 1).
+//! DCQCN: Zhu et al., Congestion control for large-scale RDMA deployments, SIGCOMM 2015, as
+//! Mellanox's NICs run it and HPCC's released simulator models them (its CC_MODE 1).
 //!
-//! The receiver notifies the sender of marks (CNP); this is the sender, the paper's reaction point. Two
-//! clocks begin with the first notification. At each tick of the first alpha moves towards 1 if there
-//! was a notification since the last tick, and else towards 0. At each tick of the second the rate is
-//! cut by alpha/2 if there was one. From a cut on a timer, and a byte counter if there is one, bring
-//! the rate back in stages: half the way to the target, then with a target that grows by a step, then
-//! by a larger one. Where both run, the largest of their stages ends fast recovery and the smallest
-//! begins hyper increase, as in the paper (§5.1).
+//! The receiver notifies the sender of marks (CNP); this is the sender, the paper's reaction point.
+//! Two clocks begin with the first notification. At each tick of the first alpha moves towards 1 if
+//! there was a notification since the last tick, and else towards 0. At each tick of the second the
+//! rate is cut by alpha/2 if there was one. From a cut on a timer, and a byte counter if there is
+//! one, bring the rate back in stages: half the way to the target, then with a target that grows by
+//! a step, then by a larger one. Where both run, the largest of their stages ends fast recovery and
+//! the smallest begins hyper increase, as in the paper (§5.1).
 //!
-//! Alpha's ticks are worked out when a cut asks for it, and the second clock asks for a call only where
-//! it will cut, so an idle queue pair costs no events. Where both clocks tick at one instant alpha is
-//! first, as in the released simulator.
+//! Alpha's ticks are worked out when a cut asks for it, and the second clock asks for a call only
+//! where it will cut, so an idle queue pair costs no events. Where both clocks tick at one instant
+//! alpha is first, as in the released simulator.
 //!
-//! Invariant: min-rate ≤ rate ≤ line rate, rate ≤ target ≤ line rate once a cut has been, 0 ≤ alpha ≤ 1.
+//! Invariant: min-rate ≤ rate ≤ line rate, rate ≤ target ≤ line rate once a cut has been, 0 ≤ alpha
+//! ≤ 1.
 
 use super::{Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
 use crate::registry::About;
@@ -39,8 +40,8 @@ crate::params! {
         /// paper cuts at every notification, of which the receiver sends one in 50us.
         #[within(1..)]
         pub dcqcn_decrease_interval: Time = Time::from_us(4),
-        /// From one timed increase to the next. Source: 300us, HPCC's released simulator; 55us in the
-        /// paper (§5.2), 900us in TLT's.
+        /// From one timed increase to the next. Source: 300us, HPCC's released simulator; 55us in
+        /// the paper (§5.2), 900us in TLT's.
         #[within(1..)]
         pub dcqcn_increase_timer: Time = Time::from_us(300),
         /// An increase after so many bytes, too; off: the timer alone. Source: the paper has 10MB
@@ -57,15 +58,15 @@ crate::params! {
         /// host's link. Source: HPCC's released simulator; 40 Mb/s in the paper (§5.2), 50 Mb/s in
         /// TLT's.
         pub dcqcn_additive_increase: Auto<Rate> = Auto::Auto,
-        /// What it grows by in hyper increase. "auto" is 50 Mb/s for each 25 Gb/s of the host's link.
-        /// Source: HPCC's released simulator; 100 Mb/s in TLT's.
+        /// What it grows by in hyper increase. "auto" is 50 Mb/s for each 25 Gb/s of the host's
+        /// link. Source: HPCC's released simulator; 100 Mb/s in TLT's.
         pub dcqcn_hyper_increase: Auto<Rate> = Auto::Auto,
         /// The lowest rate. Source: 100 Mb/s, HPCC's and TLT's released simulators.
         #[within(1..)]
         pub dcqcn_min_rate: Rate = Rate(100_000_000),
-        /// Whether every cut makes the rate before it the target; otherwise one that follows another
-        /// without an increase between them keeps the target. Source: true is the paper's (§5.1);
-        /// false, HPCC's released simulator.
+        /// Whether every cut makes the rate before it the target; otherwise one that follows
+        /// another without an increase between them keeps the target. Source: true is the paper's
+        /// (§5.1); false, HPCC's released simulator.
         pub dcqcn_clamp_target: bool = false,
     }
 }
@@ -81,16 +82,16 @@ struct State {
     rate: f64,
     target: f64,
     alpha: f64,
-    /// The next ticks of alpha's clock and of the cuts', and the next increase; `Time::MAX`: the clock
-    /// does not run.
+    /// The next ticks of alpha's clock and of the cuts', and the next increase; `Time::MAX`: the
+    /// clock does not run.
     alpha_at: Time,
     cut_at: Time,
     increase_at: Time,
     /// A notification since the last tick of alpha's clock, and since the last cut.
     raises_alpha: bool,
     cuts: bool,
-    /// Increases since the last cut, by the timer and by the byte counter, and the bytes towards the
-    /// latter's next.
+    /// Increases since the last cut, by the timer and by the byte counter, and the bytes towards
+    /// the latter's next.
     timed: u32,
     counted: u32,
     bytes: u64,
@@ -301,8 +302,8 @@ mod tests {
     }
 
     /// By hand. The notification at 10 us begins both clocks. Alpha has ticked four times without
-    /// another by the first cut, at 14 us: (255/256)^4. A second one at 15 us raises alpha at 16 us and
-    /// cuts at 18 us; there was no increase since, so the target stays the line's rate.
+    /// another by the first cut, at 14 us: (255/256)^4. A second one at 15 us raises alpha at 16 us
+    /// and cuts at 18 us; there was no increase since, so the target stays the line's rate.
     #[test]
     fn cuts_follow_the_ticks_of_two_clocks() {
         let (mut law, shared) = as_in_tlt(|_| ());
@@ -347,8 +348,8 @@ mod tests {
         assert_eq!(law.rate(&shared), Some(LINE), "and then there is no further event");
     }
 
-    /// By hand. A cut after an increase takes the rate for its target, so that the stages show: fast
-    /// recovery, additive by 50 Mb/s, hyper by 100 Mb/s.
+    /// By hand. A cut after an increase takes the rate for its target, so that the stages show:
+    /// fast recovery, additive by 50 Mb/s, hyper by 100 Mb/s.
     #[test]
     fn stages_are_fast_recovery_additive_and_hyper() {
         let (mut law, shared) = as_in_tlt(|p| p.dcqcn_g = 0.0); // alpha stays 1: each cut halves
@@ -393,8 +394,8 @@ mod tests {
         assert_eq!((law.0.rate, law.deadline()), (10e9, us(912)));
     }
 
-    /// The paper's: a byte counter beside the timer, five increases of either before the target grows,
-    /// hyper increase only once both have had six.
+    /// The paper's: a byte counter beside the timer, five increases of either before the target
+    /// grows, hyper increase only once both have had six.
     #[test]
     fn the_byte_counter_counts_stages_of_its_own() {
         let (mut law, shared) = as_in_tlt(|p| {

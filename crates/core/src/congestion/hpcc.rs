@@ -1,17 +1,17 @@
 //! HPCC: Li et al., High precision congestion control, SIGCOMM 2019, algorithm 1, as its authors'
 //! released simulator runs it (its CC_MODE 3).
 //!
-//! Every acknowledgement brings what each switch on the way has written ([`Telemetry`]). From two of
-//! them follows a link's utilisation u = txRate / C + min(q, q') · line / (C · window): what it sends
-//! and what waits, in units of the most that it could carry in a round trip. Its average over a round
-//! trip steers the rate: above eta by division, below it by a step, which after `max-stage` steps is a
-//! division, too. The reference rate moves once a round trip; the acknowledgements in between steer
-//! from the same reference (§3.2), so that no answer counts twice.
+//! Every acknowledgement brings what each switch on the way has written ([`Telemetry`]). From two
+//! of them follows a link's utilisation u = txRate / C + min(q, q') · line / (C · window): what it
+//! sends and what waits, in units of the most that it could carry in a round trip. Its average over
+//! a round trip steers the rate: above eta by division, below it by a step, which after `max-stage`
+//! steps is a division, too. The reference rate moves once a round trip; the acknowledgements in
+//! between steer from the same reference (§3.2), so that no answer counts twice.
 //!
-//! With `multi-rate` each link of the way has a reference and stage of its own, and the least of the
-//! rates counts; without it the link with the largest u steers one rate. The window is the family's:
-//! a bandwidth-delay product, in proportion to the rate. The first acknowledgement only says from
-//! where on is counted.
+//! With `multi-rate` each link of the way has a reference and stage of its own, and the least of
+//! the rates counts; without it the link with the largest u steers one rate. The window is the
+//! family's: a bandwidth-delay product, in proportion to the rate. The first acknowledgement only
+//! says from where on is counted.
 //!
 //! A deviation: a link of which two records do not follow each other in time, as where packets take
 //! several ways, says nothing. The released simulator's clocks would wrap.
@@ -44,8 +44,8 @@ crate::params! {
         /// The step: W_AI as a rate. "auto" is 10 Mb/s for each 25 Gb/s of the host's link. Source:
         /// the released simulator; 50 Mb/s at 40 Gb/s in TLT's.
         pub hpcc_additive_increase: Auto<Rate> = Auto::Auto,
-        /// Whether each link of the way has a rate of its own, of which the least counts. Source: the
-        /// released simulator's MULTI_RATE; algorithm 1 has one rate.
+        /// Whether each link of the way has a rate of its own, of which the least counts. Source:
+        /// the released simulator's MULTI_RATE; algorithm 1 has one rate.
         pub hpcc_multi_rate: bool = true,
         /// Whether acknowledgements within a round trip steer, too. Source: SIGCOMM 2019 §3.2.
         pub hpcc_fast_react: bool = true,
@@ -169,8 +169,8 @@ impl State {
         self.known = hops.len();
     }
 
-    /// What a link has done since the last answer: its utilisation, and over what share of a round trip,
-    /// at most 1. `None`: there is no earlier record of it.
+    /// What a link has done since the last answer: its utilisation, and over what share of a round
+    /// trip, at most 1. `None`: there is no earlier record of it.
     fn load(&self, place: usize, hop: &Hop) -> Option<(f64, f64)> {
         let seen = self.seen.get(place).filter(|seen| place < self.known && seen.rate == hop.rate)?;
         let ps = hop.at.as_ps().checked_sub(seen.at.as_ps()).filter(|ps| *ps > 0)?;
@@ -259,10 +259,11 @@ mod tests {
         assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} is not {b}");
     }
 
-    /// By hand. U begins at 1. After 5 us, half a round trip, in which 25,000 bytes were sent (u = 1 of
-    /// sending) and 10,000 waited both times (u += 0.2): U = 0.5 · 1 + 0.5 · 1.2 = 1.1, and the rate is
-    /// 40 / (1.1 / 0.95) + 0.05 Gb/s. The second answer is of the same round trip: it steers from 40
-    /// Gb/s again. The third ends it, and the fourth steers from where the third has left.
+    /// By hand. U begins at 1. After 5 us, half a round trip, in which 25,000 bytes were sent (u =
+    /// 1 of sending) and 10,000 waited both times (u += 0.2): U = 0.5 · 1 + 0.5 · 1.2 = 1.1, and
+    /// the rate is 40 / (1.1 / 0.95) + 0.05 Gb/s. The second answer is of the same round trip: it
+    /// steers from 40 Gb/s again. The third ends it, and the fourth steers from where the third has
+    /// left.
     #[test]
     fn answers_of_one_round_trip_steer_from_one_reference() {
         let (mut law, shared) = hpcc(|_| ());
@@ -284,8 +285,8 @@ mod tests {
         close(law.0.references[0].rate, reference);
     }
 
-    /// By hand: a link that carries half of what it could lets the rate grow by a step a round trip, five
-    /// times; the sixth time it is divided, by 0.5 / 0.95.
+    /// By hand: a link that carries half of what it could lets the rate grow by a step a round
+    /// trip, five times; the sixth time it is divided, by 0.5 / 0.95.
     #[test]
     fn below_eta_the_rate_grows_by_steps_and_then_by_division() {
         let (mut law, shared) = hpcc(|_| ());
@@ -300,8 +301,8 @@ mod tests {
         }
     }
 
-    /// Two links, of which the second is full: with a rate a link the first one's stays high; with one
-    /// rate the fuller link steers it.
+    /// Two links, of which the second is full: with a rate a link the first one's stays high; with
+    /// one rate the fuller link steers it.
     #[test]
     fn the_fullest_link_counts() {
         for multi in [true, false] {

@@ -1,11 +1,11 @@
 //! DCTCP's arithmetic for a queue pair's rate, as HPCC's released simulator has it (its CC_MODE 8).
 //!
-//! Alpha follows the share of marked packets, once a round trip. The first mark of a round trip cuts the
-//! rate by alpha/2, and until what was sent by then is acknowledged nothing else moves it. Without a cut
-//! it grows by a step each round trip.
+//! Alpha follows the share of marked packets, once a round trip. The first mark of a round trip
+//! cuts the rate by alpha/2, and until what was sent by then is acknowledged nothing else moves it.
+//! Without a cut it grows by a step each round trip.
 //!
-//! A deviation: alpha's share is of the answers that came. The released simulator divides by the packets
-//! that were in flight when the round trip began.
+//! A deviation: alpha's share is of the answers that came. The released simulator divides by the
+//! packets that were in flight when the round trip began.
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate; 0 ≤ alpha ≤ 1.
 
@@ -25,8 +25,8 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// DCTCP for queue pairs.
     pub struct RdmaDctcpParams {
-        /// Weight of the newest round trip in alpha. Source: 1/16, RFC 8257 §4.2, and HPCC's released
-        /// simulator.
+        /// Weight of the newest round trip in alpha. Source: 1/16, RFC 8257 §4.2, and HPCC's
+        /// released simulator.
         #[within(0..=1)]
         pub rdma_dctcp_g: f64 = 1.0 / 16.0,
         /// What the rate grows by each round trip. "auto" is a packet of 1000 bytes each 13 us, 615
@@ -142,9 +142,10 @@ mod tests {
         assert!(!law.on_ack(Acked { now, bytes: 1000, ece, una, nxt, delay, hops: 1 }, shared));
     }
 
-    /// By hand. The first answer, marked, ends the round trip of nothing and halves the rate, as alpha
-    /// is 1. Of the next round trip's four answers one is marked: alpha is 15/16 + 1/64; the mark falls
-    /// into what the cut has begun. The next mark, in the round trip after, cuts by that.
+    /// By hand. The first answer, marked, ends the round trip of nothing and halves the rate, as
+    /// alpha is 1. Of the next round trip's four answers one is marked: alpha is 15/16 + 1/64; the
+    /// mark falls into what the cut has begun. The next mark, in the round trip after, cuts by
+    /// that.
     #[test]
     fn a_mark_cuts_once_a_round_trip_by_what_alpha_was() {
         let (mut law, shared) = law();

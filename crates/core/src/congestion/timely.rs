@@ -1,10 +1,11 @@
 //! TIMELY: Mittal et al., RTT-based congestion control for the datacenter, SIGCOMM 2015, as HPCC's
 //! released simulator runs it (its CC_MODE 7).
 //!
-//! Once a round trip the measured round-trip time steers the rate. Below `low` it grows, above `high` it
-//! shrinks by the excess; between them it follows the gradient, the smoothed difference of two round
-//! trips over the least one: it grows by a step where that is not positive, and shrinks in proportion
-//! to it where it is. After `hyper-after` growths in a row the step is the larger one.
+//! Once a round trip the measured round-trip time steers the rate. Below `low` it grows, above
+//! `high` it shrinks by the excess; between them it follows the gradient, the smoothed difference
+//! of two round trips over the least one: it grows by a step where that is not positive, and
+//! shrinks in proportion to it where it is. After `hyper-after` growths in a row the step is the
+//! larger one.
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate; at most one change a round trip.
 
@@ -188,9 +189,9 @@ mod tests {
         assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} is not {b}");
     }
 
-    /// By hand. 100 us, then 110: the difference is 0.875 · 10 us, the gradient 8.75 / 20, and 1 − 0.8 ·
-    /// 0.4375 = 0.65 of the rate is left. Then 100: the difference is 0.125 · 8.75 − 8.75 < 0, so it
-    /// grows by a step.
+    /// By hand. 100 us, then 110: the difference is 0.875 · 10 us, the gradient 8.75 / 20, and 1 −
+    /// 0.8 · 0.4375 = 0.65 of the rate is left. Then 100: the difference is 0.125 · 8.75 − 8.75 <
+    /// 0, so it grows by a step.
     #[test]
     fn between_the_thresholds_the_gradient_steers() {
         let (mut law, shared) = timely();
@@ -203,8 +204,8 @@ mod tests {
         close(law.0.rate, 5e9 * 0.65 + 10e6);
     }
 
-    /// By hand: 1 − 0.8 · (1 − 500/1000) = 0.6 above, whatever the gradient; five steps of 10 Mb/s and then
-    /// of 50 below, whatever the gradient.
+    /// By hand: 1 − 0.8 · (1 − 500/1000) = 0.6 above, whatever the gradient; five steps of 10 Mb/s
+    /// and then of 50 below, whatever the gradient.
     #[test]
     fn beyond_the_thresholds_the_gradient_says_nothing() {
         let (mut law, shared) = timely();

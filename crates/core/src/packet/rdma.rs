@@ -1,12 +1,13 @@
-//! RDMA over Converged Ethernet, version 2: what its packets' headers take, what they are called, and
-//! what a capture shows of them (InfiniBand Architecture Specification 1.2.1, annexes A16 and A17).
+//! RDMA over Converged Ethernet, version 2: what its packets' headers take, what they are called,
+//! and what a capture shows of them (InfiniBand Architecture Specification 1.2.1, annexes A16 and
+//! A17).
 //!
 //! A packet is IP, UDP to port 4791, and the base transport header. Acknowledgements have the AETH
 //! behind it, which tells them from a NACK, and a CNP 16 reserved bytes. The invariant CRC at a
 //! packet's end counts as framing here, as Ethernet's does.
 //!
-//! A packet sequence number in a capture is the offset of the first byte, cut to 24 bits: a real one
-//! counts packets. All data is shown as the middle of an RDMA WRITE, whose ends have a further
+//! A packet sequence number in a capture is the offset of the first byte, cut to 24 bits: a real
+//! one counts packets. All data is shown as the middle of an RDMA WRITE, whose ends have a further
 //! header. In-network telemetry follows the headers as HPCC's released simulator lays it out.
 //!
 //! Invariant: a header's length is what the packet's size says of it.
@@ -53,7 +54,8 @@ fn header(out: &mut Vec<u8>, packet: &Packet, records: &[Record], _: Option<Time
     out.extend_from_slice(&port.to_be_bytes());
     out.extend_from_slice(&PORT.to_be_bytes());
     out.extend_from_slice(&[0; 4]); // length and checksum
-    // Migrated, no padding, version 0; the default partition; to the queue pair with the flow's number.
+    // Migrated, no padding, version 0; the default partition; to the queue pair with the flow's
+    // number.
     out.extend_from_slice(&[operation, 0x40, 0xFF, 0xFF, 0]);
     out.extend_from_slice(&packet.flow.to_be_bytes()[1..]);
     out.push(if packet.has(flags::ASKS) { 0x80 } else { 0 });

@@ -1,8 +1,9 @@
 //! In-network telemetry (INT): what each switch on the way of a packet knew when it sent it on.
 //!
-//! A sender whose control law asks for it gives its data an empty record. A switch adds itself to it
-//! when the packet leaves its queue (HPCC, SIGCOMM 2019 §4.1), and the receiver copies the record to
-//! its answer. Values are exact; HPCC's header has them in 64 bits a switch, with times of 24 bits.
+//! A sender whose control law asks for it gives its data an empty record. A switch adds itself to
+//! it when the packet leaves its queue (HPCC, SIGCOMM 2019 §4.1), and the receiver copies the
+//! record to its answer. Values are exact; HPCC's header has them in 64 bits a switch, with times
+//! of 24 bits.
 //!
 //! Invariant: the record has the switches in the order of the way, and at most [`HOPS`] of them.
 
@@ -11,8 +12,8 @@ use crate::units::{Rate, Time};
 /// Switches that one packet can tell of. Source: HPCC's released simulator.
 pub const HOPS: usize = 5;
 
-/// Bytes that it takes on the wire, however many switches are in it: eight for each of [`HOPS`], and
-/// two. Source: HPCC, SIGCOMM 2019 §4.1.
+/// Bytes that it takes on the wire, however many switches are in it: eight for each of [`HOPS`],
+/// and two. Source: HPCC, SIGCOMM 2019 §4.1.
 pub const BYTES: u32 = 8 * HOPS as u32 + 2;
 
 /// One switch's port, when a packet left it.

@@ -1,5 +1,5 @@
-//! The longest round trip of the empty network: what a window must cover so that any two hosts can use
-//! their links.
+//! The longest round trip of the empty network: what a window must cover so that any two hosts can
+//! use their links.
 //!
 //! Invariant: no pair of hosts has a longer one over its fastest way, whatever their jitter.
 
@@ -7,8 +7,9 @@ use super::Topology;
 use millpond_core::{Rate, Time};
 
 impl Topology {
-    /// The longest time from when a packet of `there` bytes on the wire leaves a host until an answer of
-    /// `back` bytes is there, where hosts add up to `late` to each passage of a link of theirs.
+    /// The longest time from when a packet of `there` bytes on the wire leaves a host until an
+    /// answer of `back` bytes is there, where hosts add up to `late` to each passage of a link of
+    /// theirs.
     pub fn longest_round_trip(&self, there: u64, back: u64, late: impl Fn(Rate) -> Time) -> Time {
         let leaves = self.leaves();
         let mut access = vec![Time::ZERO; self.switches.len()];
@@ -44,8 +45,8 @@ mod tests {
         plan.topology.longest_round_trip(1000, 100, |_| late)
     }
 
-    /// By hand, at 40 Gb/s: 200 ns for a packet and 20 for its answer over each of four links, and eight
-    /// delays of 1 us. Hosts add to four passages.
+    /// By hand, at 40 Gb/s: 200 ns for a packet and 20 for its answer over each of four links, and
+    /// eight delays of 1 us. Hosts add to four passages.
     #[test]
     fn two_tiers() {
         let topology = "kind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts-per-leaf = 2\n\

@@ -18,7 +18,8 @@ macro_rules! tcp_alone {
     };
 }
 
-/// What limits at the sending host ask: a segment is looked at before it is sent, and may be refused.
+/// What limits at the sending host ask: a segment is looked at before it is sent, and may be
+/// refused.
 impl Sender {
     /// What [`Sender::poll_send`] would give now, without giving it.
     pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
@@ -53,8 +54,8 @@ impl Sender {
 
 /// What TLT asks: where the sender stands, and segments that are sent without its knowing.
 impl Sender {
-    /// Whether it repairs a loss, and what it sends may make way for what is known to be lost: TCP's
-    /// alone, as in TLT's released simulators.
+    /// Whether it repairs a loss, and what it sends may make way for what is known to be lost:
+    /// TCP's alone, as in TLT's released simulators.
     #[inline]
     pub fn is_recovering(&self) -> bool {
         match self {

@@ -33,8 +33,8 @@ impl Hosts {
         self.go_on(now, packet, fabric);
     }
 
-    /// A queue pair's data has arrived, and these are the answers to send. One to important data is its
-    /// echo, and leaves in any case.
+    /// A queue pair's data has arrived, and these are the answers to send. One to important data is
+    /// its echo, and leaves in any case.
     #[inline(never)]
     pub(super) fn answer_pair(
         &mut self,

@@ -43,13 +43,13 @@ crate::params! {
         #[within(0..=1)]
         pub max_probability: f64 = 0.1,
         /// Whether the average of arrivals decides, or on departure the length as it is, with the
-        /// departing packet: then nothing is averaged, marks are not spaced, and weight and packet-rate
-        /// say nothing. Source: the paper looks on arrival; DCQCN's switches on departure (SIGCOMM 2015
-        /// §3.1), with 5KB, 200KB and 0.01 at 40 Gb/s.
+        /// departing packet: then nothing is averaged, marks are not spaced, and weight and
+        /// packet-rate say nothing. Source: the paper looks on arrival; DCQCN's switches on
+        /// departure (SIGCOMM 2015 §3.1), with 5KB, 200KB and 0.01 at 40 Gb/s.
         pub at: MarkAt = MarkAt::Enqueue,
-        /// The thresholds are for a link of this rate, and in proportion at others. Off means that they
-        /// are the same at every port. Source: HPCC's released simulator has DCQCN's so, 100KB and 400KB
-        /// at 25 Gb/s.
+        /// The thresholds are for a link of this rate, and in proportion at others. Off means that
+        /// they are the same at every port. Source: HPCC's released simulator has DCQCN's so, 100KB
+        /// and 400KB at 25 Gb/s.
         #[within(1..)]
         pub per: Option<Rate> = None,
         /// w: weight of an arrival's queue length in the average. Source: 0.002, the same note and

@@ -1,19 +1,19 @@
-//! Queue pairs (RDMA over Converged Ethernet): messages that a NIC sends packet by packet, at the rate of
-//! a control law of `core::congestion`.
+//! Queue pairs (RDMA over Converged Ethernet): messages that a NIC sends packet by packet, at the
+//! rate of a control law of `core::congestion`.
 //!
-//! An application writes messages; a packet carries bytes of one. A message is complete with its last
-//! byte, at the receiver once it is there in order, at the sender once it is acknowledged. There is no
-//! handshake. A queue pair has at most one packet waiting in its NIC, so the NIC serves its queue pairs
-//! in turn, and a packet that a pause keeps there keeps its queue pair.
+//! An application writes messages; a packet carries bytes of one. A message is complete with its
+//! last byte, at the receiver once it is there in order, at the sender once it is acknowledged.
+//! There is no handshake. A queue pair has at most one packet waiting in its NIC, so the NIC serves
+//! its queue pairs in turn, and a packet that a pause keeps there keeps its queue pair.
 //!
 //! | file | what it follows |
 //! |---|---|
 //! | `sender` | pace, windows, and what is sent again: go-back-N, or IRN (SIGCOMM 2018 §3) |
 //! | `receiver` | acknowledgements, NACKs, and the notification point of DCQCN (SIGCOMM 2015 §3.1) |
 //!
-//! Offsets are 64 bits and count bytes, where InfiniBand's sequence numbers count packets. Not modelled:
-//! reads and atomics, the credits of end-to-end flow control, retry limits, and the setting up of queue
-//! pairs.
+//! Offsets are 64 bits and count bytes, where InfiniBand's sequence numbers count packets. Not
+//! modelled: reads and atomics, the credits of end-to-end flow control, retry limits, and the
+//! setting up of queue pairs.
 
 mod receiver;
 mod sender;
@@ -35,7 +35,8 @@ use millpond_scenario::rdma::{FlowControl, Notification, RdmaParams, RecoveryPar
 /// An answer as it reaches the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// An acknowledgement, a NACK, or a notification of congestion, which has no more than its kind.
+    /// An acknowledgement, a NACK, or a notification of congestion, which has no more than its
+    /// kind.
     pub kind: Kind,
     /// What it tells.
     pub ack: AckIn<'a>,
@@ -156,8 +157,9 @@ impl Config {
         u64::try_from(bits / 8).unwrap_or(u64::MAX).max(u64::from(self.mss))
     }
 
-    /// Whether acknowledgements let packets out, so that TLT keeps a clock running: there is a window, or
-    /// what is missing is known. Without such a clock a window of unimportant packets could be lost.
+    /// Whether acknowledgements let packets out, so that TLT keeps a clock running: there is a
+    /// window, or what is missing is known. Without such a clock a window of unimportant packets
+    /// could be lost.
     pub fn has_clock(&self) -> bool {
         self.flow_control != FlowControl::None || matches!(self.recovery, Recovery::Selective { .. })
     }

@@ -1,15 +1,15 @@
 //! A queue pair's receiving end: acknowledgements, NACKs, and notifications of congestion.
 //!
-//! **Go-back-N** takes what is next and drops the rest. What comes too early causes a NACK, unless one
-//! for the same missing byte has left within `nack-interval`; what comes again is acknowledged, as the
-//! InfiniBand Architecture Specification 1.2.1 asks (C9-110).
+//! **Go-back-N** takes what is next and drops the rest. What comes too early causes a NACK, unless
+//! one for the same missing byte has left within `nack-interval`; what comes again is acknowledged,
+//! as the InfiniBand Architecture Specification 1.2.1 asks (C9-110).
 //!
-//! **Selective** keeps what comes early. Each causes a NACK that says what is missing and what has just
-//! come (IRN §3.1), unless it is held already and the interval has not passed. While something is
-//! missing every answer is a NACK.
+//! **Selective** keeps what comes early. Each causes a NACK that says what is missing and what has
+//! just come (IRN §3.1), unless it is held already and the interval has not passed. While something
+//! is missing every answer is a NACK.
 //!
-//! **The notification point** (DCQCN §3.1) tells of marks by CNPs, at most one in `cnp-interval`, or by a
-//! bit of the answers, which stays until one leaves.
+//! **The notification point** (DCQCN §3.1) tells of marks by CNPs, at most one in `cnp-interval`,
+//! or by a bit of the answers, which stays until one leaves.
 //!
 //! Invariant: each byte is delivered once and in order; what is asked for is answered at once.
 

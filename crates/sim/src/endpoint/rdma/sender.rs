@@ -1,23 +1,26 @@
-//! A queue pair's sending end: when the next packet leaves, what it carries, and what is sent again.
+//! A queue pair's sending end: when the next packet leaves, what it carries, and what is sent
+//! again.
 //!
-//! **Pace.** A packet leaves no sooner than the one before it takes at the control law's rate, with its
-//! headers. A rate that changes counts from that packet on.
+//! **Pace.** A packet leaves no sooner than the one before it takes at the control law's rate, with
+//! its headers. A rate that changes counts from that packet on.
 //!
-//! **Windows.** A packet may leave while less than the window is unacknowledged, so the last one may go
-//! beyond it, as in HPCC's released simulator. IRN's bound (BDP-FC) is a second window.
+//! **Windows.** A packet may leave while less than the window is unacknowledged, so the last one
+//! may go beyond it, as in HPCC's released simulator. IRN's bound (BDP-FC) is a second window.
 //!
-//! **Go-back-N.** A NACK, or a timeout, moves the next packet back to the first byte that is missing.
+//! **Go-back-N.** A NACK, or a timeout, moves the next packet back to the first byte that is
+//! missing.
 //!
-//! **Selective.** A NACK begins a recovery, which ends when all that was sent by then is acknowledged.
-//! In it everything is sent again, once, that lies before something that the receiver holds; then new
-//! packets go on. After a timeout it is everything that the receiver is not known to hold (IRN §3.1).
-//! A recovery that ends while the receiver still misses something is followed by another.
+//! **Selective.** A NACK begins a recovery, which ends when all that was sent by then is
+//! acknowledged. In it everything is sent again, once, that lies before something that the receiver
+//! holds; then new packets go on. After a timeout it is everything that the receiver is not known
+//! to hold (IRN §3.1). A recovery that ends while the receiver still misses something is followed
+//! by another.
 //!
-//! **The timer** starts anew with each packet and with each answer while something is unacknowledged, and
-//! never backs off.
+//! **The timer** starts anew with each packet and with each answer while something is
+//! unacknowledged, and never backs off.
 //!
-//! Invariant: `una ≤ next ≤ top ≤ written`; while something is unacknowledged the timer is set, and while
-//! the pace alone keeps a packet the deadline is its departure at the latest.
+//! Invariant: `una ≤ next ≤ top ≤ written`; while something is unacknowledged the timer is set, and
+//! while the pace alone keeps a packet the deadline is its departure at the latest.
 
 use super::{Answer, Config, Recovery, Request};
 use crate::endpoint::{Counters, Outgoing, Standing};
@@ -219,7 +222,8 @@ impl Sender {
         self.ends.iter().copied().find(|end| *end > at).unwrap_or(self.written)
     }
 
-    /// The next packet that the windows allow, of at most `max_len` bytes: its first byte and length.
+    /// The next packet that the windows allow, of at most `max_len` bytes: its first byte and
+    /// length.
     fn plan(&self, max_len: u32, cfg: &Config) -> Option<(u64, u32)> {
         let (at, end) = match cfg.recovery {
             Recovery::GoBackN { .. } => (self.next, self.written),

@@ -1,7 +1,8 @@
-//! Both ends over a small pipe: a fixed delay each way, and a script that drops, delays or marks packets.
+//! Both ends over a small pipe: a fixed delay each way, and a script that drops, delays or marks
+//! packets.
 //!
-//! The pipe takes no time to put packets on the wire; the pace spaces them. After every event it asserts
-//! what must always hold.
+//! The pipe takes no time to put packets on the wire; the pace spaces them. After every event it
+//! asserts what must always hold.
 
 use super::*;
 use crate::endpoint::{AckOut, Counters, DataIn, Outgoing};
@@ -149,7 +150,8 @@ impl Pipe {
     }
 }
 
-/// By hand: 1040 bytes on the wire take 208 ns at 40 Gb/s, and the tenth packet leaves after nine of them.
+/// By hand: 1040 bytes on the wire take 208 ns at 40 Gb/s, and the tenth packet leaves after nine
+/// of them.
 #[test]
 fn packets_leave_at_the_rate_with_their_headers() {
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"", GO_BACK_N));
@@ -161,9 +163,9 @@ fn packets_leave_at_the_rate_with_their_headers() {
     assert_eq!(pipe.sender.counters(), Counters { retransmitted: 0, timeouts: 0 });
 }
 
-/// By hand: the third packet is lost. The fourth causes a NACK, of which the fifth and sixth, and all others
-/// in flight, cause none; 8 us after the fourth left the sender goes back and sends everything from the
-/// third on again.
+/// By hand: the third packet is lost. The fourth causes a NACK, of which the fifth and sixth, and
+/// all others in flight, cause none; 8 us after the fourth left the sender goes back and sends
+/// everything from the third on again.
 #[test]
 fn go_back_n_sends_all_from_what_is_missing_on() {
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"", GO_BACK_N));
@@ -179,8 +181,8 @@ fn go_back_n_sends_all_from_what_is_missing_on() {
     assert_eq!(pipe.sender.rewinds(), 1);
 }
 
-/// By hand: what is sent again is lost, too. Its successors come out of order, but the NACK may be repeated
-/// only after 500 us: the timer, 1 ms after the last packet or answer, ends the silence.
+/// By hand: what is sent again is lost, too. Its successors come out of order, but the NACK may be
+/// repeated only after 500 us: the timer, 1 ms after the last packet or answer, ends the silence.
 #[test]
 fn the_timer_counts_from_the_last_packet_and_does_not_back_off() {
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"", GO_BACK_N));
@@ -198,8 +200,8 @@ fn the_timer_counts_from_the_last_packet_and_does_not_back_off() {
     assert_eq!(tail, [Time::from_ns(9 * 208), heard + ms(1), heard + ms(2), heard + ms(3)]);
 }
 
-/// By hand: of twenty packets the third and sixth are lost. Selective retransmission sends these two again,
-/// after the NACK of the fourth, and no other.
+/// By hand: of twenty packets the third and sixth are lost. Selective retransmission sends these
+/// two again, after the NACK of the fourth, and no other.
 #[test]
 fn selective_sends_what_is_missing_alone() {
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"", IRN));
@@ -222,7 +224,8 @@ fn selective_sends_what_is_missing_alone() {
     assert_eq!((first.ack, first.sack.blocks[0]), (2 * MSS, (3 * MSS, 4 * MSS)));
 }
 
-/// IRN's two timeouts: with a lost tail of one packet the short one, with a whole lost window the long one.
+/// IRN's two timeouts: with a lost tail of one packet the short one, with a whole lost window the
+/// long one.
 #[test]
 fn few_packets_in_flight_wait_less() {
     let at = |lost: std::ops::Range<usize>| {
@@ -252,7 +255,8 @@ fn windows_bound_what_is_unacknowledged() {
     assert_eq!(most("flow-control = \"none\""), 200);
 }
 
-/// By hand: a CNP for the first mark, none within 50 us of it, and one at the next packet after that.
+/// By hand: a CNP for the first mark, none within 50 us of it, and one at the next packet after
+/// that.
 #[test]
 fn the_notification_point_keeps_its_interval() {
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"\ndcqcn-g = 0.0", "cnp-interval = \"50us\""));
@@ -323,8 +327,8 @@ fn transports() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 proptest! {
-    /// Whatever is lost, marked or late, in both directions: each byte is delivered once and in order, the
-    /// timer ends every silence, and the message completes.
+    /// Whatever is lost, marked or late, in both directions: each byte is delivered once and in
+    /// order, the timer ends every silence, and the message completes.
     #[test]
     fn every_byte_is_delivered_once_and_in_order(
         (law, rdma) in transports(), bytes in 1u64..120_000,
