@@ -269,7 +269,7 @@ mod tests {
     /// Nine of ten flows have 8 kB: they are one bin, whatever their share.
     #[test]
     fn one_size_is_in_one_bin() {
-        let of = |n: u64| (if n % 10 == 0 { 1_000 + n } else { 8_000 }, (n % 7 != 0).then_some(2.0));
+        let of = |n: u64| (if n.is_multiple_of(10) { 1_000 + n } else { 8_000 }, (!n.is_multiple_of(7)).then_some(2.0));
         let bins = by_size(&(0..1_000).map(of).collect::<Vec<_>>(), &SizeBins::Equal(20));
         let names: Vec<&str> = bins.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["0-5%", "5-10%", "10-100%"]);
