@@ -1,7 +1,7 @@
 //! `millpond import`: another simulator's files made a scenario.
 //!
-//! The files are written into a folder of their own and the scenario is planned there; only then do they take their
-//! places. So what is imported runs, and a failed import leaves nothing.
+//! The files are written into a folder of their own and the scenario is planned there; only then do
+//! they take their places. So what is imported runs, and a failed import leaves nothing.
 
 use crate::args::{ImportArgs, ImportFrom, ImportOutput};
 use crate::failure::Failure;

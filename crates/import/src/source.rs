@@ -1,4 +1,5 @@
-//! A text file by its lines and words. Lines may end as on Windows; what follows a `#` is a comment.
+//! A text file by its lines and words. Lines may end as on Windows; what follows a `#` is a
+//! comment.
 
 use std::path::Path;
 

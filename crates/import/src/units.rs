@@ -1,4 +1,5 @@
-//! Amounts as other simulators write them: decimals and ns-3's units, made whole picoseconds and bits a second.
+//! Amounts as other simulators write them: decimals and ns-3's units, made whole picoseconds and
+//! bits a second.
 
 use millpond_core::{Rate, Time};
 

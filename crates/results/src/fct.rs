@@ -1,12 +1,12 @@
 //! `fct.txt` as the simulators of the HPCC family write it, for the scripts that read theirs: a line a completed flow,
 //! `sip dip sport dport size start_ns fct_ns ideal_ns`, in the order of completion.
 //!
-//! Addresses are theirs: host n is 11.(n/256).(n mod 256).1, in hexadecimal. A source's flows have the ports 10000 and up,
-//! destinations port 100, as in their runs.
+//! Addresses are theirs: host n is 11.(n/256).(n mod 256).1, in hexadecimal. A source's flows have
+//! the ports 10000 and up, destinations port 100, as in their runs.
 //!
-//! Times are what they mean everywhere here: the FCT ends with the last byte delivered, where the family waits for its
-//! acknowledgement, and the ideal one is this program's. So the ratio of the two is the slowdown of `flows.parquet`, but for
-//! the rounding to nanoseconds.
+//! Times are what they mean everywhere here: the FCT ends with the last byte delivered, where the
+//! family waits for its acknowledgement, and the ideal one is this program's. So the ratio of the
+//! two is the slowdown of `flows.parquet`, but for the rounding to nanoseconds.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,11 +1,14 @@
-//! A statistic by flow size: slowdown over the size of flows is the figure of most papers on datacenter transports.
+//! A statistic by flow size: slowdown over the size of flows is the figure of most papers on
+//! datacenter transports.
 //!
-//! Sizes are cut into bins of equal count (Li et al.: HPCC, SIGCOMM 2019, Fig. 11, has 20), or at given edges. A bin holds
-//! the sizes above one edge, up to and with the next. All flows that started are cut, so that what did not complete moves
-//! no edge, and variants that see the same arrivals have the same bins.
+//! Sizes are cut into bins of equal count (Li et al.: HPCC, SIGCOMM 2019, Fig. 11, has 20), or at
+//! given edges. A bin holds the sizes above one edge, up to and with the next. All flows that
+//! started are cut, so that what did not complete moves no edge, and variants that see the same
+//! arrivals have the same bins.
 //!
-//! Invariant: the values of one bin are exact and in the order in which they came; flows of one size are in one bin, so
-//! that where many have the same size there are fewer bins than asked for; memory does not grow with the flows.
+//! Invariant: the values of one bin are exact and in the order in which they came; flows of one
+//! size are in one bin, so that where many have the same size there are fewer bins than asked for;
+//! memory does not grow with the flows.
 
 use std::path::{Path, PathBuf};
 
@@ -77,7 +80,8 @@ impl SizeBins {
         match self {
             SizeBins::Equal(count) => {
                 let count = u64::from((*count).max(1));
-                // The last of the flows of each part, so that the parts are equal where sizes differ.
+                // The last of the flows of each part, so that the parts are equal where sizes
+                // differ.
                 let ranks: Vec<u64> = (1..=count)
                     .map(|part| (u128::from(part) * u128::from(last + 1)).div_ceil(count.into()) as u64 - 1)
                     .collect();
@@ -140,7 +144,8 @@ impl SizeBin {
 
 /// Amid two edges of a bin, logarithmically.
 pub(crate) fn middle(above: f64, to: f64) -> f64 {
-    // The lowest bin begins at nothing, whose logarithm is none: its sizes are taken for its upper edge.
+    // The lowest bin begins at nothing, whose logarithm is none: its sizes are taken for its upper
+    // edge.
     if above < 1.0 { to.max(1.0) } else { libm::sqrt(above * to) }
 }
 
@@ -174,7 +179,8 @@ impl BySize {
         Ok(())
     }
 
-    /// The bins by name, from the smallest sizes up. A bin without flows is there if its edge was given.
+    /// The bins by name, from the smallest sizes up. A bin without flows is there if its edge was
+    /// given.
     pub fn end(mut self, rule: &SizeBins) -> Result<Ordered<SizeBin>> {
         let edges = rule.cut(&mut self.sizes)?;
         let collector = |at: usize| Samples::with_limit(part(&self.scratch, &at.to_string()), OF_A_BIN);
@@ -263,7 +269,7 @@ mod tests {
     /// Nine of ten flows have 8 kB: they are one bin, whatever their share.
     #[test]
     fn one_size_is_in_one_bin() {
-        let of = |n: u64| (if n % 10 == 0 { 1_000 + n } else { 8_000 }, (n % 7 != 0).then_some(2.0));
+        let of = |n: u64| (if n.is_multiple_of(10) { 1_000 + n } else { 8_000 }, (!n.is_multiple_of(7)).then_some(2.0));
         let bins = by_size(&(0..1_000).map(of).collect::<Vec<_>>(), &SizeBins::Equal(20));
         let names: Vec<&str> = bins.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["0-5%", "5-10%", "10-100%"]);

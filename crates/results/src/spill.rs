@@ -1,6 +1,8 @@
-//! What is too much for memory: items of one length in a temporary file, appended and read again in their order.
+//! What is too much for memory: items of one length in a temporary file, appended and read again in
+//! their order.
 //!
-//! Invariant: the file has no name for longer than an instant, so nothing is left however the process ends.
+//! Invariant: the file has no name for longer than an instant, so nothing is left however the
+//! process ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,5 +1,5 @@
-//! Flows that wait for others start to the picosecond when the news of the last can be there, however the network is cut
-//! into partitions; what never starts is told.
+//! Flows that wait for others start to the picosecond when the news of the last can be there,
+//! however the network is cut into partitions; what never starts is told.
 
 mod common;
 
@@ -122,7 +122,8 @@ fn random_graphs_start_as_defined_for_any_partition() {
     }
 }
 
-/// A traffic waits for whole traffics: their last delivery, and the news of it by way of the barrier.
+/// A traffic waits for whole traffics: their last delivery, and the news of it by way of the
+/// barrier.
 #[test]
 fn a_traffic_starts_after_others() {
     let text = format!(

@@ -1,4 +1,5 @@
-//! Parallel links between two switches are links of their own: each has its port, its queue and its rate.
+//! Parallel links between two switches are links of their own: each has its port, its queue and its
+//! rate.
 
 mod common;
 
@@ -47,7 +48,8 @@ fn parallel_links_add_up_and_each_has_a_queue() {
         (last, (8..8 + links as u16).filter(|port| queued(*port)).count())
     };
     let ((one, _), (four, queues)) = (end(1), end(4));
-    // Eight flows of 2 MB over 10 Gb/s take 12.8 ms and more; hashed over four links they take the fullest one's time.
+    // Eight flows of 2 MB over 10 Gb/s take 12.8 ms and more; hashed over four links they take the
+    // fullest one's time.
     assert!(one > Time::from_us(12_800), "{one}");
     assert!(four < one && queues >= 2, "{four} {queues}");
     let sprayed = plan(&scenario(4), &[("switch.path.kind", "spray")]);

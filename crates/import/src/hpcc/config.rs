@@ -156,9 +156,10 @@ impl Config {
         self.given.iter().enumerate().map(told).collect()
     }
 
-    /// The file that a key names. Such names are relative to the folder in which the simulator was started, which is often
-    /// above the configuration's, and may be absolute on another machine: so they are looked for from here, from the
-    /// configuration's folder and those above it, and there by ever shorter ends of the name.
+    /// The file that a key names. Such names are relative to the folder in which the simulator was
+    /// started, which is often above the configuration's, and may be absolute on another machine:
+    /// so they are looked for from here, from the configuration's folder and those above it, and
+    /// there by ever shorter ends of the name.
     pub fn file(&self, name: &'static str) -> Result<Source> {
         let Some(named) = self.word(name) else {
             return Err(self.source.wrong(self.source.end(), format!("there is no {name}")));

@@ -1,5 +1,6 @@
-//! The keys of the configurations of HPCC's family, in one table: those of HPCC's released simulator, of TLT's and
-//! ConWeave's forks of it, and of SimAI's backend, which also knows most of them by their names in ns-3.
+//! The keys of the configurations of HPCC's family, in one table: those of HPCC's released
+//! simulator, of TLT's and ConWeave's forks of it, and of SimAI's backend, which also knows most of
+//! them by their names in ns-3.
 
 /// What a value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub(super) enum Form {
 pub(super) enum Part {
     /// The importer reads it.
     Read,
-    /// It is a parameter of one congestion control or of queue pairs: `transport.rs` has it in a table.
+    /// It is a parameter of one congestion control or of queue pairs: `transport.rs` has it in a
+    /// table.
     Transport,
     /// It says what the simulator writes, and where.
     Output,

@@ -1,7 +1,8 @@
 //! The switches' part: marking by rate, the shared memory with its pauses, and the choice of paths.
 //!
-//! The forks of TLT and ConWeave have the memory of a Broadcom chip: two pools, an ingress threshold of 1/16 and an egress
-//! threshold of 1. HPCC's and SimAI's pause a port at 1/8 of what is free and never limit an egress.
+//! The forks of TLT and ConWeave have the memory of a Broadcom chip: two pools, an ingress
+//! threshold of 1/16 and an egress threshold of 1. HPCC's and SimAI's pause a port at 1/8 of what
+//! is free and never limit an egress.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! The topology file: how many nodes, switches and links there are, which nodes are switches, and a line a link,
-//! `node node rate delay error-rate`. What follows is not read, there as here.
+//! The topology file: how many nodes, switches and links there are, which nodes are switches, and a
+//! line a link, `node node rate delay error-rate`. What follows is not read, there as here.
 //!
-//! SimAI's begins with more numbers: nodes, hosts a server, NVSwitches, switches, links, and the kind of GPU. Hosts have
-//! one NIC here, so NVSwitches are left out with their links; a flow whose way they would be is refused.
+//! SimAI's begins with more numbers: nodes, hosts a server, NVSwitches, switches, links, and the
+//! kind of GPU. Hosts have one NIC here, so NVSwitches are left out with their links; a flow whose
+//! way they would be is refused.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The transport's part: one table of their keys and ours, by congestion control.
 //!
-//! What this program can run follows from its registries, not from this table: a congestion control or key that is not
-//! there is told as not modelled, and DCTCP stands in for a congestion control that is not.
+//! What this program can run follows from its registries, not from this table: a congestion control
+//! or key that is not there is told as not modelled, and DCTCP stands in for a congestion control
+//! that is not.
 
 use millpond_core::registry::Choice;
 use millpond_scenario::catalogue;
@@ -120,7 +121,8 @@ fn table_has(path: &str, key: &str) -> bool {
     catalogue::tables().iter().any(|table| table.path == path && table.keys.iter().any(|own| own.name == key))
 }
 
-/// The tables `[transport]` and, where there is one, `[rdma]`. Every key of the transport's part is told of.
+/// The tables `[transport]` and, where there is one, `[rdma]`. Every key of the transport's part is
+/// told of.
 pub(super) fn tables(config: &Config, fork: Fork, payload: u64) -> String {
     let number = config.whole("CC_MODE").unwrap_or(1);
     let mode = MODES.iter().find(|mode| mode.number == number);

@@ -1,8 +1,8 @@
-//! The workload that TLT's fork draws where others read a flow file: Poisson arrivals between random hosts, with sizes of a
-//! distribution, and incasts of all hosts to one at even intervals.
+//! The workload that TLT's fork draws where others read a flow file: Poisson arrivals between
+//! random hosts, with sizes of a distribution, and incasts of all hosts to one at even intervals.
 //!
-//! It takes links for 50 Gb/s and the leaves for two-fold oversubscribed, whatever the topology is. So does this, since the
-//! load means that there.
+//! It takes links for 50 Gb/s and the leaves for two-fold oversubscribed, whatever the topology is.
+//! So does this, since the load means that there.
 
 use millpond_core::{Rate, Time};
 

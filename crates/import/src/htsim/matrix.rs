@@ -1,9 +1,10 @@
 //! The connection matrix: a header, connections `src->dst` with pairs of words, and triggers.
 //!
-//! A trigger is activated by each flow that names it as its `send_done_trigger` or `recv_done_trigger`. `oneshot` lets all
-//! its flows start at its one activation, `barrier` at the last of `count`, `multishot` one more flow at each. Which flow
-//! a multishot starts depends on who is done first, unless its flows activate it themselves, one after the other: such
-//! a chain is what is read.
+//! A trigger is activated by each flow that names it as its `send_done_trigger` or
+//! `recv_done_trigger`. `oneshot` lets all its flows start at its one activation, `barrier` at the
+//! last of `count`, `multishot` one more flow at each. Which flow a multishot starts depends on who
+//! is done first, unless its flows activate it themselves, one after the other: such a chain is
+//! what is read.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The topology: tiers of a fat tree, each with its radix, its links and its latencies.
 //!
-//! Aggregation switch a of a pod has links to the core switches a, a + n, a + 2n, … of n aggregation switches a pod, and
-//! `Bundle` links to each. A switch's latency lies on its links, half on either side, so that a way has the sum.
+//! Aggregation switch a of a pod has links to the core switches a, a + n, a + 2n, … of n
+//! aggregation switches a pod, and `Bundle` links to each. A switch's latency lies on its links,
+//! half on either side, so that a way has the sum.
 
 use millpond_core::{Rate, Time};
 

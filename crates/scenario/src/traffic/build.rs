@@ -1,8 +1,10 @@
 //! From traffic tables to a traffic plan: draws what is drawn in advance, reserves ids, and checks what can be checked.
 
-use super::arrivals::{Emitted, Generator};
-use super::dependencies::{self, Dependent, Roots};
-use super::flows::{FlowTable, cycle};
+mod after;
+
+use super::arrivals::Generator;
+use super::dependencies::{self, Roots};
+use super::flows::FlowTable;
 use super::incast::{Incast, IncastShape, Spacing};
 use super::params::{
     IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams, TrafficParams,
@@ -11,7 +13,7 @@ use super::pattern::{self, Listed, OneEach};
 use super::poisson::{Poisson, other_host};
 use super::{ProbePair, Source, SourceKind, Thinking, TrafficPlan};
 use crate::cdf::{SizeSpec, Sizes};
-use crate::error::{Problem, Report, nearest};
+use crate::error::{Problem, Report};
 use crate::settings::{Settings, TrafficSettings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
@@ -124,41 +126,6 @@ pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, rep
     }
 }
 
-/// More flows than this are not held for a traffic that waits.
-const WAITING_MAX: usize = 16_000_000;
-
-/// The flows of a source that is held, which starts nothing from `stop` on; or what it has that cannot be.
-fn listed(generator: Generator, stop: Time) -> Result<(Vec<Dependent>, Option<Arc<FlowTable>>), &'static str> {
-    let mut flows = Vec::new();
-    if let Generator::Listed(list) = generator {
-        for row in &list.table.rows {
-            let class = row.class.map_or(list.class, |c| list.classes[c as usize]);
-            flows.push(Dependent { start: row.start, src: row.src, dst: row.dst, bytes: row.bytes, class, stop });
-        }
-        let waits = |row: usize| list.table.waits.as_ref().is_some_and(|waits| !waits.after[row].is_empty());
-        // What waits for another row does not wait for the list's start a second time.
-        for (row, flow) in flows.iter_mut().enumerate().filter(|(row, _)| !waits(*row)) {
-            flow.start = list.start.saturating_add(list.table.rows[row].start);
-        }
-        return Ok((flows, Some(list.table)));
-    }
-    let mut generator = generator;
-    while let Some((start, emitted)) = generator.next() {
-        match emitted {
-            Emitted::Flow { src, dst, bytes, response: 0, class, .. } => {
-                flows.push(Dependent { start, src, dst, bytes, class, stop });
-            }
-            Emitted::Flow { .. } => return Err("requests"),
-            Emitted::Query { .. } => return Err("queries"),
-            Emitted::Numbered(_) => {}
-        }
-        if flows.len() > WAITING_MAX {
-            return Err("more flows than memory holds (give it a count)");
-        }
-    }
-    Ok((flows, None))
-}
-
 /// Which transport each traffic has, and those that are not the scenario's, each once.
 fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<TransportKind>) {
     let mut others: Vec<TransportKind> = Vec::new();
@@ -181,106 +148,6 @@ fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<Transpo
 }
 
 impl Builder<'_> {
-    /// Looks up who waits for which traffics. None may wait for itself by way of others.
-    fn find_after(&mut self) {
-        let names: Vec<String> = self.classes.clone();
-        for (at, t) in self.settings.traffic.iter().enumerate() {
-            for other in &t.common.after {
-                match self.numbers.get(other) {
-                    Some(number) if !self.after[at].contains(&(*number as u16)) => {
-                        self.after[at].push(*number as u16);
-                        self.is_awaited[*number] = true;
-                    }
-                    Some(_) => {}
-                    None => {
-                        let near = nearest(other, names.iter().map(String::as_str));
-                        let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                        self.wrong(&names[at], "after", format!("there is no traffic {other:?}{help}"));
-                    }
-                }
-            }
-        }
-        let after: Vec<Vec<u32>> = self.after.iter().map(|list| list.iter().map(|n| u32::from(*n)).collect()).collect();
-        if let Some(cycle) = cycle(&after) {
-            let around = cycle.iter().chain(cycle.first()).map(|at| names[*at as usize].as_str());
-            let text = around.collect::<Vec<_>>().join(" after ");
-            self.wrong(&names[cycle[0] as usize], "after", format!("it waits for itself: {text}"));
-            self.after.iter_mut().for_each(Vec::clear);
-        }
-        for traffic in (0..names.len()).filter(|at| self.is_awaited[*at]) {
-            self.graph.waited_for(traffic as u16);
-        }
-    }
-
-    /// A traffic, with what it waits for and who waits for it.
-    fn dependent_source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
-        let waits_within = match &t.kind {
-            TrafficParams::Flows(p) => p.rows.0.clone().filter(|table| {
-                self.is_awaited[class as usize]
-                    || table.waits.as_ref().is_some_and(|w| w.after.iter().any(|a| !a.is_empty()))
-            }),
-            _ => None,
-        };
-        let (after, name) = (self.after[class as usize].clone(), name_of(t));
-        if after.is_empty() && waits_within.is_none() {
-            let kind = self.source(class, t);
-            if self.is_awaited[class as usize] {
-                match self.flows_of(t) {
-                    Some(count) if count > 0 => self.graph.counts(class, count),
-                    _ => {
-                        let text =
-                            "it is waited for, and has no number of flows that is known in advance; give it a count";
-                        self.wrong(&name, "kind", text.into());
-                    }
-                }
-            }
-            return kind;
-        }
-        let (generators, open, drawn) = (self.generators.len(), self.open_ids, self.drawn_ids);
-        let kind = self.source(class, t);
-        if self.generators.len() == generators {
-            if !matches!(kind, SourceKind::Open) {
-                use millpond_core::registry::Choice;
-                let kinds = "permutation, stride, bijection, random, flows, and poisson with a count";
-                self.wrong(&name, "after", format!("a traffic of kind {} cannot wait; {kinds} can", t.kind.kind()));
-            }
-            return SourceKind::Open;
-        }
-        (self.open_ids, self.drawn_ids) = (open, drawn);
-        let stop = t.common.stop.map_or(self.horizon, |stop| stop.min(self.horizon));
-        match self.generators.pop().map(|generator| listed(generator, stop)) {
-            Some(Ok((flows, table))) => {
-                let own = self.graph.add(flows, table.as_ref());
-                after.iter().for_each(|other| self.graph.wait(*other, own.clone()));
-                if own.is_empty() && self.is_awaited[class as usize] {
-                    self.wrong(&name, "rows", "it is waited for, and has no flows".into());
-                }
-                self.graph.counts_own(class, own);
-            }
-            Some(Err(what)) => self.wrong(&name, "after", format!("a traffic with {what} cannot wait")),
-            None => {}
-        }
-        SourceKind::Open
-    }
-
-    /// How many flows a traffic has, if that is known in advance.
-    fn flows_of(&self, t: &TrafficSettings) -> Option<u64> {
-        let hosts = u64::from(self.topology.hosts);
-        match &t.kind {
-            TrafficParams::Poisson(p) => p.count,
-            TrafficParams::Incast(p) => {
-                let queries = if p.rate.is_none() && p.period.is_none() { p.count.or(Some(1)) } else { p.count }?;
-                Some(queries.saturating_mul(u64::from(p.degree) * u64::from(p.flows_per_server)))
-            }
-            TrafficParams::Shuffle(_) => Some(hosts * (hosts - 1)),
-            TrafficParams::Rpc(_) | TrafficParams::Probe(_) | TrafficParams::Flows(_) => None,
-            TrafficParams::Permutation(_)
-            | TrafficParams::Bijection(_)
-            | TrafficParams::Random(_)
-            | TrafficParams::Stride(_) => Some(hosts),
-        }
-    }
-
     fn source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
         let name = name_of(t);
         let mut random = Stream::new(self.settings.run.seed, &format!("traffic/{name}"));

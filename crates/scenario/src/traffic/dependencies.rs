@@ -1,14 +1,16 @@
 //! Flows that start when others are delivered, as in collective operations and staged shuffles.
 //!
-//! Who waits for whom is a graph without cycles, which a plan knows from the beginning. Its nodes are flows, and barriers:
-//! a traffic that waits for whole traffics has one for each of them, which counts deliveries at a host of its own.
+//! Who waits for whom is a graph without cycles, which a plan knows from the beginning. Its nodes
+//! are flows, and barriers: a traffic that waits for whole traffics has one for each of them, which
+//! counts deliveries at a host of its own.
 //!
-//! A delivery is news, and news travels: at its own host it is known at once, at another after the propagation delay of the
-//! quickest way there. So a flow starts at the latest, over all that it waits for, of delivery + max(its delay, that way).
-//! No time depends on how the network is simulated, and none is before its cause.
+//! A delivery is news, and news travels: at its own host it is known at once, at another after the
+//! propagation delay of the quickest way there. So a flow starts at the latest, over all that it
+//! waits for, of delivery + max(its delay, that way). No time depends on how the network is
+//! simulated, and none is before its cause.
 //!
-//! Invariant: a node counts each of those that it waits for once; flows are numbered from `first_flow` in the order of their
-//! lists, whatever starts first.
+//! Invariant: a node counts each of those that it waits for once; flows are numbered from
+//! `first_flow` in the order of their lists, whatever starts first.
 
 use super::flows::FlowTable;
 use super::{Arrival, Emitted};

@@ -1,9 +1,11 @@
 //! Flows that wait for others: deliveries are counted where each waits, and the last one starts it.
 //!
-//! News of a delivery to another cell goes by a note, which is read at the next edge. It is never late: what it lets go on
-//! is at least a way to another cell later than the delivery, and so beyond that edge.
+//! News of a delivery to another cell goes by a note, which is read at the next edge. It is never
+//! late: what it lets go on is at least a way to another cell later than the delivery, and so
+//! beyond that edge.
 //!
-//! Invariant: when a flow starts is the latest of what its news say, in whatever order they are read.
+//! Invariant: when a flow starts is the latest of what its news say, in whatever order they are
+//! read.
 
 use super::*;
 use millpond_scenario::traffic::{Dependencies, NodeId};
@@ -14,9 +16,11 @@ pub const WAITED: u32 = 1;
 /// What waits at a partition's hosts.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// By flow or barrier: deliveries that it still waits for, and when it can go on as far as is known.
+    /// By flow or barrier: deliveries that it still waits for, and when it can go on as far as is
+    /// known.
     left: BTreeMap<NodeId, (u64, Time)>,
-    /// News on its way and starts to come. Over all partitions it is zero if nothing is about to start.
+    /// News on its way and starts to come. Over all partitions it is zero if nothing is about to
+    /// start.
     pub under_way: i64,
     /// Flows of the plan's dependencies that have started.
     pub started: Vec<FlowId>,
