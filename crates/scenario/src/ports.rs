@@ -113,7 +113,8 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
     }
 }
 
-/// Tiers that the network lacks, and a `per` that scales nothing.
+/// Tiers that the network lacks, and a `per` that scales nothing. Where no key goes by tier it scales
+/// what the mechanism's page says, written or not.
 fn amounts(s: &Settings, params: &dyn Params, path: &str, tiers: &BTreeSet<u8>, report: &mut Report) {
     let mut scalable = Vec::new();
     for (index, key) in params.keys().iter().enumerate().filter(|(_, key)| key.tiered) {
@@ -128,7 +129,8 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, tiers: &BTreeSet<u8>, 
         scalable.push(key);
     }
     let per = params.keys().iter().position(|key| key.field == "per");
-    if per.is_some_and(|per| params.get(per) != Value::Off) && !scalable.iter().any(|key| s.is_written(key)) {
+    let scales_nothing = !scalable.is_empty() && !scalable.iter().any(|key| s.is_written(key));
+    if per.is_some_and(|per| params.get(per) != Value::Off) && scales_nothing {
         let key = format!("{path}.per");
         let keys: Vec<&str> = scalable.iter().map(|key| &key[path.len() + 1..]).collect();
         report.value(s.place(&key), &key, format!("scales what is written; write {} as well", keys.join(" or ")));
