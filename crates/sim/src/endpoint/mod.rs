@@ -78,28 +78,35 @@ enum Which {
     Rdma(u8),
 }
 
-/// Asks the family of an end, with the family's own configuration where one is given.
+/// Asks the family of an end, with the family's own configuration where one is given. TCP is asked for
+/// first: of three families together the tag costs twice as much.
 macro_rules! each {
     ($end:expr, $name:ident => $answer:expr) => {
-        match $end {
-            Self::Tcp($name) => $answer,
-            Self::Mptcp($name) => $answer,
-            Self::Rdma($name) => $answer,
+        if let Self::Tcp($name) = $end {
+            $answer
+        } else {
+            match $end {
+                Self::Tcp(_) => unreachable!("it was asked for before"),
+                Self::Mptcp($name) => $answer,
+                Self::Rdma($name) => $answer,
+            }
         }
     };
     ($end:expr, $cfg:ident, $name:ident => $answer:expr) => {
-        match $end {
-            Self::Tcp($name) => {
-                let $cfg = &$cfg.tcp;
-                $answer
-            }
-            Self::Mptcp($name) => {
-                let $cfg = &$cfg.mptcp[..];
-                $answer
-            }
-            Self::Rdma($name) => {
-                let $cfg = &$cfg.rdma[..];
-                $answer
+        if let Self::Tcp($name) = $end {
+            let $cfg = &$cfg.tcp;
+            $answer
+        } else {
+            match $end {
+                Self::Tcp(_) => unreachable!("it was asked for before"),
+                Self::Mptcp($name) => {
+                    let $cfg = &$cfg.mptcp[..];
+                    $answer
+                }
+                Self::Rdma($name) => {
+                    let $cfg = &$cfg.rdma[..];
+                    $answer
+                }
             }
         }
     };
@@ -319,10 +326,10 @@ impl Sender {
     /// An acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
-        match self {
-            Sender::Tcp(end) => end.on_ack(now, ack, &cfg.tcp),
-            Sender::Mptcp(end) => end.on_ack(now, ack, &cfg.mptcp),
-            Sender::Rdma(_) => (),
+        if let Sender::Tcp(end) = self {
+            end.on_ack(now, ack, &cfg.tcp);
+        } else if let Sender::Mptcp(end) = self {
+            end.on_ack(now, ack, &cfg.mptcp);
         }
     }
     /// What a queue pair's receiver answers.

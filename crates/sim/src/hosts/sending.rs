@@ -30,8 +30,11 @@ impl Hosts {
             let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
             let (node, mut link) = at_host!(self, it.host, fabric);
             link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
-            link.telemetry = out.telemetry();
-            node.send(now, it.egress.as_deref_mut(), segment, shared.cut_of(&out), &mut link);
+            let mut cut = shared.cut();
+            if out.rdma.is_some() {
+                (link.telemetry, cut) = (out.telemetry(), shared.cut_of(&out));
+            }
+            node.send(now, it.egress.as_deref_mut(), segment, cut, &mut link);
             self.note_departures(fabric);
         }
         let it = self.senders.at(slot);
@@ -80,11 +83,10 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
     if segment.len > 0 && it.first_sent.is_none() {
         it.first_sent = Some(now);
     }
-    Packet {
-        body: match (segment.syn, segment.rdma) {
-            (false, None) => Body::Data { seq: segment.seq, slot, flowcell: 0 },
-            (false, Some(_)) => Body::RdmaData { seq: segment.seq, slot, flowcell: 0 },
-            (true, _) => Body::Syn { slot, flowcell: 0 },
+    let mut packet = Packet {
+        body: match segment.syn {
+            false => Body::Data { seq: segment.seq, slot, flowcell: 0 },
+            true => Body::Syn { slot, flowcell: 0 },
         },
         stamp: now,
         flow: it.opening.flow,
@@ -97,13 +99,17 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         size: 0,
         payload: 0,
         flags: (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
-            | (if segment.cwr { flags::CWR } else { 0 })
-            | (if segment.rdma.is_some_and(|asks| asks.acknowledgement) { flags::ASKS } else { 0 }),
+            | (if segment.cwr { flags::CWR } else { 0 }),
         ingress: 0,
         class: TrafficClass::new(it.priority, Importance::Control, segment.ecn),
         ttl: TTL,
         path: 0,
+    };
+    if let Some(asks) = segment.rdma {
+        packet.body = Body::RdmaData { seq: segment.seq, slot, flowcell: 0 };
+        packet.flags |= if asks.acknowledgement { flags::ASKS } else { 0 };
     }
+    packet
 }
 
 /// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to send.

@@ -463,7 +463,7 @@ impl Sender {
     /// since: SND.NXT as RFC 9293 takes it back to SND.UNA.
     #[inline]
     fn sent_by_now(&self, cfg: &Config) -> u64 {
-        if cfg.cut_after_loss && self.phase == Phase::Loss { self.resend } else { self.nxt }
+        if self.phase == Phase::Loss && cfg.cut_after_loss { self.resend } else { self.nxt }
     }
 
     #[cold]
