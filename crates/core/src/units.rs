@@ -22,7 +22,7 @@ pub struct Time(u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
-/// A rate in bits per second. Text: `"10Gbps"` (decimal prefixes).
+/// A rate in bits per second. Text: `"10Gbps"` (decimal prefixes), or as tc(8) writes it, `"10Gbit"`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(pub u64);
 
@@ -273,8 +273,11 @@ quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", SIZES, bare: Some(1), {
     "b" => 1, "kb" => 1_000, "mb" => 1_000_000, "gb" => 1_000_000_000, "tb" => 1_000_000_000_000,
     "kib" => 1 << 10, "mib" => 1 << 20, "gib" => 1 << 30, "tib" => 1 << 40,
 });
-quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps", SPEEDS, bare: None, {
+// Bits, in tc(8)'s spelling as well. What tc calls bps is bytes a second.
+quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, Gbit, Tbit)", SPEEDS, bare: None, {
     "bps" => 1, "kbps" => 1_000, "mbps" => 1_000_000, "gbps" => 1_000_000_000, "tbps" => 1_000_000_000_000,
+    "bit" => 1, "kbit" => 1_000, "mbit" => 1_000_000, "gbit" => 1_000_000_000, "tbit" => 1_000_000_000_000,
+    "kibit" => 1 << 10, "mibit" => 1 << 20, "gibit" => 1 << 30, "tibit" => 1 << 40,
 });
 
 /// The largest unit that gives a whole number, so that text and value always round-trip.
@@ -346,6 +349,8 @@ mod tests {
         }
         assert_eq!("1500".parse::<Bytes>().unwrap(), Bytes(1500));
         assert_eq!("10gbps".parse::<Rate>().unwrap(), Rate::from_gbps(10));
+        assert_eq!("10Gbit".parse::<Rate>().unwrap(), Rate::from_gbps(10));
+        assert_eq!("1.5mibit".parse::<Rate>().unwrap(), Rate(3 << 19));
         assert_eq!("2.5Gbps".parse::<Rate>().unwrap().to_string(), "2500Mbps");
     }
 
