@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAMS: &[&str] = &["limit", "heed", "kick", "pace", "dctcp", "trial"];
+const PROGRAMS: &[&str] = &["limit", "heed", "kick", "pace", "congestion", "dctcp", "trial"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

@@ -38,6 +38,14 @@ enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_ANY = 0 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
+/* When a program of connections is called. */
+enum {
+	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
+	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_TCP_LISTEN_CB = 11,
+};
+
 /* ---- The interface of programs: its layout is the ABI's. ---- */
 
 struct bpf_spin_lock {

@@ -498,8 +498,6 @@ int limit_ingress(struct __sk_buff *skb)
 	return limit_packet(skb, LIMIT_INGRESS);
 }
 
-#define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
-#define BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB 5
 #define AF_INET6 10
 
 /*

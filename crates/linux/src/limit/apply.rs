@@ -194,7 +194,8 @@ impl Session {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
         }
         for hook in &plan.hooks {
-            let hooks = exclusive::hooks(hook.chain.map(|chain| chain.count > 0), paces(hook));
+            let hooks =
+                exclusive::hooks(hook.chain.map(|chain| chain.count > 0), paces(hook) || hook.congestion.is_some());
             if let Some(reason) = exclusive::in_the_way(&hook.cgroup, &hooks) {
                 return Err(Error::Cgroup { limit: hook.limit.clone(), reason });
             }
@@ -228,10 +229,11 @@ impl Session {
         detach(&store, &plan)?;
         let mut notes = self.let_former_go()?;
         // What is only wanted beside the limits must not keep them from holding.
-        let wanted = sources.iter().any(|s| s.config.host.dctcp);
+        let wanted = sources.iter().any(|s| s.config.wants_dctcp());
         let registered = congestion::register(store.folder(), wanted);
         let paced = if is_first { Ok(()) } else { Paces::of(&plan).give(store.folder()) };
         notes.extend([registered, paced].into_iter().filter_map(|done| Some(done.err()?.to_string())));
+        notes.extend(congestion::choose(store.folder(), &plan).unwrap_or_else(|e| vec![e.to_string()]));
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),
             cgroups: plan.hooks.len(),
@@ -331,7 +333,7 @@ fn paces(hook: &plan::Hook) -> bool {
     hook.chain[0].flags & PACE != 0
 }
 
-fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
+pub(super) fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
     let what = || format!("attaching to {}", hook.cgroup.path.display());
     let fail = |e: libbpf_rs::Error| Error::kernel(what(), PROGRAMS, &e);
     let program = object.progs_mut().find(|p| p.name() == name);

@@ -25,6 +25,7 @@
 //! Invariant: a configuration that was read has unique names, rates that the integers hold, and scopes that exist and
 //! do not go in circles; what it prints as text is read back as the same.
 
+use super::congestion;
 use super::layout::NAME_MAX;
 use ipnet::IpNet;
 use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
@@ -68,6 +69,9 @@ params! {
         pub ingress_mode: IngressMode = IngressMode::Enforce,
         /// Further limits that its packets are charged to as well.
         pub scopes: Vec<String> = Vec::new(),
+        /// The congestion control of its cgroup's new TCP connections, such as "bbr" or "mp_dctcp", which it registers. Off: what the
+        /// host or the application chooses. Not in the slides.
+        pub congestion: Option<String> = None,
         /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they are charged to, spaced by
         /// their own timers. Not in the slides.
         pub pace: bool = true,
@@ -222,6 +226,15 @@ fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut L
             None,
         );
     }
+    match &limit.target.congestion {
+        Some(_) if limit.cgroup().is_none() => {
+            r.wrong(item, "congestion", "only a limit with a cgroup has connections", None);
+        }
+        Some(name) if !congestion::is_name(name) => {
+            r.wrong(item, "congestion", format!("{name:?} cannot be the name of a congestion control"), None);
+        }
+        _ => {}
+    }
     if !(0.0..=4.0).contains(&limit.queue.bypass) {
         r.wrong(item, "bypass", "from 0 (never) to 4 times the drop threshold", None);
     }
@@ -268,6 +281,11 @@ fn read_notify<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>) -> NotifyPar
 }
 
 impl Config {
+    /// Whether it asks for millpond's own DCTCP.
+    pub fn wants_dctcp(&self) -> bool {
+        self.host.dctcp || self.limits.iter().any(|limit| limit.target.congestion.as_deref() == Some(congestion::NAME))
+    }
+
     /// Whether it asks for nothing that stays installed.
     pub fn is_empty(&self) -> bool {
         self.limits.is_empty() && self.floors.is_empty() && self.notify.is_none()
@@ -409,8 +427,9 @@ kick = "20ms"
 [[limit]]
 name = "batch"
 cgroup = "batch"
-rate = "1gbps"
+rate = "1gbit"
 direction = "both"
+congestion = "mp_dctcp"
 ingress-mode = "mark-only"
 scopes = ["uplink"]
 mark = "60KB"
@@ -487,6 +506,8 @@ peers = ["10.0.0.0/8", "fd00::1"]
         );
         has("[[limit]]\nname = \"a\"\nmark = \"2MB\"\n", "a.toml:3:8: `mark`");
         has("[[limit]]\nname = \"a\"\ncgroup = \"x\"\nunit = \"y\"\n", "a.toml:4:8: `unit`: a limit has one cgroup");
+        has("[[limit]]\nname = \"a\"\ncongestion = \"bbr\"\n", "a.toml:3:14: `congestion`: only a limit with a cgroup");
+        has("[[limit]]\nname = \"a\"\ncgroup = \"x\"\ncongestion = \"no way\"\n", "a.toml:4:14: `congestion`");
         has("[[limit]\n", "a.toml:1:");
         has("[[floor]]\nrate = \"1Mbps\"\n", "[[floor]] needs `cgroup`");
         let notify = "[[notify]]\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n";

@@ -1,11 +1,17 @@
-//! millpond's own DCTCP, registered with the kernel on request.
+//! Congestion control: millpond's own DCTCP, registered with the kernel on request, and the choice
+//! of one for the new connections of a cgroup (`bpf/congestion.bpf.c`).
 //!
-//! Invariant: it is registered as long as its link is pinned; sockets that use it keep it until they close.
+//! Invariant: mp_dctcp is registered as long as its link is pinned, and a cgroup's choice holds as
+//! long as its own is; connections keep what they have until they close.
 
 use super::Error;
+use super::apply;
 use super::capability::PROGRAMS;
 use super::object;
-use libbpf_rs::MapCore;
+use super::plan::Plan;
+use super::store;
+use libbpf_rs::{MapCore, Object};
+use rustix::net::{AddressFamily, SocketType};
 use std::fs;
 use std::path::Path;
 
@@ -16,6 +22,15 @@ pub const NAME: &str = "mp_dctcp";
 pub fn available() -> Vec<String> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     text.split_whitespace().map(String::from).collect()
+}
+
+/// Bytes of a name with the zero at its end: the kernel's TCP_CA_NAME_MAX.
+const NAME_SIZE: usize = 16;
+
+/// Whether a congestion control can have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..NAME_SIZE).contains(&name.len()) && name.chars().all(fits)
 }
 
 /// Registers it, or takes it back. Whether it is there in the end.
@@ -33,4 +48,46 @@ pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
     let mut map = map.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such map".into() })?;
     let mut link = map.attach_struct_ops().map_err(fail)?;
     link.pin(&pin).map_err(fail)
+}
+
+/// Gives the plan's cgroups their choices, and takes others off; notes on what could not be had.
+pub(super) fn choose(folder: &Path, plan: &Plan) -> Result<Vec<String>, Error> {
+    let mut notes = Vec::new();
+    for hook in &plan.hooks {
+        let Some(name) = &hook.congestion else { continue };
+        if !is_known(name) {
+            let known = available().join(", ");
+            notes.push(format!("limit \"{}\": this kernel has no congestion control {name}, only {known}", hook.limit));
+        }
+        let path = store::congestion_path(folder, hook.cgroup.id);
+        apply::attach_one(&load(folder, name)?, hook, "limit_congestion", &path)?;
+    }
+    for id in store::choices(folder) {
+        if !plan.hooks.iter().any(|hook| hook.cgroup.id == id && hook.congestion.is_some()) {
+            let path = store::congestion_path(folder, id);
+            fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+        }
+    }
+    Ok(notes)
+}
+
+/// Whether a socket of this host can have it; asked for, the kernel loads its module.
+fn is_known(name: &str) -> bool {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    socket.is_ok_and(|socket| rustix::net::sockopt::set_tcp_congestion(&socket, name).is_ok())
+}
+
+/// The program that gives a cgroup's connections this congestion control.
+fn load(folder: &Path, name: &str) -> Result<Object, Error> {
+    let what = "choosing the congestion control of a cgroup (it needs BTF)";
+    let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
+    let mut open = object::open(object::CONGESTION, what)?;
+    for mut map in open.maps_mut() {
+        if map.name() == store::CHOSEN {
+            map.set_pin_path(store::map_path(folder, store::CHOSEN)).map_err(fail)?;
+        } else {
+            object::set_constants(&mut map, name.as_bytes());
+        }
+    }
+    open.load().map_err(fail)
 }

@@ -10,14 +10,14 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The hooks that limits need, by direction, and the one of pacing.
+/// The hooks that limits need, by direction, and the one of connections.
 const EGRESS: u32 = libbpf_sys::BPF_CGROUP_INET_EGRESS;
 const INGRESS: u32 = libbpf_sys::BPF_CGROUP_INET_INGRESS;
 const CONNECTIONS: u32 = libbpf_sys::BPF_CGROUP_SOCK_OPS;
 
-/// The hooks of a cgroup that gets programs for these directions.
-pub(super) fn hooks(directions: [bool; 2], paces: bool) -> Vec<u32> {
-    let all = [(EGRESS, directions[0]), (INGRESS, directions[1]), (CONNECTIONS, paces)];
+/// The hooks of a cgroup that gets programs for these directions, and for its connections.
+pub(super) fn hooks(directions: [bool; 2], connections: bool) -> Vec<u32> {
+    let all = [(EGRESS, directions[0]), (INGRESS, directions[1]), (CONNECTIONS, connections)];
     all.into_iter().filter(|(_, wanted)| *wanted).map(|(hook, _)| hook).collect()
 }
 

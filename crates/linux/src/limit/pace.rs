@@ -65,8 +65,8 @@ impl Paces {
         for mut map in open.maps_mut() {
             if map.name() == PACED {
                 map.reuse_pinned_map(&pin).map_err(fail)?;
-            } else if let (true, Some(data)) = (map.name() == ".rodata", map.initial_value_mut()) {
-                data[..4].copy_from_slice(&u32::from(self.loopback).to_ne_bytes());
+            } else {
+                object::set_constants(&mut map, &u32::from(self.loopback).to_ne_bytes());
             }
         }
         let object = open.load().map_err(fail)?;

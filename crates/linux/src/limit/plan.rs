@@ -45,6 +45,8 @@ pub struct Hook {
     pub limit: String,
     /// By direction; a count of 0: no program.
     pub chain: [Chain; 2],
+    /// The congestion control of its new connections.
+    pub congestion: Option<String>,
 }
 
 /// All of it.
@@ -261,7 +263,12 @@ fn hooks(plan: &mut Plan, limits: &[&Limit], places: &[(&Limit, Cgroup)]) -> Res
         for direction in (0..2).filter(|&d| limit.covers(d)) {
             chains[direction] = chain(plan, limits, places, cgroup, direction)?;
         }
-        plan.hooks.push(Hook { cgroup: cgroup.clone(), limit: limit.name().to_string(), chain: chains });
+        plan.hooks.push(Hook {
+            cgroup: cgroup.clone(),
+            limit: limit.name().to_string(),
+            chain: chains,
+            congestion: limit.target.congestion.clone(),
+        });
     }
     Ok(())
 }
@@ -317,7 +324,7 @@ fn protect(
             None => {
                 let mut chains = [Chain::default(); 2];
                 chains[direction] = chain;
-                plan.hooks.push(Hook { cgroup: cgroup.clone(), limit: name, chain: chains });
+                plan.hooks.push(Hook { cgroup: cgroup.clone(), limit: name, chain: chains, congestion: None });
             }
         }
     }

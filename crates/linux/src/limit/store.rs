@@ -28,6 +28,8 @@ pub const MAPS: [&str; 9] =
     ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts", "reports"];
 /// The map, pinned as well, of what connections are paced at: only programs read it.
 pub(super) const PACED: &str = "paced";
+/// The same of whose congestion control was chosen.
+pub(super) const CHOSEN: &str = "chosen";
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
 
@@ -88,6 +90,11 @@ pub fn link_path(folder: &Path, cgroup: u64, direction: usize) -> PathBuf {
 /// Where the link of what paces a cgroup's new connections is pinned.
 pub fn pace_path(folder: &Path, cgroup: u64) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-pace"))
+}
+
+/// Where the link of what chooses the congestion control of a cgroup's new connections is pinned.
+pub fn congestion_path(folder: &Path, cgroup: u64) -> PathBuf {
+    folder.join("links").join(format!("{cgroup}-congestion"))
 }
 
 /// A pinned map, of a folder that may be trusted.
@@ -410,12 +417,22 @@ impl Known {
 
 /// Cgroups that links are pinned for, with the direction.
 pub fn links(folder: &Path) -> Vec<(u64, usize)> {
+    pinned_links(folder, |kind| super::plan::DIRECTIONS.iter().position(|direction| *direction == kind))
+}
+
+/// Cgroups whose connections' congestion control is chosen.
+pub(super) fn choices(folder: &Path) -> Vec<u64> {
+    pinned_links(folder, |kind| (kind == "congestion").then_some(())).into_iter().map(|(id, ())| id).collect()
+}
+
+/// Links of the kinds that `of` knows, by cgroup.
+fn pinned_links<T: Ord>(folder: &Path, of: impl Fn(&str) -> Option<T>) -> Vec<(u64, T)> {
     let entries = fs::read_dir(folder.join("links")).into_iter().flatten().flatten();
     let parse = |name: &str| {
-        let (id, direction) = name.split_once('-')?;
-        Some((id.parse().ok()?, super::plan::DIRECTIONS.iter().position(|d| *d == direction)?))
+        let (id, kind) = name.split_once('-')?;
+        Some((id.parse().ok()?, of(kind)?))
     };
-    let mut links: Vec<(u64, usize)> = entries.filter_map(|e| parse(e.file_name().to_str()?)).collect();
+    let mut links: Vec<(u64, T)> = entries.filter_map(|e| parse(e.file_name().to_str()?)).collect();
     links.sort_unstable();
     links
 }

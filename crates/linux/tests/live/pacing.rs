@@ -147,6 +147,9 @@ fn loopback_is_paced_where_limits_hold_for_it() {
     place.apply(&place.file("a.toml", text)).unwrap();
     let connections = Connections::new(&place);
     connections.expect([bytes(10), OWN], bytes(10), "limits hold for loopback");
+    set(&place, "rate", "8Mbps");
+    connections.expect([bytes(8), bytes(8)], bytes(8), "and so does a change of one");
+    set(&place, "rate", "10Mbps");
     place.apply(&place.file("a.toml", &text.replace("true", "false"))).unwrap();
     connections.expect([bytes(10), bytes(10)], NONE, "and no more");
 }

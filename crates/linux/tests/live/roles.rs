@@ -2,7 +2,7 @@
 //! socket belongs to the cgroup that its process was in.
 
 use crate::place::ROLE;
-use crate::{former, pacing};
+use crate::{congestion, former, pacing};
 use millpond_linux::limit::apply::Session;
 use std::fs;
 use std::io::{Read, Write};
@@ -16,13 +16,14 @@ pub fn play() {
     let args = std::env::var("MILLPOND_LIVE_ARGS").unwrap();
     let args: Vec<&str> = args.split(' ').collect();
     match role.as_str() {
-        "tcp" | "udp" | "flood" | "receive" | "paces" => {
+        "tcp" | "udp" | "flood" | "receive" | "paces" | "congestion" => {
             fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
             match role.as_str() {
                 "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
                 "udp" => send_udp(),
                 "receive" => receive(),
                 "paces" => pacing::play(Path::new(args[2])),
+                "congestion" => congestion::play(Path::new(args[2])),
                 _ => flood(args[2].parse().unwrap()),
             }
         }
