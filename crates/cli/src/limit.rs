@@ -7,7 +7,7 @@ use crate::stdout;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
-use millpond_linux::limit::{Error, doctor, serve, show};
+use millpond_linux::limit::{Error, doctor, pods, serve, show};
 use std::path::Path;
 
 /// Does what `args` asks for.
@@ -23,6 +23,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
             done(&session.install(sources, true)?);
             Ok(())
         }
+        LimitAction::Pods(from) => pods(&from.file),
         LimitAction::Doctor(how) => {
             let findings = doctor::examine(bpffs);
             match how.json {
@@ -94,6 +95,18 @@ fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
     let mut session = Session::existing(bpffs)?;
     let sources = session.set(what, &[("observe".to_string(), "true".to_string())])?;
     done(&session.install(sources, true)?);
+    Ok(())
+}
+
+/// Prints a node's limits.
+fn pods(file: &Path) -> Result<(), Failure> {
+    let text = match file == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(file),
+    };
+    let (config, notes) = pods::config(&file.to_string_lossy(), &text.map_err(|e| Error::file(file, e))?)?;
+    say(config.to_text().trim_start());
+    notes.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(())
 }
 

@@ -228,3 +228,72 @@ fn serve_answers_again_when_files_had_run_out() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+/// What is shipped for a host beside the program.
+fn packaging(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(path)
+}
+
+/// A node's pods as the recipe looks at them, again and again: `kubectl` is a script that prints a file.
+#[test]
+fn the_recipe_for_pods_follows_their_list() {
+    let Some((scratch, files)) = installed("recipe") else { return };
+    assert!(scratch.limit(&["remove", "--all"]).status.success());
+    let bin = files.0.join("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), bin.join("millpond")).unwrap();
+    let kubectl = bin.join("kubectl");
+    fs::write(&kubectl, "#!/bin/sh\necho \"$@\" >>\"$LIST.asked\"\ncat \"$LIST\"\n").unwrap();
+    fs::set_permissions(&kubectl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let list = files.0.join("list");
+    let look = |pods: &str| {
+        fs::write(&list, pods).unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut recipe = Command::new("sh");
+        recipe.arg(packaging("kubernetes/pods.sh")).env("PATH", path).env("LIST", &list).env("NODE", "here");
+        recipe.env("EVERY", "0").env("FILE", files.0.join("pods.toml")).env("BPFFS", &scratch.0);
+        let out = recipe.output().unwrap();
+        let shown = scratch.limit(&["show", "--json"]);
+        let all: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let limits = all["limits"].as_array().unwrap().iter();
+        let rates: Vec<u64> = limits.map(|limit| limit["limit_bps"].as_u64().unwrap()).collect();
+        (out.status.success(), rates, String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let pod = |rate: &str| {
+        format!(
+            "{{\"items\": [{{\"metadata\": {{\"name\": \"a\", \"namespace\": \"b\", \"uid\": \"no-such-uid-{}\", \
+             \"annotations\": {{\"kubernetes.io/egress-bandwidth\": \"{rate}\"}}}}}}]}}",
+            std::process::id()
+        )
+    };
+    let (done, rates, said) = look(&pod("10M"));
+    assert!(done && rates == [10_000_000] && said.contains("waits for its cgroup"), "{rates:?} {said}");
+    assert_eq!(look(&pod("10M")), (true, vec![10_000_000], String::new()), "nothing has changed");
+    assert_eq!(look(&pod("20M")).1, [20_000_000]);
+    let (done, rates, said) = look("no list");
+    assert!(!done && rates == [20_000_000] && said.contains("no list of pods"), "{rates:?} {said}");
+    let (done, rates, said) = look("{\"items\": []}");
+    assert!(done && rates.is_empty(), "{rates:?} {said}");
+    let asked = fs::read_to_string(list.with_extension("asked")).unwrap();
+    assert!(asked.lines().all(|line| line.contains("spec.nodeName=here")), "{asked}");
+}
+
+#[test]
+fn the_unit_is_as_systemd_wants_it() {
+    let text = fs::read_to_string(packaging("systemd/millpond-limit.service")).unwrap();
+    let installed = "/usr/local/bin/millpond";
+    for line in text.lines().filter(|line| line.starts_with("Exec")) {
+        let (_, command) = line.split_once(&format!("{installed} ")).unwrap();
+        // As it is asked for, but for the files.
+        let known: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let out = Command::new(env!("CARGO_BIN_EXE_millpond")).args(known).output().unwrap();
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+    let scratch = Scratch::new("unit");
+    let unit = scratch.0.join("millpond-limit.service");
+    fs::write(&unit, text.replace(installed, env!("CARGO_BIN_EXE_millpond"))).unwrap();
+    let Ok(out) = Command::new("systemd-analyze").arg("verify").arg(&unit).output() else {
+        return eprintln!("skipped: there is no systemd-analyze");
+    };
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}

@@ -33,6 +33,15 @@ nothing is detached meanwhile. Killed at any instant, it leaves the old limits o
     Set(LimitSetArgs),
     /// Remove one limit, or all and every trace of them
     Remove(LimitRemoveArgs),
+    /// Print the limits that the annotations of a Kubernetes node's pods ask for
+    #[command(after_help = "\
+Reads what kubectl get pods -o json prints, from a file or standard input, and prints a file for apply:
+kubernetes.io/egress-bandwidth and kubernetes.io/ingress-bandwidth, bits a second (10M, 1G), become limits of the
+pods' cgroups. What cannot be read is noted, and the others are printed.
+
+Example: kubectl get pods -A --field-selector spec.nodeName=$NODE -o json | millpond limit pods - > pods.toml
+         millpond limit apply pods.toml --wait")]
+    Pods(LimitPodsArgs),
     /// Say what this kernel offers for limits, and what a lack costs
     #[command(after_help = "Exit codes: 0 limits can work, 2 they cannot.")]
     Doctor(JsonArgs),
@@ -73,6 +82,13 @@ pub struct LimitObserveArgs {
     /// A file, or the name of an installed limit
     #[arg(value_name = "FILE|NAME")]
     pub what: String,
+}
+
+/// What `limit pods` takes.
+#[derive(Args, Debug)]
+pub struct LimitPodsArgs {
+    /// The list of pods (JSON); - is standard input
+    pub file: PathBuf,
 }
 
 /// What `limit set` takes.

@@ -14,6 +14,7 @@
 //! | `capability` | what this process may do |
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
+//! | `pods` | reads the limits of a Kubernetes node's pods from their annotations |
 //! | `pace` | lets what connections are paced at follow the limits |
 //! | `sockets` | runs iterators over TCP sockets in network namespaces |
 //! | `kick` | restarts limited connections that would wait for a timer |
@@ -46,6 +47,7 @@ mod numbers;
 mod object;
 mod pace;
 pub mod plan;
+pub mod pods;
 pub mod serve;
 pub mod show;
 mod sockets;

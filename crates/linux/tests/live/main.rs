@@ -10,6 +10,7 @@ mod hostile;
 mod operating;
 mod pacing;
 mod place;
+mod pods;
 mod roles;
 
 use place::{OtherHost, Place, Sink, enter, ip};
