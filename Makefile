@@ -69,5 +69,7 @@ bench-limit-vm: setup-limit
 
 bench-switch: setup
 	cargo build --release --locked -p millpond-cli
-	./target/release/millpond switch demo bridge
-	./target/release/millpond switch demo presto $(ARGS)
+	@failed=0; \
+	./target/release/millpond switch demo bridge || failed=1; \
+	./target/release/millpond switch demo presto $(ARGS) || failed=1; \
+	exit $$failed

@@ -133,7 +133,16 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
         true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
         false => say(&report.table()),
     }
-    Ok(())
+    as_expected(report.failures())
+}
+
+/// A ratio that is not as expected is an error, for scripts.
+fn as_expected(failures: usize) -> Result<(), Failure> {
+    match failures {
+        0 => Ok(()),
+        1 => Err(Failure::Runs("one of the expected ratios does not hold".into())),
+        n => Err(Failure::Runs(format!("{n} of the expected ratios do not hold"))),
+    }
 }
 
 fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
@@ -153,5 +162,5 @@ fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
         true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
         false => say(&report.table()),
     }
-    Ok(())
+    as_expected(report.failures())
 }

@@ -276,6 +276,9 @@ fn run(
     })
 }
 
+/// What runs differ by beside their arms: skew, RACK, pacing.
+type Setting = (f64, bool, Option<f64>);
+
 /// One bound on a ratio of two arms' medians.
 struct Bound {
     what: &'static str,
@@ -285,7 +288,13 @@ struct Bound {
     most: f64,
 }
 
-const BOUNDS: [Bound; 4] = [
+impl Bound {
+    fn holds(&self, ratio: f64) -> bool {
+        (self.least..=self.most).contains(&ratio)
+    }
+}
+
+static BOUNDS: [Bound; 4] = [
     Bound {
         what: "throughput, Presto GRO over stock GRO",
         of: |r| r.throughput_gbps,
@@ -318,7 +327,7 @@ const BOUNDS: [Bound; 4] = [
 
 impl Report {
     /// The settings that were run, in order.
-    fn settings(&self) -> Vec<(f64, bool, Option<f64>)> {
+    fn settings(&self) -> Vec<Setting> {
         let mut all = Vec::new();
         for run in &self.runs {
             let setting = (run.skew_us, run.rack, run.pacing_gbps);
@@ -327,6 +336,27 @@ impl Report {
             }
         }
         all
+    }
+
+    /// An arm's runs in one setting.
+    fn of(&self, setting: Setting, arm: Arm) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |r| r.arm == arm && (r.skew_us, r.rack, r.pacing_gbps) == setting)
+    }
+
+    /// What is expected of an unpaced run, and what was measured.
+    fn ratios(&self, setting: Setting) -> impl Iterator<Item = (&'static Bound, f64)> {
+        let measured = move |bound: &'static Bound| {
+            let [above, below] = bound.arms.map(|arm| median(self.of(setting, arm).map(bound.of)));
+            (bound, above / below)
+        };
+        let is_judged = setting.2.is_none();
+        BOUNDS.iter().filter(move |_| is_judged).map(measured).filter(|(_, ratio)| ratio.is_finite())
+    }
+
+    /// How much of what is expected does not hold.
+    pub fn failures(&self) -> usize {
+        let ratios = self.settings().into_iter().flat_map(|setting| self.ratios(setting));
+        ratios.filter(|(bound, ratio)| !bound.holds(*ratio)).count()
     }
 
     /// Medians for people, and whether what is expected of an unpaced run holds.
@@ -349,11 +379,7 @@ impl Report {
                 "held",
                 "timed out"
             );
-            let of = |arm: Arm| {
-                self.runs
-                    .iter()
-                    .filter(move |r| r.arm == arm && (r.skew_us, r.rack, r.pacing_gbps) == (skew, rack, pacing))
-            };
+            let of = |arm: Arm| self.of((skew, rack, pacing), arm);
             for arm in Arm::ALL.into_iter().filter(|arm| of(*arm).next().is_some()) {
                 let m = |f: fn(&Run) -> f64| median(of(arm).map(f));
                 let _ = writeln!(
@@ -371,19 +397,13 @@ impl Report {
                     m(|r| r.timed_out as f64),
                 );
             }
-            if pacing.is_none() {
-                for bound in &BOUNDS {
-                    let [above, below] = bound.arms.map(|arm| median(of(arm).map(bound.of)));
-                    let ratio = above / below;
-                    if ratio.is_finite() {
-                        let holds = if (bound.least..=bound.most).contains(&ratio) { "holds" } else { "FAILS" };
-                        let expected = match bound.most.is_finite() {
-                            true => format!("at most {}", bound.most),
-                            false => format!("at least {}", bound.least),
-                        };
-                        let _ = writeln!(out, "  {holds}: {}: {ratio:.3} (expected: {expected})", bound.what);
-                    }
-                }
+            for (bound, ratio) in self.ratios((skew, rack, pacing)) {
+                let holds = if bound.holds(ratio) { "holds" } else { "FAILS" };
+                let expected = match bound.most.is_finite() {
+                    true => format!("at most {}", bound.most),
+                    false => format!("at least {}", bound.least),
+                };
+                let _ = writeln!(out, "  {holds}: {}: {ratio:.3} (expected: {expected})", bound.what);
             }
             let _ = writeln!(out);
         }

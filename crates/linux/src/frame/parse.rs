@@ -31,6 +31,10 @@ impl Mac {
         let [a, b, c, d, e, f] = self.0;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
+    /// Whether it is one of those that no bridge forwards: 01:80:c2:00:00:00 to 0f.
+    pub fn is_link_local(self) -> bool {
+        self.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && self.0[5] < 16
+    }
     /// Whether it names a group; no frame comes from one.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 == 1

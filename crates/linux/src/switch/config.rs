@@ -17,6 +17,8 @@
 //! Invariant: a configuration that was read has unique names and devices, and each kind of port has the keys that it needs and no others.
 
 use super::settings::Edge;
+use super::table;
+use crate::frame::Mac;
 use millpond_core::params::{Field, Params};
 use millpond_core::{Time, choice, params};
 use millpond_scenario::Errors;
@@ -58,6 +60,11 @@ params! {
         /// The MTU that a tap gets, in bytes. Off: as it is, 1500 for a new one.
         #[within(68..=65521)]
         pub mtu: Option<u32> = None,
+        /// How many hardware addresses may be behind it; frames from further ones pass, and what is for them is flooded.
+        #[within(1..=16384)]
+        pub addresses_max: u32 = table::ADDRESSES_OF_A_PORT,
+        /// The hardware addresses that are behind it, and nowhere else; frames from others are dropped. Off: whichever are seen.
+        pub hardware_addresses: Vec<String> = Vec::new(),
         /// The capture (pcap) whose frames come in.
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.
@@ -114,6 +121,10 @@ impl PortParams {
             _ => String::new(),
         }
     }
+    /// The hardware addresses that it has, and no others; none: any.
+    pub fn macs(&self) -> Vec<Mac> {
+        self.hardware_addresses.iter().filter_map(|text| text.parse().ok()).collect()
+    }
     /// The interface.
     pub fn device(&self) -> &str {
         self.device.as_deref().unwrap_or(&self.name)
@@ -154,6 +165,21 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     }
     if port.kind != PortKind::Tap {
         only(&["addresses", "mtu"], "tap", r);
+    }
+    for text in &port.hardware_addresses {
+        match text.parse::<Mac>() {
+            Ok(mac) if !mac.is_group() => {}
+            Ok(_) => r.wrong(
+                item,
+                "hardware-addresses",
+                format!("\"{text}\" is a group's, and no frame comes from one"),
+                None,
+            ),
+            Err(why) => {
+                let message = format!("\"{text}\" is no hardware address: {why}");
+                r.wrong(item, "hardware-addresses", message, Some("write it as 02:00:00:00:00:01".into()));
+            }
+        }
     }
     for address in &port.addresses {
         let parts = address
@@ -225,6 +251,11 @@ impl Config {
                     let key = if item.has("device") { "device" } else { "name" };
                     r.wrong(&item, key, format!("port \"{}\" above has this interface already", other.name), None);
                 }
+                let macs = port.macs();
+                if let Some(other) = config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac))) {
+                    let message = format!("port \"{}\" above has one of these already", other.name);
+                    r.wrong(&item, "hardware-addresses", message, None);
+                }
                 if config.ports.len() == PORTS_MAX {
                     r.wrong(&item, "name", format!("a switch has {PORTS_MAX} ports at most"), None);
                 }
@@ -286,6 +317,8 @@ device = "mpweb"
 namespace = "web"
 addresses = ["10.1.0.1/24", "fd00::1/64"]
 mtu = 9000
+addresses-max = 4
+hardware-addresses = ["02:00:00:00:00:01"]
 [[port]]
 name = "wire"
 kind = "af-packet"
@@ -339,6 +372,11 @@ namespace = "underlay"
         );
         has("[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n", "a.toml:4:7: `mtu`: is for tap ports only");
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
+        let macs = |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
+        has(&macs("2:0"), "a.toml:3:22: `hardware-addresses`: \"2:0\" is no hardware address");
+        has(&macs("01:00:00:00:00:01"), "is a group's");
+        let twice = macs("02:00:00:00:00:01") + &macs("02:00:00:00:00:01").replace("\"a\"", "\"b\"");
+        has(&twice, "a.toml:6:22: `hardware-addresses`: port \"a\" above has one of these");
         has("[[port]\n", "a.toml:1:");
         let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
         has(path, "[[path]] needs `remote`");

@@ -59,6 +59,10 @@ drops! {
     Unreachable = "unreachable",
     /// A MAC control frame that says nothing known.
     BadControl = "bad-control",
+    /// Its source is another's who is alive, or none of those that its port may have.
+    ForeignSource = "foreign-source",
+    /// It is for its link alone (IEEE 802.1Q §8.6.3): LLDP, LACP, spanning tree.
+    LinkLocal = "link-local",
 }
 
 impl Refusal {

@@ -14,7 +14,7 @@
 use super::buffers::{BufferId, Buffers};
 use super::counters::{Counters, Drop};
 use super::egress::Egress;
-use super::table::{Place, Table};
+use super::table::{Foreign, Place, Table};
 use crate::fabric::metadata;
 use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse, pause};
 use crate::port::{Port, Received, Refusal};
@@ -259,7 +259,10 @@ impl Node {
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
         }
-        self.table.learn(now, view.source, from);
+        self.table.learn(now, view.source, from).map_err(|Foreign| Drop::ForeignSource)?;
+        if view.destination.is_link_local() {
+            return Err(Drop::LinkLocal);
+        }
         let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
         match known {
             Some(place) if place == from => Err(Drop::SamePort),
@@ -334,7 +337,10 @@ impl Node {
         if view.destination == pause::GROUP {
             return Err(Drop::BadControl);
         }
-        self.table.learn(now, view.source, Place::Peer(peer));
+        self.table.learn(now, view.source, Place::Peer(peer)).map_err(|Foreign| Drop::ForeignSource)?;
+        if view.destination.is_link_local() {
+            return Err(Drop::LinkLocal);
+        }
         let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
         match known {
             Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat),
@@ -469,18 +475,20 @@ mod tests {
         let tagged = frame_of(&Build { payload: 1440, tags: 1, ..Build::default() });
         let six = frame_of(&Build { version: crate::frame::Version::V6, payload: 9, ..Build::default() });
         let long = frame_of(&Build { payload: 1500, ..Build::default() });
+        let mut discovery = good.clone();
+        discovery[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
         let mut opaque = vec![0xaa; 60];
         opaque[..12].copy_from_slice(&good[..12]);
         let pass = [good, fragment, cut_off, tagged, six, opaque];
-        let input = [&pass[..], &[group, long, vec![1; 13]]].concat();
+        let input = [&pass[..], &[group, long, discovery, vec![1; 13]]].concat();
         let (mut node, outputs) = switch("odd", &[&input, &[]]);
         run(&mut node);
         assert_eq!(frames(&outputs[1]), pass);
         let counters = &node.slots[0].counters;
-        for reason in [Drop::SourceGroup, Drop::Oversized, Drop::Runt] {
+        for reason in [Drop::SourceGroup, Drop::Oversized, Drop::Runt, Drop::LinkLocal] {
             assert_eq!(counters.dropped(reason), 1, "{reason:?}");
         }
-        assert_eq!(counters.received, 9);
+        assert_eq!(counters.received, 10);
         std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
     }
 
@@ -584,7 +592,7 @@ mod tests {
         let mut stop = [None; 8];
         stop[0] = Some(1000);
         control(&mut node, &stop);
-        node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]), Place::Port(0));
+        node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]), Place::Port(0)).unwrap();
         deliver(&mut node, Time::from_us(2), &numbered(1, 0)).unwrap();
         deliver(&mut node, Time::from_us(2), &numbered(2, 6)).unwrap();
         node.drain(Time::from_us(2));

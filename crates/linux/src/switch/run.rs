@@ -139,6 +139,7 @@ impl Switch {
             self.open(self.config.ports.len() - 1);
         }
         self.node.table = table::Table::default();
+        config.ports.iter().for_each(|port| self.node.table.add_port(port.addresses_max, &port.macs()));
         let (own, new) = (&self.config, &config);
         if (&own.switch, &own.edge, &own.paths) != (&new.switch, &new.edge, &new.paths) {
             let now = self.now();

@@ -1,7 +1,13 @@
 //! Which address is behind which port: learned from the frames' sources, as a bridge does (IEEE 802.1Q §8.7).
 //!
-//! Invariant: never more than [`ADDRESSES_MAX`] entries, so a flood of forged sources costs neither memory nor time: what is
-//! not learned is flooded.
+//! Ports are tenants, who may forge any source. An address that was heard of within [`HOLD`] stays
+//! where it is, so nobody takes over the connections of one that is alive; one that moves has been
+//! silent for longer than that before. A port has a bounded number of addresses, and may have named
+//! ones alone, which then are nowhere else.
+//!
+//! Invariant: never more than [`ADDRESSES_MAX`] entries, nor more of a port than its bound, so a
+//! flood of forged sources costs neither memory nor time, and takes no other port's room: what is not
+//! learned is flooded.
 
 use crate::frame::Mac;
 use millpond_core::Time;
@@ -10,6 +16,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// The most addresses.
 pub const ADDRESSES_MAX: usize = 16_384;
+/// The most of one port, unless its configuration says otherwise.
+pub const ADDRESSES_OF_A_PORT: u32 = 1024;
+/// How long an address must have been silent before it is believed to have moved: longer than
+/// anybody who is alive leaves a neighbour's question unanswered, shorter than a migration.
+pub const HOLD: Time = Time::from_ms(1000);
 /// How long an address is remembered that sends nothing (IEEE 802.1Q's default).
 const AGE: Time = Time::from_ms(300_000);
 
@@ -43,29 +54,102 @@ impl Hasher for Spread {
 
 struct Entry {
     place: Place,
+    /// `Time::MAX`: it is named by the configuration, and never goes.
     seen: Time,
 }
+
+/// What a port may have.
+#[derive(Clone, Copy, Debug)]
+struct Rights {
+    /// The most addresses.
+    most: u32,
+    /// How many it has now.
+    has: u32,
+    /// Whether it has named ones alone.
+    named: bool,
+}
+
+/// A source that its port may not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foreign;
 
 /// The table.
 #[derive(Default)]
 pub struct Table {
     entries: HashMap<u64, Entry, BuildHasherDefault<Spread>>,
+    /// By port.
+    rights: Vec<Rights>,
 }
 
 impl Table {
-    /// Notes where `mac` was seen; whether there was room.
-    #[inline]
-    pub fn learn(&mut self, now: Time, mac: Mac, place: Place) -> bool {
-        if let Some(entry) = self.entries.get_mut(&mac.number()) {
-            (entry.place, entry.seen) = (place, now);
-            return true;
+    /// The next port has `most` addresses at most, or if some are named these and no others.
+    pub fn add_port(&mut self, most: u32, named: &[Mac]) {
+        let place = Place::Port(self.rights.len());
+        for mac in named {
+            self.entries.insert(mac.number(), Entry { place, seen: Time::MAX });
         }
-        if self.entries.len() >= ADDRESSES_MAX {
-            return false;
+        self.rights.push(Rights { most, has: named.len() as u32, named: !named.is_empty() });
+    }
+
+    /// Notes that `mac` was seen at `place`, if it may be there.
+    #[inline]
+    pub fn learn(&mut self, now: Time, mac: Mac, place: Place) -> Result<(), Foreign> {
+        match self.entries.get_mut(&mac.number()) {
+            Some(entry) if entry.place == place => {
+                entry.seen = entry.seen.max(now);
+                Ok(())
+            }
+            _ => self.settle(now, mac, place),
+        }
+    }
+
+    /// An address is seen where it was not before.
+    #[cold]
+    fn settle(&mut self, now: Time, mac: Mac, place: Place) -> Result<(), Foreign> {
+        let before = self.entries.get(&mac.number()).map(|entry| (entry.place, entry.seen));
+        if before.is_some_and(|(_, seen)| now.saturating_sub(seen) < HOLD)
+            || self.rights(place).is_some_and(|r| r.named)
+        {
+            return Err(Foreign);
+        }
+        let is_full = before.is_none() && self.entries.len() >= ADDRESSES_MAX;
+        if is_full || self.rights(place).is_some_and(|rights| rights.has >= rights.most) {
+            return Ok(());
+        }
+        if let Some((from, _)) = before {
+            self.left(from);
+        }
+        if let Some(rights) = self.rights(place) {
+            rights.has += 1;
         }
         self.entries.insert(mac.number(), Entry { place, seen: now });
-        true
+        Ok(())
     }
+
+    fn rights(&mut self, place: Place) -> Option<&mut Rights> {
+        match place {
+            Place::Port(port) => self.rights.get_mut(port),
+            Place::Peer(_) => None,
+        }
+    }
+
+    fn left(&mut self, place: Place) {
+        if let Some(rights) = self.rights(place) {
+            rights.has -= 1;
+        }
+    }
+
+    /// Forgets the addresses that `is_gone` says, unless they are named.
+    fn remove(&mut self, is_gone: impl Fn(&Entry) -> bool) {
+        let mut gone = Vec::new();
+        self.entries.retain(|_, entry| {
+            let goes = entry.seen < Time::MAX && is_gone(entry);
+            gone.extend(goes.then_some(entry.place));
+            !goes
+        });
+        gone.into_iter().for_each(|place| self.left(place));
+    }
+
     /// Where to send what is for `mac`; `None`: to everybody.
     #[inline]
     pub fn find(&self, mac: Mac) -> Option<Place> {
@@ -73,11 +157,11 @@ impl Table {
     }
     /// Forgets who has been silent for long.
     pub fn age(&mut self, now: Time) {
-        self.entries.retain(|_, entry| now.saturating_sub(entry.seen) < AGE);
+        self.remove(|entry| now.saturating_sub(entry.seen) >= AGE);
     }
     /// Forgets who was behind a place that is gone.
     pub fn forget(&mut self, place: Place) {
-        self.entries.retain(|_, entry| entry.place != place);
+        self.remove(|entry| entry.place == place);
     }
     /// How many addresses are known.
     pub fn len(&self) -> usize {
@@ -97,14 +181,67 @@ mod tests {
     fn learns_moves_and_forgets() {
         let mut table = Table::default();
         let mac = Mac([2, 0, 0, 0, 0, 1]);
-        table.learn(Time::ZERO, mac, Place::Port(1));
+        table.learn(Time::ZERO, mac, Place::Port(1)).unwrap();
         assert_eq!(table.find(mac), Some(Place::Port(1)));
-        table.learn(Time::from_ms(1), mac, Place::Peer(0));
+        table.learn(HOLD, mac, Place::Peer(0)).unwrap();
         assert_eq!(table.find(mac), Some(Place::Peer(0)));
         table.age(AGE);
         assert_eq!(table.len(), 1);
-        table.age(AGE + Time::from_ms(1));
+        table.age(AGE + HOLD);
         assert!(table.is_empty());
+    }
+
+    #[test]
+    fn an_address_that_is_alive_is_not_taken_over() {
+        let mut table = Table::default();
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        for ms in 0..5 {
+            table.learn(Time::from_ms(ms * 900), mac, Place::Port(0)).unwrap();
+            for thief in [Place::Port(1), Place::Peer(0)] {
+                assert_eq!(table.learn(Time::from_ms(ms * 900 + 899), mac, thief), Err(Foreign));
+            }
+            assert_eq!(table.find(mac), Some(Place::Port(0)));
+        }
+    }
+
+    #[test]
+    fn named_addresses_are_at_their_port_alone() {
+        let mut table = Table::default();
+        let [own, other] = [1, 2].map(|last| Mac([2, 0, 0, 0, 0, last]));
+        table.add_port(1024, &[own]);
+        table.add_port(1024, &[]);
+        let later = AGE + AGE;
+        table.age(later);
+        table.forget(Place::Port(0));
+        assert_eq!(table.find(own), Some(Place::Port(0)), "before it has sent anything, and for ever");
+        assert_eq!(table.learn(later, own, Place::Port(0)), Ok(()));
+        assert_eq!(table.learn(later, other, Place::Port(0)), Err(Foreign));
+        assert_eq!(table.learn(later, own, Place::Port(1)), Err(Foreign));
+        assert_eq!(table.learn(later, own, Place::Peer(0)), Err(Foreign));
+        assert_eq!(table.learn(later, other, Place::Port(1)), Ok(()));
+    }
+
+    #[test]
+    fn a_ports_flood_takes_its_own_room_alone() {
+        let mut table = Table::default();
+        table.add_port(100, &[]);
+        table.add_port(100, &[]);
+        let mac = |i: u32| {
+            let [a, b, c, d] = i.to_be_bytes();
+            Mac([2, 0, a, b, c, d])
+        };
+        for i in 0..20_000 {
+            table.learn(Time::from_ns(i.into()), mac(i), Place::Port(0)).unwrap();
+        }
+        assert_eq!(table.len(), 100);
+        table.learn(Time::ZERO, mac(50_000), Place::Port(1)).unwrap();
+        assert_eq!(table.find(mac(50_000)), Some(Place::Port(1)));
+        table.forget(Place::Port(0));
+        table.learn(Time::ZERO, mac(1), Place::Port(0)).unwrap();
+        assert_eq!(table.len(), 2, "what is forgotten makes room");
+        // One that moves does so at the cost of where it goes.
+        table.learn(HOLD, mac(50_000), Place::Port(0)).unwrap();
+        assert_eq!((table.rights[0].has, table.rights[1].has), (2, 0));
     }
 
     #[test]
@@ -112,7 +249,7 @@ mod tests {
         let mut table = Table::default();
         for i in 0..2 * ADDRESSES_MAX as u32 {
             let [a, b, c, d] = i.to_be_bytes();
-            table.learn(Time::ZERO, Mac([2, 0, a, b, c, d]), Place::Port(0));
+            table.learn(Time::ZERO, Mac([2, 0, a, b, c, d]), Place::Peer(0)).unwrap();
         }
         assert_eq!(table.len(), ADDRESSES_MAX);
     }
