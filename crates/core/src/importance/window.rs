@@ -56,8 +56,9 @@ crate::choice! {
 crate::params! {
     /// TLT.
     pub struct TltParams {
-        /// The first important packet of a flow: last (of the initial window), first, or auto: last of a TCP (the authors' TCP
-        /// simulator), first of a queue pair (their RDMA simulator). Source: their testbed's TCP marks the first.
+        /// The first important packet of a flow: last (of the initial window), first, or auto: last
+        /// of a TCP, first of a queue pair. Source: auto, the authors' simulators of both; first,
+        /// their testbed.
         pub first: First = First::Auto,
         /// What is forced out where the transport sends nothing. Source: adaptive, the authors' simulators.
         pub force: Force = Force::Adaptive,

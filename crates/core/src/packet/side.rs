@@ -108,8 +108,9 @@ macro_rules! sides {
                     tag => unreachable!("there is no side record of type {tag}"),
                 }
             }
-            /// What follows the head of a list. A record can be large: it is not looked at.
-            #[inline]
+            /// What follows the head of a list. A record can be large: it is not looked at. Out of
+            /// line, so that callers whose packets have no records stay as short as they are.
+            #[inline(never)]
             fn next(&self, side: Side) -> Side {
                 match side.tag() {
                     $($tag => self.$pool[side.slot()].next,)+

@@ -45,7 +45,8 @@ crate::choice! {
 crate::choice! {
     /// What headroom a port has where it is not written.
     pub enum HeadroomRule {
-        /// Twice the link's delay at its rate, and two packets: what is on its way while a PAUSE travels.
+        /// Twice the link's delay at its rate, and two packets: what is on its way while a PAUSE
+        /// travels.
         RoundTrip = "round-trip",
         /// Three times the link's delay at its rate, as HPCC's simulator has it.
         ThreeDelays = "three-delays",
@@ -77,12 +78,14 @@ crate::params! {
         /// Bytes that each ingress port is guaranteed beside; off means one packet. Source: that is what TLT's simulations
         /// have.
         pub port_min: Option<Bytes> = None,
-        /// Headroom of each port and lossless priority, in bytes; off means by headroom-rule, from the port's link.
+        /// Headroom of each port and lossless priority, in bytes; off means by headroom-rule, from
+        /// the port's link.
         pub headroom: Option<Bytes> = None,
-        /// How headroom follows from a link where it is not written: "round-trip" (what is on its way while a PAUSE
-        /// travels: twice the link's delay at its rate, and two packets) or "three-delays" (three times the delay at
-        /// the rate, which is less where a link holds less than two packets). Source: round-trip, TLT's simulations
-        /// (103 KB at 40 Gb/s and 10 us) and ConWeave's; three-delays, HPCC's released simulator.
+        /// How headroom follows from a link where it is not written: "round-trip" (what is on its
+        /// way while a PAUSE travels: twice the link's delay at its rate, and two packets) or
+        /// "three-delays" (three times the delay at the rate, which is less where a link holds less
+        /// than two packets). Source: round-trip, TLT's simulations (103 KB at 40 Gb/s and 10 us)
+        /// and ConWeave's; three-delays, HPCC's released simulator.
         pub headroom_rule: HeadroomRule = HeadroomRule::RoundTrip,
         /// How many priorities headroom is kept for, 1 to 8. Source: 1, TLT's simulations.
         #[within(1..=8)]

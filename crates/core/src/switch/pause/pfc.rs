@@ -49,9 +49,10 @@ crate::params! {
         /// A priority of an ingress port is stopped when it holds more, beyond its minimum, than alpha times the free bytes
         /// of the ingress pool. Source: 1/16, TLT's simulations.
         pub alpha: f64 = 0.0625,
-        /// The alpha is for ports up to this rate. It doubles for every doubling of a port's rate beyond it, to one at
-        /// most, so that a faster port may hold more. Off means that all ports have the same. Source: off, TLT's
-        /// simulations; HPCC's released simulator has it, with 1/8 and the rate of the hosts' links.
+        /// The alpha is for ports up to this rate. It doubles for every doubling of a port's rate
+        /// beyond it, to one at most, so that a faster port may hold more. Off means that all ports
+        /// have the same. Source: off, TLT's simulations; HPCC's released simulator has it, with
+        /// 1/8 and the rate of the hosts' links.
         #[within(1..)]
         pub per: Option<Rate> = None,
         /// The free bytes count for so much less when it is decided whether to go on. Source: 16, TLT's simulations; next to

@@ -239,8 +239,8 @@ fn runs() -> impl Strategy<Value = Run> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Oracle: with headroom for 2 · delay · rate + 2 MTU a lossless priority, or for 3 · delay · rate where a link
-    /// holds two packets, PFC never drops, at any rate, delay and load.
+    /// Oracle: with headroom for 2 · delay · rate + 2 MTU a lossless priority, or for 3 · delay ·
+    /// rate where a link holds two packets, PFC never drops, at any rate, delay and load.
     #[test]
     fn pfc_never_drops_at_any_load(run in runs()) {
         let (s, w) = run.go(Time::from_us(400));
