@@ -8,6 +8,7 @@ What is measured, each alone on the machine but for what is said:
   importance    TLT against plain DCTCP on the same load and the same general ports; what its decisions cost
   threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
   memory        resident bytes a host
+  hpcc          the published example of HPCC's simulator, imported from its files, against ns-3's packet-hops on LS128
   growth        65,536 hosts: seconds until the first packet, bytes a host with one flow each, two threads against one
   instructions  a packet-hop, counted by valgrind (benches/instructions.sh)
   event queue   its own benchmark (crates/sim, example event_queue)
@@ -29,6 +30,8 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import hpcc_example
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = Path("target/bench")
@@ -92,7 +95,11 @@ TARGETS = [
     ("ft65536, KB a host", "growth", "kb_per_host", 10, 8),
     ("ft65536, speed-up of 2 threads", "growth", "speed_up", 1.5, 1.8),
     ("ls128, instructions a packet-hop", "instructions", "ls128", 900, 600),
+    ("HPCC's example, of ns-3 a hop", "hpcc", "ratio_to_ns3", 40, 40),
 ]
+
+# What is measured once, not by scenario.
+WHOLE = ("growth", "hpcc")
 
 
 class Failed(Exception):
@@ -119,8 +126,9 @@ class Bench:
         self.failures = []
 
     def millpond(self, scenario, settings=(), threads=1, variant=None, binary=None):
-        """One run; returns its summary."""
-        command = [binary or self.options.millpond, "run", f"benches/scenarios/{scenario}.toml", "--json", "--quiet"]
+        """One run of a benchmark's scenario, or of a file; returns its summary."""
+        file = scenario if isinstance(scenario, Path) else f"benches/scenarios/{scenario}.toml"
+        command = [binary or self.options.millpond, "run", str(file), "--json", "--quiet"]
         command += ["--threads", str(threads), "--out", str(OUT / "run"), "--force"]
         for setting in settings:
             command += ["--set", setting]
@@ -273,6 +281,27 @@ class Bench:
             row["same_results"] &= all(without_run(s) == without_run(one[0]) for s in one + two)
         return row
 
+    def hpcc(self):
+        """HPCC's example as millpond imports it, and ns-3 in turn; ns-3 has no HPCC and runs the short LS128."""
+        case = Case("ls128", "balanced", 685, 128)
+        config = hpcc_example.write(OUT / "hpcc", 200)
+        command = [self.options.millpond, "import", "hpcc", str(config), "--strict"]
+        command += ["--out", str(OUT / "hpcc"), "--force"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        check(done.returncode == 0, f"the import of HPCC's example: {last_line(done.stderr)}")
+        ours, theirs = [], []
+        for round_number in range(self.options.rounds):
+            ours.append(self.millpond(OUT / "hpcc" / "config.toml"))
+            if round_number < self.options.ns3_rounds:
+                theirs += [result for result in [self.ns3(case)] if result]
+        row = {
+            "mhops_per_s": median_mhops(ours),
+            "packet_hops": ours[0]["run"]["packet_hops"],
+            "ns3_mhops_per_s": statistics.median(result["mhops_per_s"] for result in theirs) if theirs else None,
+        }
+        row["ratio_to_ns3"] = row["mhops_per_s"] / row["ns3_mhops_per_s"] if theirs else None
+        return row
+
     def growth(self):
         """The largest network: what it costs until the first packet, and with one flow a host."""
         command = [self.options.millpond, "run", "benches/scenarios/ft65536.toml", "--json", "--quiet"]
@@ -338,6 +367,7 @@ class Bench:
             "speed": {case.name: self.guarded(f"speed: {case.name}", self.speed, case) for case in chosen},
             "ports": {},
             "hard": self.guarded("hard: hard320", self.hard),
+            "hpcc": self.guarded("hpcc: its simulator's example", self.hpcc),
             "growth": self.guarded("growth: ft65536", self.growth),
             "deflection": self.guarded("deflection: canary320", self.deflection),
             "importance": self.guarded("importance: tlt96", self.importance),
@@ -414,7 +444,7 @@ def targets(results):
     """Each target with what was measured; `None` where it was not."""
     rows = []
     for statement, kind, name, floor, target in TARGETS:
-        row = results["growth"] if kind == "growth" else results["speed" if kind == "memory" else kind].get(name)
+        row = results[kind] if kind in WHOLE else results["speed" if kind == "memory" else kind].get(name)
         measured = None
         if row:
             measured = {
@@ -423,6 +453,7 @@ def targets(results):
                 "threads": lambda: row["alone"]["speed_up"],
                 "instructions": lambda: row["instructions_per_hop"],
                 "growth": lambda: row[name],
+                "hpcc": lambda: row[name],
             }[kind]()
         less_is_better = target < floor
         status = "not measured"
@@ -546,6 +577,13 @@ def report(results):
             if row
         ],
     )
+    if results["hpcc"]:
+        row = results["hpcc"]
+        table(
+            "HPCC's example, imported, on one thread; ns-3 on LS128",
+            [("", 18), ("Mhop/s", 10), ("ns-3", 10), ("ratio", 10), ("hops", 14)],
+            [["hpcc", *(cell(row[k], 2) for k in ("mhops_per_s", "ns3_mhops_per_s", "ratio_to_ns3")), row["packet_hops"]]],
+        )
     if results["growth"]:
         row = results["growth"]
         table(

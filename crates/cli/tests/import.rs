@@ -41,6 +41,78 @@ fn hpccs_files_become_a_scenario_that_runs() {
     dir.run(&["import", "hpcc", "nowhere.txt"]).ends(2);
 }
 
+/// Three forks in their own grammar: imported without a key that is lost, run to the end, and what
+/// the run says of itself has the values asked for.
+#[test]
+fn scenarios_of_three_forks_run_with_the_values_asked_for() {
+    let base = CONFIG.replace("CC_MODE 12\n", "") + "PACKET_PAYLOAD_SIZE 1000\nRANDOM_SEED 1\n";
+    let hpcc = format!("{base}CC_MODE 3\nU_TARGET 0.9\nMI_THRESH 3\nHAS_WIN 1\nVAR_WIN 1\nBUFFER_SIZE 32\n");
+    let tlt = format!(
+        "{base}CC_MODE 1\nHPCC_WORKLOAD mix/sizes.txt\nLOAD 0.4\nFOREGROUND_RATIO 0.1\nNUM_BG_FLOWS 8\n\
+         INCAST_FLOW_SIZE 8000\nFOREGROUND_INCAST_FLOW_PER_HOST 2\nENABLE_IRN 1\nENABLE_PFC 0\nENABLE_TLT 1\n\
+         TLT_MAXBYTES_UIP 200000\nRP_TIMER 900\n"
+    );
+    let conweave =
+        format!("{base}CC_MODE 1\nLB_MODE 3\nFLOWGEN_START_TIME 2.0\nENABLE_IRN 0\nENABLE_PFC 1\nHAS_WIN 0\n");
+    let (five, four) = ("2\n0 2 3 100 200000 2\n1 3 3 100 5000 2.00001\n", "2\n0 2 3 200000 2\n1 3 3 5000 2.00001\n");
+    let cases: [(&str, &str, &str, &[&str]); 3] = [
+        (
+            "hpcc",
+            &hpcc,
+            five,
+            &[
+                "kind = \"hpcc\"",
+                "hpcc-eta = 0.9",
+                "hpcc-max-stage = 3",
+                "flow-control = \"rate\"",
+                "headroom-rule = \"three-delays\"",
+                "per = \"25Gbps\"",
+            ],
+        ),
+        (
+            "tlt",
+            &tlt,
+            five,
+            &[
+                "dcqcn-increase-timer = \"900us\"",
+                "first = \"first\"",
+                "bdp-limit = \"18750B\"",
+                "notification = \"answers\"",
+                "threshold = \"200KB\"",
+            ],
+        ),
+        (
+            "conweave",
+            &conweave,
+            four,
+            &[
+                "kind = \"conga\", gap = \"100us\"",
+                "window = \"250us\"",
+                "nack-interval = \"4us\"",
+                "cnp-on-reordering = true",
+                "flow-control = \"none\"",
+            ],
+        ),
+    ];
+    for (name, config, flows, values) in cases {
+        let dir = Dir::new(name);
+        fs::create_dir_all(dir.at("mix")).unwrap();
+        dir.write("mix/topo.txt", TOPOLOGY);
+        dir.write("mix/flow.txt", flows);
+        dir.write("mix/sizes.txt", "0 0\n10000 0.5\n20000 1\n");
+        dir.write("config.txt", config);
+        dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--strict"]).ends(0);
+        dir.run(&["run", "x/config.toml", "--out", "r", "-q"]).ends(0);
+        let manifest = common::json(&fs::read(dir.at("r/manifest.json")).unwrap());
+        let resolved = manifest["scenario"].as_str().expect("the scenario as resolved");
+        for value in values {
+            assert!(resolved.contains(value), "{name}: {value} in\n{resolved}");
+        }
+        let flows = &common::summary(&dir.at("r"))["flows"];
+        assert_eq!(flows["completed"], flows["started"], "{name}: {flows}");
+    }
+}
+
 #[test]
 fn htsims_triggers_are_flows_that_wait() {
     let dir = Dir::new("import-htsim");

@@ -38,10 +38,10 @@ pub(crate) fn assemble(
 ) -> Option<Plan> {
     check_run(&s, report);
     check_names(&s, report);
-    check_transport(&s, report);
+    let host = host(&mut s, report);
+    transport(&mut s, report);
     families::check(&s, report);
     switch::check(&s, report);
-    let host = host(&mut s, report);
     load_topology(&mut s, files, report)?;
     let topology = match Topology::build(&s.topology) {
         Ok(topology) => topology,
@@ -159,8 +159,13 @@ fn check_run(s: &Settings, report: &mut Report) {
     }
 }
 
-/// Limits of a transport in their order.
-fn check_transport(s: &Settings, report: &mut Report) {
+/// The transport's common keys, as far as something reads them; limits in their order.
+fn transport(s: &mut Settings, report: &mut Report) {
+    if !s.runs_tcp() {
+        // They are TCP's, and for a scenario's other variants.
+        s.transport = TransportParams::default();
+    }
+    s.transport.mss = s.host.mss;
     let p = &s.transport;
     if p.min_rto > p.max_rto {
         let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
@@ -200,7 +205,7 @@ fn check_names(s: &Settings, report: &mut Report) {
     }
 }
 
-/// The host's plan; sets the transport's segment size.
+/// The host's plan; settles its segment size.
 fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
     if !(88..=65_535).contains(&h.mtu) {
@@ -254,11 +259,6 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
         receive_cpu: s.receive_cpu.clone(),
     };
     s.host.mss = Some(mss);
-    if !s.runs_tcp() {
-        // What a scenario's other variants run: nothing reads it here.
-        s.transport = TransportParams::default();
-    }
-    s.transport.mss = Some(mss);
     plan
 }
 

@@ -6,13 +6,13 @@ use crate::error::{Problem, Report};
 use crate::plan::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
-use millpond_core::Bytes;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, Capacity, PerPortParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::site::{Auto, PortSite};
+use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeSet;
 
 /// Checks them.
@@ -30,6 +30,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
 pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let BufferParams::Pools(params) = &s.switch.buffer else { return };
     let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
+    let mut is_told = false;
     for (index, site) in topology.switches.iter().enumerate() {
         let facts = switch_facts(topology, index, packet_max, host, s.switch.pause.kind() != "none");
         let (size, left) = (params.size(&facts), params.pools(&facts).1);
@@ -39,6 +40,19 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
             let text =
                 format!("{} is not enough for {}, whose minima and headroom take {taken}", Bytes(size), site.name);
             return report.value(s.place("switch.buffer.size"), "switch.buffer.size", text);
+        }
+        let lacks = |(rate, delay): &&(Rate, Time)| facts.pauses && params.lacks(*rate, *delay, packet_max) > 0;
+        if let Some((rate, delay)) = facts.links.iter().find(lacks)
+            && !std::mem::replace(&mut is_told, true)
+        {
+            let (has, lacks) = (params.headroom_of(*rate, *delay, packet_max), params.lacks(*rate, *delay, packet_max));
+            report.warnings.push(format!(
+                "switch.buffer: headroom of {} is {} less than what is on its way on a link of {rate} and {delay} \
+                 while a PAUSE travels ({}): packets can be lost",
+                Bytes(has),
+                Bytes(lacks),
+                site.name
+            ));
         }
     }
 }

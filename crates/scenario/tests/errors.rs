@@ -270,6 +270,16 @@ fn warnings_of_what_is_allowed_but_odd() {
     warns("[switch]\nbuffer = { size = 100 }", "smaller than one packet");
     warns("seed = 2", "no traffic");
     warns("[[traffic]]\nkind = \"flows\"\nrows = [[\"1s\", 0, 1, 5]]", "left out");
+    let paused =
+        |keys: &str| format!("[switch]\nbuffer = {{ kind = \"pools\"{keys} }}\npause = {{ kind = \"pfc\" }}\n");
+    warns(&paused(", headroom = \"1KB\""), "headroom of 1KB is ");
+    let short = "[topology]\nkind = \"single-switch\"\nhosts = 4\nhost-link = { rate = \"10Gbps\", delay = \"1us\" }\n";
+    let by_rule = |delays: &str| format!("{short}{}", paused(&format!(", headroom-rule = \"{delays}\"")));
+    // The hosts' jitter delays by up to a packet, 1.2 us. In 2.2 us there are 2,750 bytes: three times
+    // that, for twice that and two packets of 1,500.
+    warns(&by_rule("three-delays"), "headroom of 8250B is 250B less than what is on its way");
+    let enough = plan(&format!("{HEAD}{}", by_rule("round-trip")), None, &[]).unwrap().warnings;
+    assert!(!enough.iter().any(|w| w.contains("headroom")), "{enough:?}");
 }
 
 #[test]

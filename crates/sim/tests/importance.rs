@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{fingerprint, plan, simulate};
+use common::{assert_nothing_changes, plan, simulate};
 use millpond_scenario::plan::Plan;
 use proptest::prelude::*;
 
@@ -149,12 +149,7 @@ fn threads_and_partitions_change_nothing() {
         at = "0us"
         loss = 0.2
     "#;
-    let one = fingerprint(&plan(text, &[]), 1);
-    for threads in [2, 4] {
-        assert_eq!(one, fingerprint(&plan(text, &[]), threads));
-    }
-    assert_eq!(one, fingerprint(&plan(text, &[("engine.partitions", "one")]), 1));
-    assert_eq!(one, fingerprint(&plan(text, &[("engine.ports", "general")]), 2));
+    assert_nothing_changes(text, &[], &[2, 4]);
 }
 
 /// The same over queue pairs: `rdma` are keys of `[rdma]`.

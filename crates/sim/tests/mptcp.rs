@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{fingerprint, plan, simulate};
+use common::{assert_nothing_changes, plan, simulate};
 use millpond_core::Time;
 
 /// Two hosts at each end of one link, behind RED, so that all packets have the same loss. Host 0
@@ -133,12 +133,7 @@ fn threads_partitions_and_ports_change_nothing() {
             ("duration", "4ms"),
         ],
     ] {
-        let one = fingerprint(&plan(STRIDE, set), 1);
-        assert_eq!(one, fingerprint(&plan(STRIDE, set), 2), "two threads");
-        for (key, value) in [("engine.partitions", "one"), ("engine.ports", "general")] {
-            let other = plan(STRIDE, &[set, &[(key, value)]].concat());
-            assert_eq!(one, fingerprint(&other, 2), "{key} {value}");
-        }
+        assert_nothing_changes(STRIDE, set, &[2]);
     }
 }
 

@@ -74,14 +74,14 @@ impl Marker {
         }
     }
 
-    /// The same of a queue pair: its clock starts with its first packet.
+    /// The same of a queue pair: its clock starts with its first packet, unless something else is written.
     pub fn of_queue_pair(params: &ImportanceParams, has_clock: bool) -> Option<Marker> {
         match params {
-            ImportanceParams::Tlt(params) => {
+            ImportanceParams::Tlt(params) if params.first == First::Auto => {
                 let first = TltParams { first: First::First, ..params.clone() };
                 Marker::of(&ImportanceParams::Tlt(first), has_clock)
             }
-            ImportanceParams::None(_) => None,
+            _ => Marker::of(params, has_clock),
         }
     }
 

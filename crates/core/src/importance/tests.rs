@@ -31,6 +31,21 @@ fn the_clock_starts_with_the_last_or_the_first_of_the_initial_window() {
     assert_eq!(send(&mut first, 0, 4), [I, U, U, U]);
 }
 
+/// What is written holds for queue pairs, too; what is not follows the kind of flow.
+#[test]
+fn the_first_important_packet_is_the_one_that_is_written() {
+    for (first, of_tcp, of_queue_pair) in [(First::Auto, 3, 0), (First::Last, 3, 3), (First::First, 0, 0)] {
+        let params = ImportanceParams::Tlt(TltParams { first, ..TltParams::default() });
+        let markers = [(Marker::of(&params, true), of_tcp), (Marker::of_queue_pair(&params, true), of_queue_pair)];
+        for (marker, expected) in markers {
+            let mut marker = marker.unwrap();
+            let sent: Vec<Importance> =
+                (0..4u64).map(|n| marker.on_packet(n * u64::from(MSS), MSS, n == 3, n == 3)).collect();
+            assert_eq!(sent.iter().position(|it| *it == Importance::Important), Some(expected), "{first:?}");
+        }
+    }
+}
+
 #[test]
 fn one_packet_an_echo_is_important() {
     use Importance::{Important as I, Unimportant as U};

@@ -22,6 +22,8 @@ use crate::ranges::Ranges;
 crate::choice! {
     /// Which packet starts the clock.
     pub enum First {
+        /// The last of a TCP, the first of a queue pair, as the authors' simulators of both have it.
+        Auto = "auto",
         /// The last packet that the initial window lets out, or of a shorter flow.
         Last = "last",
         /// The first packet of the flow, which needs no knowledge of the window.
@@ -54,9 +56,10 @@ crate::choice! {
 crate::params! {
     /// TLT.
     pub struct TltParams {
-        /// The first important packet of a flow: last (of the initial window; the authors' TCP simulator) or first (their RDMA simulator
-        /// and their testbed).
-        pub first: First = First::Last,
+        /// The first important packet of a flow: last (of the initial window), first, or auto: last
+        /// of a TCP, first of a queue pair. Source: auto, the authors' simulators of both; first,
+        /// their testbed.
+        pub first: First = First::Auto,
         /// What is forced out where the transport sends nothing. Source: adaptive, the authors' simulators.
         pub force: Force = Force::Adaptive,
         /// Whether a timeout arms the sender, so that the flow does not go on without an important packet. The authors' TCP
@@ -159,7 +162,7 @@ impl Sent {
 }
 
 impl WindowMarker {
-    /// Of a new flow.
+    /// Of a new flow; where it is left to the kind of flow, of a TCP.
     pub fn new(params: &TltParams) -> WindowMarker {
         WindowMarker {
             params: params.clone(),

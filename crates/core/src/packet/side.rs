@@ -108,6 +108,15 @@ macro_rules! sides {
                     tag => unreachable!("there is no side record of type {tag}"),
                 }
             }
+            /// What follows the head of a list. A record can be large: it is not looked at. Out of
+            /// line, so that callers whose packets have no records stay as short as they are.
+            #[inline(never)]
+            fn next(&self, side: Side) -> Side {
+                match side.tag() {
+                    $($tag => self.$pool[side.slot()].next,)+
+                    tag => unreachable!("there is no side record of type {tag}"),
+                }
+            }
             fn free(&mut self, side: Side) {
                 match side.tag() {
                     $($tag => self.$pool.remove(side.slot()),)+
@@ -154,7 +163,7 @@ impl Sides {
             if side.tag() == T::TAG {
                 return Some(side.slot());
             }
-            side = self.look(side).1;
+            side = self.next(side);
         }
         None
     }
@@ -199,7 +208,7 @@ impl Packets {
     #[cold]
     fn release_all(&mut self, mut side: Side) {
         while !side.is_none() {
-            let next = self.sides.look(side).1;
+            let next = self.sides.next(side);
             self.sides.free(side);
             side = next;
         }

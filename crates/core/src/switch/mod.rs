@@ -583,12 +583,12 @@ impl Switch {
     /// A packet has left the queue of `port`: adds what the port knows to its telemetry.
     #[inline(never)]
     fn tell<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
-        let queue = self.ports.view(now, port).bytes;
-        let (rate, sent) = &mut self.sent[port as usize];
         let packet = wire.packets()[id];
-        if let Some(telemetry) = wire.packets().side_mut::<Telemetry>(&packet)
-            && packet.is_data()
+        let (rate, sent) = &mut self.sent[port as usize];
+        if packet.is_data()
+            && let Some(telemetry) = wire.packets().side_mut::<Telemetry>(&packet)
         {
+            let queue = self.ports.view(now, port).bytes;
             telemetry.push(Hop { at: now, sent: *sent, queue, rate: *rate });
         }
         *sent += u64::from(packet.size);

@@ -50,7 +50,6 @@ const fn key(names: &'static [&'static str], form: Form, part: Part) -> Key {
 
 const NEVER_READ: Part = Part::Unused("it is read there, and nothing uses it");
 const CONWEAVE: Part = Part::Read;
-const REAL: Part = Part::Unless("", "a parameter of RealDcqcn (CC_MODE 13), which is not modelled");
 
 /// The table.
 #[rustfmt::skip]
@@ -97,9 +96,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["MI_THRESH", "ns3::Hpcc::MiThresh"], Form::Whole, Part::Transport),
     key(&["MULTI_RATE", "ns3::Hpcc::MultiRate"], Form::Whole, Part::Transport),
     key(&["FAST_REACT", "ns3::Hpcc::FastReact"], Form::Whole, Part::Transport),
-    key(&["SAMPLE_FEEDBACK", "ns3::Hpcc::SampleFeedback"], Form::Whole,
-        Part::Unless("0", "every acknowledgement carries telemetry, not only some")),
-    key(&["INT_MULTI"], Form::Whole, Part::Unless("1", "telemetry is exact: it has no coarser units")),
+    key(&["SAMPLE_FEEDBACK", "ns3::Hpcc::SampleFeedback"], Form::Whole, Part::Transport),
+    key(&["INT_MULTI"], Form::Whole, Part::Transport),
     key(&["PINT_LOG_BASE"], Form::Number, Part::Transport),
     key(&["PINT_PROB", "ns3::HpccPint::PintProb"], Form::Number, Part::Transport),
     key(&["HAS_WIN"], Form::Whole, Part::Transport),
@@ -138,12 +136,12 @@ pub(super) const KEYS: &[Key] = &[
         Part::Unless("0", "applications learn at once of what is complete, without polling")),
     key(&["ns3::IbvInterface::SendLatency"], Form::Whole,
         Part::Unless("0", "what an application sends is at the NIC at once")),
-    key(&["ns3::RealDcqcn::EwmaGain"], Form::Number, REAL),
-    key(&["ns3::RealDcqcn::F"], Form::Whole, REAL),
-    key(&["ns3::RealDcqcn::RateUpdateDelay"], Form::Word, REAL),
-    key(&["ns3::RealDcqcn::AlphaUpdateDelay"], Form::Word, REAL),
-    key(&["ns3::RealDcqcn::BytesThreshold"], Form::Whole, REAL),
-    key(&["ns3::RealDcqcn::Clamp"], Form::Whole, REAL),
+    key(&["ns3::RealDcqcn::EwmaGain"], Form::Number, Part::Transport),
+    key(&["ns3::RealDcqcn::F"], Form::Whole, Part::Transport),
+    key(&["ns3::RealDcqcn::RateUpdateDelay"], Form::Word, Part::Transport),
+    key(&["ns3::RealDcqcn::AlphaUpdateDelay"], Form::Word, Part::Transport),
+    key(&["ns3::RealDcqcn::BytesThreshold"], Form::Whole, Part::Transport),
+    key(&["ns3::RealDcqcn::Clamp"], Form::Whole, Part::Transport),
     // What it writes.
     key(&["TRACE_FILE"], Form::Word, Part::Output),
     key(&["TRACE_OUTPUT_FILE"], Form::Word, Part::Output),

@@ -5,14 +5,18 @@
 //! |---|---|
 //! | `keys` | the table of all keys of all forks |
 //! | `config` | a configuration, with what became of each of its keys |
+//! | `fork` | which fork's it is, and the constants of its program |
 //! | `topology`, `flows` | the files that it names |
+//! | `round_trip` | the longest round trip of the network |
 //! | `workload` | the flows that TLT's fork draws itself |
 //! | `switches` | marking, buffers, pauses and paths |
 //! | `transport` | the table of the transport's keys, theirs and ours |
 
 mod config;
 mod flows;
+mod fork;
 mod keys;
+mod round_trip;
 mod switches;
 mod topology;
 mod transport;
@@ -25,36 +29,8 @@ use millpond_core::Time;
 use crate::source::Source;
 use crate::{Imported, Result, units};
 use config::Config;
+use fork::Fork;
 use topology::Topology;
-
-/// Whose configuration it is. Constants that are in the programs differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fork {
-    Hpcc,
-    Tlt,
-    ConWeave,
-    SimAi,
-}
-
-impl Fork {
-    fn of(config: &Config) -> Fork {
-        match () {
-            () if config.word("HPCC_WORKLOAD").is_some() => Fork::Tlt,
-            () if config.word("LB_MODE").is_some() || config.word("FLOWGEN_START_TIME").is_some() => Fork::ConWeave,
-            () if config.word("MON_START").is_some() || config.word("QP_MON_INTERVAL").is_some() => Fork::SimAi,
-            () => Fork::Hpcc,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Fork::Hpcc => "HPCC's released simulator",
-            Fork::Tlt => "TLT's fork of HPCC's simulator",
-            Fork::ConWeave => "ConWeave's fork of HPCC's simulator",
-            Fork::SimAi => "SimAI's fork of HPCC's simulator",
-        }
-    }
-}
 
 /// Reads a configuration and the files that it names.
 pub fn import(config: &Path) -> Result<Imported> {
@@ -101,9 +77,10 @@ fn of(name: &str, config: Config) -> Result<Imported> {
     scenario += &format!(
         "\n{}\n{}\n{traffic}",
         switches::table(&config, fork, &topology)?,
-        transport::tables(&config, fork, payload)
+        transport::tables(&config, fork, &topology.network, payload)
     );
-    scenario += &failures(&config, &topology, begin)?;
+    scenario += &failures(&config, fork, &topology, begin)?;
+    imported.facts.extend(differences(&config, fork));
     imported.files.push((format!("{name}.toml"), scenario));
     imported.files.extend(files);
     imported.files.push((format!("{name}-topology.json"), topology.network.json()));
@@ -130,8 +107,23 @@ fn run(config: &Config, begin: Time) -> String {
     text
 }
 
+/// What no key says and is not the same here.
+fn differences(config: &Config, fork: Fork) -> Vec<String> {
+    let is_on = |key: &str| config.whole(key).unwrap_or(0) != 0;
+    let mut facts = Vec::new();
+    if fork == Fork::Hpcc {
+        let text = "there nothing is sent again but for a NACK, so a flow whose last packets are lost never ends; here \
+                    a timer sends them again after 4ms of silence";
+        facts.push(text.to_string());
+    }
+    if fork == Fork::Tlt && is_on("ENABLE_IRN") && is_on("ENABLE_PFC") {
+        facts.push("there IRN has no timer beside PFC; here it has".to_string());
+    }
+    facts
+}
+
 /// Links that lose packets, and the one that goes down.
-fn failures(config: &Config, topology: &Topology, begin: Time) -> Result<String> {
+fn failures(config: &Config, fork: Fork, topology: &Topology, begin: Time) -> Result<String> {
     let network = &topology.network;
     let mut text = String::new();
     let all = config.number("ERROR_RATE_PER_LINK").unwrap_or(0.0);
@@ -167,8 +159,8 @@ fn failures(config: &Config, topology: &Topology, begin: Time) -> Result<String>
         });
         let line = config.line("LINK_DOWN");
         let link = link.ok_or_else(|| config.source.wrong(line, format!("there is no link between {a} and {b}")))?;
-        // Their clock of links begins at two seconds.
-        let at = (Time::from_s(2) + Time::from_us(*us)).saturating_sub(begin);
+        let clock = units::seconds(&format!("{:.9}", fork.links_begin(config))).unwrap_or_default();
+        let at = (clock + Time::from_us(*us)).saturating_sub(begin);
         let (a, b) = (network.name(link.a), network.name(link.b));
         config.becomes("LINK_DOWN", format!("[[failure]] of {a} and {b} at {at}"));
         text += &format!("\n[[failure]]\nlink = [\"{a}\", \"{b}\"]\nat = \"{at}\"\nconverge = \"0us\"\n");

@@ -1,17 +1,17 @@
 //! The switches' part: marking by rate, the shared memory with its pauses, and the choice of paths.
 //!
 //! The forks of TLT and ConWeave have the memory of a Broadcom chip: two pools, an ingress
-//! threshold of 1/16 and an egress threshold of 1. HPCC's and SimAI's pause a port at 1/8 of what
-//! is free and never limit an egress.
+//! threshold of 1/16 and an egress threshold of 1, whether it pauses or not. HPCC's and SimAI's
+//! keep 4 kB a port, never limit an egress, and pause a port at 1/8 of what is free, which doubles
+//! with the port's rate beyond that of the hosts; a pause lasts until it is ended.
 
 use std::collections::BTreeMap;
 
 use millpond_core::{Bytes, Rate};
 
-use super::Fork;
 use super::config::Config;
+use super::fork::Fork;
 use super::topology::Topology;
-use super::transport::has;
 use crate::Result;
 
 /// What a port has in the forks that size memory by ports.
@@ -21,10 +21,11 @@ const PER_PORT: u64 = 375_000;
 pub(super) fn table(config: &Config, fork: Fork, topology: &Topology) -> Result<String> {
     let marking = marking(config, topology)?;
     let buffer = buffer(config, fork, topology);
-    let pause = pause(config, fork);
+    let pause = pause(config, fork, topology);
     let path = path(config);
+    let queue = if fork.answers_first() { "queue = { kind = \"strict-priority\" }\n" } else { "" };
     let admission = importance(config);
-    Ok(format!("[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = {path}\n{admission}"))
+    Ok(format!("[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = {path}\n{queue}{admission}"))
 }
 
 /// RED between two thresholds, in thousands of bytes, by the rate of the port.
@@ -55,75 +56,69 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
     let in_proportion = by_rate.iter().all(|(other, of)| {
         near(share(other, of[0]), share(&rate, low)) && near(share(other, of[1]), share(&rate, high)) && of[2] == most
     });
-    let red = |key: &str| has("switch.marking", "red", key);
     let bytes = |k: f64| Bytes((k * 1000.0).round() as u64);
-    let mut text = format!(
-        "{{ kind = \"red\", min-threshold = \"{}\", max-threshold = \"{}\", max-probability = {most:?}",
-        bytes(low),
-        bytes(high.max(low))
-    );
-    let scaled = !alike && in_proportion && red("per");
-    if scaled {
-        text += &format!(", per = \"{rate}\"");
-    }
-    let on_departure = red("at");
-    // Where there is no other, the average is the length itself if each arrival weighs all.
-    text += if on_departure { ", at = \"dequeue\" }" } else { ", weight = 1.0 }" };
+    let scaled = !alike && in_proportion;
+    let per = if scaled { format!(", per = \"{rate}\"") } else { String::new() };
     for key in maps {
-        match (alike || scaled, on_departure) {
-            (false, _) if in_proportion => {
-                let means = "marking has no thresholds in proportion to rates in this version";
-                config.missing(key, format!("{means}: those of {rate} are taken for all"));
-            }
-            (false, _) => config.missing(
-                key,
-                format!("thresholds that are not in proportion to rates: those of {rate} are taken for all"),
-            ),
-            (true, false) => {
-                config.missing(key, "marking looks at the queue when a packet arrives, not when it leaves")
-            }
-            (true, true) => config.becomes(key, "switch.marking, at departure"),
+        if alike || scaled {
+            config.becomes(key, "switch.marking, at departure");
+        } else {
+            let means = "thresholds that are not in proportion to rates";
+            config.missing(key, format!("{means}: those of {rate} are taken for all"));
         }
     }
-    Ok(text)
+    Ok(format!(
+        "{{ kind = \"red\", min-threshold = \"{}\", max-threshold = \"{}\", max-probability = {most:?}{per}, at = \"dequeue\" }}",
+        bytes(low),
+        bytes(high.max(low))
+    ))
 }
 
 fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
     let rates = topology.network.rates();
     let ports = topology.network.ports_max() as u64;
-    let size =
-        match config.whole("BUFFER_SIZE").unwrap_or(if matches!(fork, Fork::Tlt | Fork::ConWeave) { 0 } else { 16 }) {
-            0 if rates.len() == 1 => {
-                config.becomes("BUFFER_SIZE", format!("{PER_PORT} bytes a port"));
-                format!("size = \"{}\", per = \"{}\"", Bytes(PER_PORT), rates[0])
-            }
-            0 => {
-                config.missing(
-                    "BUFFER_SIZE",
-                    format!("switches differ in their ports there; all have the memory of {ports} ports"),
-                );
-                format!("size = \"{}\"", Bytes(PER_PORT * ports))
-            }
-            megabytes => {
-                let size = Bytes(megabytes.saturating_mul(1 << 20));
-                config.becomes("BUFFER_SIZE", format!("switch.buffer.size = \"{size}\""));
-                format!("size = \"{size}\"")
-            }
-        };
-    format!("{{ kind = \"pools\", {size}, alpha = 1.0 }}")
+    let size = match config.whole("BUFFER_SIZE").unwrap_or(if fork.has_pools() { 0 } else { 16 }) {
+        0 if rates.len() == 1 => {
+            config.becomes("BUFFER_SIZE", format!("{PER_PORT} bytes a port"));
+            format!("size = \"{}\", per = \"{}\"", Bytes(PER_PORT), rates[0])
+        }
+        0 => {
+            config.missing(
+                "BUFFER_SIZE",
+                format!("switches differ in their ports there; all have the memory of {ports} ports"),
+            );
+            format!("size = \"{}\"", Bytes(PER_PORT * ports))
+        }
+        megabytes => {
+            let size = Bytes(megabytes.saturating_mul(1 << 20));
+            config.becomes("BUFFER_SIZE", format!("switch.buffer.size = \"{size}\""));
+            format!("size = \"{size}\"")
+        }
+    };
+    if fork.has_pools() {
+        return format!("{{ kind = \"pools\", {size}, alpha = 1.0, egress-limit = \"always\" }}");
+    }
+    // Of the 4 kB of a port an eighth is kept for each of eight priorities, and all is one's.
+    let own = "group-min = \"512B\", port-min = \"3584B\"";
+    format!("{{ kind = \"pools\", {size}, alpha = 1000.0, {own}, headroom-rule = \"three-delays\" }}")
 }
 
-fn pause(config: &Config, fork: Fork) -> String {
+fn pause(config: &Config, fork: Fork, topology: &Topology) -> String {
     if config.whole("ENABLE_PFC") == Some(0) {
         config.becomes("ENABLE_PFC", "no pauses");
         config.unused("PAUSE_TIME", "there are no pauses");
         return "{ kind = \"none\" }".into();
     }
     config.becomes("ENABLE_PFC", "switch.pause = pfc");
-    let alpha = if matches!(fork, Fork::Tlt | Fork::ConWeave) { 0.0625 } else { 0.125 };
+    if !fork.has_pools() {
+        config.unused("PAUSE_TIME", "a pause lasts until it is ended, whatever its frame says");
+        let per = topology.host_rate().map_or(String::new(), |rate| format!(", per = \"{rate}\""));
+        // 3 kB of a threshold, which is an eighth of what is free.
+        return format!("{{ kind = \"pfc\", alpha = 0.125{per}, resume-offset = \"24576B\" }}");
+    }
     let time = config.number("PAUSE_TIME").unwrap_or(if fork == Fork::Tlt { 671.0 } else { 5.0 });
     config.becomes("PAUSE_TIME", format!("switch.pause.pause-time = \"{time}us\""));
-    format!("{{ kind = \"pfc\", alpha = {alpha}, pause-time = \"{time}us\" }}")
+    format!("{{ kind = \"pfc\", alpha = 0.0625, pause-time = \"{time}us\" }}")
 }
 
 /// ECMP, or one of ConWeave's comparators with the constants of its program.
@@ -146,7 +141,8 @@ fn path(config: &Config) -> String {
     let text = match mode {
         0 => "{ kind = \"ecmp\" }",
         2 => "{ kind = \"drill\" }",
-        3 => "{ kind = \"conga\", gap = \"100us\" }",
+        // An estimator that takes off a fifth every 50 us counts for 250 us.
+        3 => "{ kind = \"conga\", gap = \"100us\", bits = 3, window = \"250us\", age = \"500us\" }",
         6 => "{ kind = \"letflow\", gap = \"100us\" }",
         _ => {
             let name = if mode == 9 { "ConWeave" } else { "a path choice that is not known here" };
@@ -166,7 +162,7 @@ fn importance(config: &Config) -> String {
         return String::new();
     }
     let bytes = Bytes(config.number("TLT_MAXBYTES_UIP").unwrap_or(0.0).round() as u64);
-    config.becomes("ENABLE_TLT", "transport.importance = tlt, with the first packet as in TLT's RDMA simulator");
+    config.becomes("ENABLE_TLT", "transport.importance = tlt, from the first packet on, as in TLT's RDMA simulator");
     config.becomes("TLT_MAXBYTES_UIP", format!("switch.admission.threshold = \"{bytes}\""));
     format!("admission = {{ kind = \"color-aware\", threshold = \"{bytes}\" }}\n")
 }

@@ -2,6 +2,13 @@
 
 use std::path::PathBuf;
 
+use millpond_core::switch::buffer::{BufferParams, EgressLimit, HeadroomRule};
+use millpond_core::switch::path::PathParams;
+use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::site::Auto;
+use millpond_core::{Bytes, Rate};
+use millpond_scenario::rdma::{FlowControl, Notification, RecoveryParams, Resend};
+
 use super::*;
 use crate::{Error, Fate};
 
@@ -213,4 +220,189 @@ fn errors_have_their_file_and_line() {
     assert_eq!(flows("200000 2\n", "0 2\n"), "flow.txt:2: 0 bytes is no size of a flow");
     let short = fails("short", CONFIG, TOPOLOGY, "3\n0 2 3 100 200000 2\n");
     assert_eq!(short, "flow.txt:2: the file ends where flow 2 of 3 should be");
+}
+
+/// ConWeave's configuration in the order of its script's template.
+const CONWEAVE: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\n\nFLOW_INPUT_FILE o/in.txt\n\
+    CNP_OUTPUT_FILE o/cnp.txt\nFCT_OUTPUT_FILE o/fct.txt\nPFC_OUTPUT_FILE o/pfc.txt\nQLEN_MON_FILE o/qlen.txt\n\
+    VOQ_MON_FILE o/voq.txt\nVOQ_MON_DETAIL_FILE o/dst.txt\nUPLINK_MON_FILE o/up.txt\nCONN_MON_FILE o/conn.txt\n\
+    EST_ERROR_MON_FILE o/err.txt\nQLEN_MON_START 2.0\nQLEN_MON_END 2.1\nSW_MONITORING_INTERVAL 10000\n\
+    FLOWGEN_START_TIME 2.0\nFLOWGEN_STOP_TIME 2.1\nBUFFER_SIZE 9\nCC_MODE 1\nLB_MODE 3\nENABLE_PFC 0\nENABLE_IRN 1\n\
+    CONWEAVE_TX_EXPIRY_TIME 300\nCONWEAVE_REPLY_TIMEOUT_EXTRA 4\nCONWEAVE_PATH_PAUSE_TIME 16\n\
+    CONWEAVE_EXTRA_VOQ_FLUSH_TIME 16\nCONWEAVE_DEFAULT_VOQ_WAITING_TIME 200\nALPHA_RESUME_INTERVAL 1\n\
+    RATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nFAST_RECOVERY_TIMES 1\nEWMA_GAIN 0.00390625\n\
+    RATE_AI 40.0Mb/s\nRATE_HAI 100.0Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\nERROR_RATE_PER_LINK 0.0000\n\
+    L2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nRATE_BOUND 1\nHAS_WIN 0\nVAR_WIN 0\nFAST_REACT 0\n\
+    MI_THRESH 0\nINT_MULTI 1\nGLOBAL_T 1\nU_TARGET 0.95\nMULTI_RATE 0\nSAMPLE_FEEDBACK 0\nENABLE_QCN 1\n\
+    USE_DYNAMIC_PFC_THRESHOLD 1\nPACKET_PAYLOAD_SIZE 1000\nLINK_DOWN 0 0 0\n\
+    KMAX_MAP 2 25000000000 400 100000000000 400\nKMIN_MAP 2 25000000000 100 100000000000 100\n\
+    PMAX_MAP 2 25000000000 0.2 100000000000 0.20\nLOAD 40\nRANDOM_SEED 1\n";
+
+/// TLT's configuration in the order of its example.
+fn tlts(enable: &str) -> String {
+    let base =
+        CONFIG.replace("FLOW_FILE mix/flow.txt", "FLOW_FILE mix/none.txt").replace("BUFFER_SIZE 32", "BUFFER_SIZE 0");
+    let base: String = base.lines().filter(|line| !line.starts_with("PINT_")).map(|line| format!("{line}\n")).collect();
+    let base = base.replace("MULTI_RATE 0", "MULTI_RATE 1").replace("RP_TIMER 300", "RP_TIMER 900");
+    format!(
+        "{base}HPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\nFOREGROUND_RATIO 0.1\nAPP_START_TIME 0.01\nAPP_STOP_TIME 100\n\
+         INCAST_FLOW_SIZE 8000\nNUM_BG_FLOWS 20\nTLT_MAXBYTES_UIP 200000\nFOREGROUND_INCAST_FLOW_PER_HOST 5\n\
+         RANDOM_SEED 1\n{enable}"
+    )
+}
+
+const SIZES: &str = "0 0\n10000 0.5\n20000 1\n";
+const PORTLESS: &str = "2\n0 2 3 70000 2.0\n3 1 3 700 2.000000001\n";
+
+/// The examples of three forks: every key has a fate, none is without a reader, and none is lost.
+#[test]
+fn no_key_of_three_forks_examples_is_unaccounted_for() {
+    let tlt = tlts("ENABLE_IRN 1\nENABLE_PFC 1\nENABLE_TLT 1\nIRN_NO_BDPFC 1\n");
+    let hpcc = CONFIG.replace("CC_MODE 1", "CC_MODE 3");
+    // Memory by ports (BUFFER_SIZE 0) is known where all links are alike, as in TLT's example.
+    let alike = TOPOLOGY.replace("100Gbps", "25Gbps");
+    for (name, config, topology, flows) in [
+        ("of-hpcc", &*hpcc, TOPOLOGY, FLOWS),
+        ("of-tlt", &tlt, &alike, SIZES),
+        ("of-conweave", CONWEAVE, TOPOLOGY, PORTLESS),
+    ] {
+        let all = imported(name, config, topology, flows).unwrap();
+        let keys = config.lines().filter(|line| !line.is_empty()).count();
+        assert_eq!(all.told.len(), keys, "{name}");
+        let lost: Vec<_> = all.told.iter().filter(|told| told.is_missing()).collect();
+        assert!(lost.is_empty(), "{name}: {lost:#?}");
+        plan(&all, &format!("{name}-plan"));
+    }
+}
+
+/// By hand: 4 us of delays each way and 1000 bytes on two links of 25 and two of 100 Gb/s, 8.8 us,
+/// of which 25 Gb/s carry 27,500 bytes.
+#[test]
+fn windows_are_of_the_longest_round_trip() {
+    let all = imported("window", CONFIG, TOPOLOGY, FLOWS).unwrap();
+    let rdma = plan(&all, "window-plan").rdma;
+    assert_eq!((rdma.base_rtt, rdma.window), (Auto::Given(Time::from_ns(8_800)), Auto::Given(Bytes(27_500))));
+    assert_eq!((rdma.flow_control, rdma.ack_interval), (FlowControl::Rate, 1));
+    for (from, to, expected) in
+        [("VAR_WIN 1", "VAR_WIN 0", FlowControl::Static), ("HAS_WIN 1", "HAS_WIN 0", FlowControl::None)]
+    {
+        let all = imported("window-kind", &CONFIG.replace(from, to), TOPOLOGY, FLOWS).unwrap();
+        assert_eq!(plan(&all, "window-kind-plan").rdma.flow_control, expected);
+    }
+    let each = imported("window-each", &CONFIG.replace("GLOBAL_T 1", "GLOBAL_T 0"), TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&each, "GLOBAL_T"), Fate::Missing(why) if why.contains("not each its own")));
+}
+
+/// Recovery by fork: NACKs' interval, IRN's timeouts and its bound.
+#[test]
+fn recoveries_are_those_of_the_forks() {
+    let of = |name: &str, config: &str, flows: &str| {
+        plan(&imported(name, config, TOPOLOGY, flows).unwrap(), &format!("{name}-plan")).rdma_choices.recovery
+    };
+    let RecoveryParams::GoBackN(p) = of("gbn", CONFIG, FLOWS) else { panic!("go-back-n") };
+    assert_eq!((p.nack_interval, p.timeout), (Time::from_us(500), Time::from_ms(4)));
+    let irn = |name: &str, config: &str, flows: &str| {
+        let RecoveryParams::Selective(p) = of(name, config, flows) else { panic!("selective") };
+        assert_eq!((p.few, p.resend), (3, Resend::All));
+        (p.nack_interval.as_ps() / 1_000_000, p.timeout_low, p.timeout_high, p.bdp_limit)
+    };
+    let (us, ms) = (Time::from_us, Time::from_ms);
+    let given = |bytes| Auto::Given(Some(Bytes(bytes)));
+    assert_eq!(irn("conweave-irn", CONWEAVE, PORTLESS), (4, us(100), us(320), given(27_500)));
+    let tlt = |rest: &str| tlts(&format!("ENABLE_IRN 1\nENABLE_PFC 0\nENABLE_TLT 0\n{rest}"));
+    assert_eq!(irn("tlt-irn", &tlt("IRN_NO_BDPFC 0\n"), SIZES), (500, us(454), us(1930), given(18_750)));
+    assert_eq!(irn("tlt-sack", &tlt("IRN_NO_BDPFC 1\n"), SIZES), (500, ms(4), ms(4), Auto::Given(None)));
+    let simai = format!("{CONFIG}MON_START 1\nns3::RdmaHw::NACKGenerationInterval 7.5\n");
+    let RecoveryParams::GoBackN(p) = of("simai-nack", &simai, FLOWS) else { panic!("go-back-n") };
+    assert_eq!(p.nack_interval, Time::from_ns(7_500));
+}
+
+/// How marks are told, with which priority, and what is told of the interval of acknowledgements.
+#[test]
+fn answers_are_those_of_the_forks() {
+    let rdma = |name: &str, config: &str, flows: &str| {
+        let all = imported(name, config, TOPOLOGY, flows).unwrap();
+        plan(&all, &format!("{name}-plan")).rdma
+    };
+    let hpcc = rdma("answers", CONFIG, FLOWS);
+    assert_eq!((hpcc.notification, hpcc.ack_priority, hpcc.cnp_on_reordering), (Notification::Answers, None, false));
+    let high = rdma("answers-high", &CONFIG.replace("ACK_HIGH_PRIO 0", "ACK_HIGH_PRIO 1"), FLOWS);
+    assert_eq!((high.ack_priority, high.nack_priority), (Some(7), Some(7)));
+    let conweave = imported("answers-conweave", CONWEAVE, TOPOLOGY, PORTLESS).unwrap();
+    let conweave = plan(&conweave, "answers-conweave-plan");
+    assert_eq!((conweave.rdma.ack_priority, conweave.rdma.cnp_on_reordering), (Some(7), true));
+    assert!(conweave.resolved.contains("queue = { kind = \"strict-priority\""), "{}", conweave.resolved);
+    let seldom =
+        imported("seldom", &CONFIG.replace("L2_ACK_INTERVAL 1", "L2_ACK_INTERVAL 4000"), TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&seldom, "L2_ACK_INTERVAL"), Fate::Missing(why) if why.contains("first 4000 bytes")));
+    assert_eq!(plan(&seldom, "seldom-plan").rdma.ack_interval, 1);
+}
+
+/// Memory, pauses and CONGA have the constants of the fork's program.
+#[test]
+fn switches_are_those_of_the_forks() {
+    let all = imported("switch-hpcc", CONFIG, TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_)));
+    let hpcc = plan(&all, "switch-hpcc-plan").switch;
+    let PauseParams::Pfc(pfc) = hpcc.pause else { panic!("pfc") };
+    assert_eq!((pfc.alpha, pfc.per, pfc.pause_time), (0.125, Some(Rate::from_gbps(25)), None));
+    assert_eq!(pfc.resume_offset, Bytes(8 * 3 * 1024));
+    let BufferParams::Pools(pools) = hpcc.buffer else { panic!("pools") };
+    assert_eq!((pools.headroom_rule, pools.size.at(0)), (HeadroomRule::ThreeDelays, &Bytes(32 << 20)));
+    assert_eq!(pools.group_min.unwrap().get() + pools.port_min.unwrap().get(), 4096);
+    let all =
+        imported("switch-conweave", &CONWEAVE.replace("ENABLE_PFC 0", "ENABLE_PFC 1"), TOPOLOGY, PORTLESS).unwrap();
+    let conweave = plan(&all, "switch-conweave-plan").switch;
+    let PauseParams::Pfc(pfc) = conweave.pause else { panic!("pfc") };
+    assert_eq!((pfc.alpha, pfc.per, pfc.pause_time), (0.0625, None, Some(Time::from_us(5))));
+    let BufferParams::Pools(pools) = conweave.buffer else { panic!("pools") };
+    assert_eq!((pools.headroom_rule, pools.egress_limit), (HeadroomRule::RoundTrip, EgressLimit::Always));
+    let PathParams::Conga(conga) = conweave.path else { panic!("conga") };
+    let us = Time::from_us;
+    assert_eq!((conga.gap, conga.window, conga.age, conga.bits), (us(100), us(250), us(500), 3));
+}
+
+/// TLT's keys, of queue pairs as its program has them.
+#[test]
+fn tlts_keys_mark_from_the_first_packet_on() {
+    let all = imported("tlt-keys", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 1\n"), TOPOLOGY, SIZES).unwrap();
+    let plan = plan(&all, "tlt-keys-plan");
+    assert!(plan.resolved.contains("kind = \"tlt\", first = \"first\""), "{}", plan.resolved);
+    assert!(plan.resolved.contains("lost-rounds = \"last\", every = 96"), "{}", plan.resolved);
+    assert!(plan.resolved.contains("kind = \"color-aware\", threshold = \"200KB\""), "{}", plan.resolved);
+    let off = imported("tlt-off", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 0\n"), TOPOLOGY, SIZES).unwrap();
+    assert!(matches!(fate(&off, "TLT_MAXBYTES_UIP"), Fate::Unused(_)) && !off.files[0].1.contains("tlt"));
+}
+
+/// What is not modelled runs as what is nearest, and says so; parameters of what is not chosen have
+/// no effect there.
+#[test]
+fn a_congestion_control_that_is_not_modelled_has_a_stand_in() {
+    for (mode, stand_in, name) in
+        [(10, "hpcc", "HPCC-PINT"), (11, "timely", "Swift"), (13, "dcqcn", "RealDcqcn"), (2, "dcqcn", "not known")]
+    {
+        let all =
+            imported("stand-in", &CONFIG.replace("CC_MODE 1", &format!("CC_MODE {mode}")), TOPOLOGY, FLOWS).unwrap();
+        assert!(
+            matches!(fate(&all, "CC_MODE"), Fate::Missing(why) if why.contains(name) && why.contains(stand_in)),
+            "{mode}"
+        );
+        assert!(
+            plan(&all, "stand-in-plan").resolved.contains(&format!("[transport]\nkind = \"{stand_in}\"")),
+            "{mode}"
+        );
+        let is_pint = mode == 10;
+        assert_eq!(matches!(fate(&all, "PINT_PROB"), Fate::Missing(_)), is_pint);
+        assert_eq!(matches!(fate(&all, "U_TARGET"), Fate::Becomes(_)), is_pint);
+    }
+    let simai = format!("{CONFIG}MON_START 1\nns3::RealDcqcn::F 5\n");
+    let all = imported("real-unused", &simai, TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&all, "ns3::RealDcqcn::F"), Fate::Unused(why) if why.contains("CC_MODE 13")));
+    assert!(matches!(fate(&all, "INT_MULTI"), Fate::Unused(_)), "DCQCN has no telemetry");
+    let coarse = CONFIG.replace("CC_MODE 1", "CC_MODE 3").replace("INT_MULTI 1", "INT_MULTI 4");
+    let all = imported("coarse", &coarse, TOPOLOGY, FLOWS).unwrap();
+    assert!(
+        matches!(fate(&all, "INT_MULTI"), Fate::Missing(_))
+            && matches!(fate(&all, "SAMPLE_FEEDBACK"), Fate::Becomes(_))
+    );
 }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use millpond_core::Rate;
+
 use crate::network::{Link, Network};
 use crate::source::Source;
 use crate::{Result, units};
@@ -18,6 +20,14 @@ pub(super) struct Topology {
     pub nvswitches: BTreeMap<u32, Vec<u32>>,
     /// Links to NVSwitches that are left out.
     pub left_out: usize,
+}
+
+impl Topology {
+    /// The rate of the first host's link, which stands for all in the family's programs.
+    pub fn host_rate(&self) -> Option<Rate> {
+        let first = self.network.hosts.keys().next()?;
+        self.network.links.iter().find(|link| [link.a, link.b].contains(first)).map(|link| link.rate)
+    }
 }
 
 /// Reads it.

@@ -1,15 +1,15 @@
-//! The transport's part: one table of their keys and ours, by congestion control.
+//! The transport's part: one table of their keys and ours, by congestion control, and what all
+//! queue pairs have in common.
 //!
-//! What this program can run follows from its registries, not from this table: a congestion control
-//! or key that is not there is told as not modelled, and DCTCP stands in for a congestion control
-//! that is not.
+//! For a congestion control that is not modelled the one that is nearest stands in, with what both
+//! have in common, and what is lost is told.
 
-use millpond_core::registry::Choice;
-use millpond_scenario::catalogue;
-use millpond_scenario::transport::TransportKind;
+use millpond_core::Time;
 
 use super::config::Config;
-use super::{Fork, switches};
+use super::fork::Fork;
+use super::{round_trip, switches};
+use crate::network::Network;
 use crate::units;
 
 /// How a value is written here.
@@ -21,21 +21,40 @@ enum As {
     Flag,
 }
 
-/// A congestion control: its number there, its kind here, what it is called.
+/// A congestion control: its number there, and its kind here.
 struct Mode {
     number: u64,
     kind: &'static str,
-    name: &'static str,
+    /// What the kind is only in the place of.
+    instead: Option<&'static str>,
     /// Their key, our key.
     keys: &'static [(&'static str, &'static str, As)],
+    /// Keys that have no counterpart, and what that means.
+    lost: &'static [(&'static [&'static str], &'static str)],
 }
 
-/// The table.
+/// Keys of telemetry, and the value that is modelled; otherwise what that means.
+const TELEMETRY: [(&str, u64, &str); 2] = [
+    ("INT_MULTI", 1, "telemetry is exact: it has no coarser units"),
+    ("SAMPLE_FEEDBACK", 0, "every acknowledgement carries telemetry, not only some"),
+];
+
+/// The keys of HPCC.
+const HPCC: &[(&str, &str, As)] = &[
+    ("U_TARGET", "hpcc-eta", As::Number),
+    ("MI_THRESH", "hpcc-max-stage", As::Number),
+    ("RATE_AI", "hpcc-additive-increase", As::Rate),
+    ("MULTI_RATE", "hpcc-multi-rate", As::Flag),
+    ("FAST_REACT", "hpcc-fast-react", As::Flag),
+    ("MIN_RATE", "hpcc-min-rate", As::Rate),
+];
+
+/// The table. What is in none of them runs as the first, without its keys.
 const MODES: [Mode; 7] = [
     Mode {
         number: 1,
         kind: "dcqcn",
-        name: "DCQCN",
+        instead: None,
         keys: &[
             ("ALPHA_RESUME_INTERVAL", "dcqcn-alpha-timer", As::Microseconds),
             ("RATE_DECREASE_INTERVAL", "dcqcn-decrease-interval", As::Microseconds),
@@ -47,126 +66,114 @@ const MODES: [Mode; 7] = [
             ("MIN_RATE", "dcqcn-min-rate", As::Rate),
             ("CLAMP_TARGET_RATE", "dcqcn-clamp-target", As::Flag),
         ],
+        lost: &[],
     },
-    Mode {
-        number: 3,
-        kind: "hpcc",
-        name: "HPCC",
-        keys: &[
-            ("U_TARGET", "hpcc-eta", As::Number),
-            ("MI_THRESH", "hpcc-max-stage", As::Number),
-            ("RATE_AI", "hpcc-additive-increase", As::Rate),
-            ("MULTI_RATE", "hpcc-multi-rate", As::Flag),
-            ("FAST_REACT", "hpcc-fast-react", As::Flag),
-            ("MIN_RATE", "hpcc-min-rate", As::Rate),
-        ],
-    },
+    Mode { number: 3, kind: "hpcc", instead: None, keys: HPCC, lost: &[] },
     Mode {
         number: 7,
         kind: "timely",
-        name: "TIMELY",
+        instead: None,
         keys: &[
             ("RATE_AI", "timely-additive-increase", As::Rate),
             ("RATE_HAI", "timely-hyper-increase", As::Rate),
             ("MIN_RATE", "timely-min-rate", As::Rate),
         ],
+        lost: &[],
     },
     Mode {
         number: 8,
         kind: "rdma-dctcp",
-        name: "DCTCP over RDMA",
+        instead: None,
         keys: &[
             ("EWMA_GAIN", "rdma-dctcp-g", As::Number),
             ("DCTCP_RATE_AI", "rdma-dctcp-additive-increase", As::Rate),
             ("MIN_RATE", "rdma-dctcp-min-rate", As::Rate),
         ],
+        lost: &[],
     },
     Mode {
         number: 10,
-        kind: "hpcc-pint",
-        name: "HPCC-PINT",
-        keys: &[
-            ("PINT_LOG_BASE", "hpcc-pint-log-base", As::Number),
-            ("PINT_PROB", "hpcc-pint-probability", As::Number),
-            ("U_TARGET", "hpcc-eta", As::Number),
-            ("MI_THRESH", "hpcc-max-stage", As::Number),
-            ("RATE_AI", "hpcc-additive-increase", As::Rate),
-            ("FAST_REACT", "hpcc-fast-react", As::Flag),
-            ("MIN_RATE", "hpcc-min-rate", As::Rate),
-        ],
+        kind: "hpcc",
+        instead: Some("HPCC-PINT"),
+        keys: HPCC,
+        lost: &[(
+            &["PINT_LOG_BASE", "PINT_PROB"],
+            "a parameter of PINT: telemetry is each link's own, exact and on every packet (42 bytes)",
+        )],
     },
     Mode {
         number: 11,
-        kind: "rdma-swift",
-        name: "Swift over RDMA",
-        keys: &[("MIN_RATE", "rdma-swift-min-rate", As::Rate)],
+        kind: "timely",
+        instead: Some("Swift over RDMA"),
+        keys: &[("MIN_RATE", "timely-min-rate", As::Rate)],
+        lost: &[],
     },
-    Mode { number: 13, kind: "dcqcn-real", name: "RealDcqcn", keys: &[("MIN_RATE", "dcqcn-min-rate", As::Rate)] },
+    Mode {
+        number: 13,
+        kind: "dcqcn",
+        instead: Some("RealDcqcn"),
+        keys: &[("MIN_RATE", "dcqcn-min-rate", As::Rate)],
+        lost: &[(
+            &[
+                "ns3::RealDcqcn::EwmaGain",
+                "ns3::RealDcqcn::F",
+                "ns3::RealDcqcn::RateUpdateDelay",
+                "ns3::RealDcqcn::AlphaUpdateDelay",
+                "ns3::RealDcqcn::BytesThreshold",
+                "ns3::RealDcqcn::Clamp",
+            ],
+            "a parameter of RealDcqcn, which is not modelled",
+        )],
+    },
 ];
 
-/// What stands in for what is not there.
-const STAND_IN: &str = "dctcp";
-
-/// Whether a kind of a place has a key; with "" whether there is such a kind.
-pub(super) fn has(place: &str, kind: &str, key: &str) -> bool {
-    let places = catalogue::places();
-    let kinds = places.iter().filter(|info| info.place.path == place).flat_map(|info| &info.kinds);
-    kinds
-        .filter(|info| info.mechanism.kind == kind)
-        .any(|info| key.is_empty() || info.keys.iter().any(|own| own.name == key))
+impl Mode {
+    fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|(theirs, ..)| *theirs == key) || self.lost.iter().any(|(keys, _)| keys.contains(&key))
+    }
 }
 
-/// Whether a table has a key.
-fn table_has(path: &str, key: &str) -> bool {
-    catalogue::tables().iter().any(|table| table.path == path && table.keys.iter().any(|own| own.name == key))
-}
-
-/// The tables `[transport]` and, where there is one, `[rdma]`. Every key of the transport's part is
-/// told of.
-pub(super) fn tables(config: &Config, fork: Fork, payload: u64) -> String {
+/// The tables `[transport]` and `[rdma]`. Every key of the transport's part is told of.
+pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u64) -> String {
     let number = config.whole("CC_MODE").unwrap_or(1);
-    let mode = MODES.iter().find(|mode| mode.number == number);
-    let mut text = String::from("[transport]\n");
-    let is_there = mode.is_some_and(|mode| TransportKind::of_kind(mode.kind).is_some());
-    match mode {
-        Some(mode) if is_there => {
-            config.becomes("CC_MODE", format!("transport \"{}\"", mode.kind));
-            text += &format!("kind = \"{}\"\n", mode.kind);
-        }
-        _ => {
-            let name = mode.map_or("a congestion control that is not known here", |mode| mode.name);
-            let means = format!("{name} is no transport of this version: \"{STAND_IN}\" stands in its place");
-            config.missing("CC_MODE", means);
-            text += &format!("kind = \"{STAND_IN}\"\nhandshake = false\n");
+    let known = MODES.iter().find(|mode| mode.number == number);
+    let kind = known.map_or(MODES[0].kind, |mode| mode.kind);
+    match known.map(|mode| mode.instead) {
+        Some(None) => config.becomes("CC_MODE", format!("transport \"{kind}\"")),
+        lost => {
+            let name = lost.flatten().unwrap_or("a congestion control that is not known here");
+            config.missing("CC_MODE", format!("{name} is not modelled: \"{kind}\" stands in its place"));
         }
     }
+    let mut text = format!("[transport]\nkind = \"{kind}\"\n");
     if switches::has_importance(config) {
-        text += "importance = { kind = \"tlt\", first = \"first\" }\n";
+        // Its program looks at the last round, as that of TCP does.
+        text += "importance = { kind = \"tlt\", first = \"first\", lost-rounds = \"last\" }\n";
     }
     for key in config.transport_keys() {
-        let own = mode.and_then(|mode| mode.keys.iter().find(|(theirs, ..)| *theirs == key));
-        match own {
-            Some((_, ours, form)) if is_there && has("transport", mode.map_or("", |mode| mode.kind), ours) => {
-                let value = written(config, key, *form);
-                config.becomes(key, format!("{ours} = {value}"));
-                text += &format!("{ours} = {value}\n");
-            }
-            Some(_) => {
-                config.missing(key, format!("a parameter of CC_MODE {number}, which is not there or has no such key"))
-            }
-            None => {
-                let of: Vec<String> = MODES
-                    .iter()
-                    .filter(|mode| mode.keys.iter().any(|(theirs, ..)| *theirs == key))
-                    .map(|mode| mode.number.to_string())
-                    .collect();
-                if !of.is_empty() {
-                    config.unused(key, format!("a parameter of CC_MODE {}, and CC_MODE is {number}", of.join(", ")));
-                }
-            }
+        if let Some((_, ours, form)) = known.and_then(|mode| mode.keys.iter().find(|(theirs, ..)| *theirs == key)) {
+            let value = written(config, key, *form);
+            config.becomes(key, format!("{ours} = {value}"));
+            text += &format!("{ours} = {value}\n");
+            continue;
+        }
+        if let Some((_, means)) = known.and_then(|mode| mode.lost.iter().find(|(keys, _)| keys.contains(&key))) {
+            config.missing(key, *means);
+            continue;
+        }
+        let of: Vec<String> = MODES.iter().filter(|mode| mode.has(key)).map(|mode| mode.number.to_string()).collect();
+        if !of.is_empty() {
+            config.unused(key, format!("a parameter of CC_MODE {}, and CC_MODE is {number}", of.join(", ")));
         }
     }
-    text + &queue_pairs(config, fork, payload)
+    for (key, modelled, means) in TELEMETRY {
+        match config.whole(key) {
+            _ if kind != "hpcc" => config.unused(key, format!("about telemetry, and CC_MODE is {number}")),
+            Some(value) if value != modelled => config.missing(key, means),
+            _ => config.becomes(key, "what is modelled"),
+        }
+    }
+    text + &queue_pairs(config, fork, network, payload)
 }
 
 fn written(config: &Config, key: &str, form: As) -> String {
@@ -179,53 +186,86 @@ fn written(config: &Config, key: &str, form: As) -> String {
     }
 }
 
-/// The table `[rdma]`: windows, acknowledgements, recovery.
-fn queue_pairs(config: &Config, fork: Fork, payload: u64) -> String {
-    let mut text = String::from("\n[rdma]\n");
-    let is_there = table_has("rdma", "flow-control");
-    let mut set = |keys: &[&str], ours: &str, value: String| {
-        for key in keys {
-            if is_there {
-                config.becomes(key, format!("rdma.{ours} = {value}"));
-            } else {
-                config.missing(key, format!("queue pairs are no part of this version (rdma.{ours})"));
-            }
-        }
-        text += &format!("{ours} = {value}\n");
-    };
+/// The table `[rdma]`: windows, answers, recovery.
+fn queue_pairs(config: &Config, fork: Fork, network: &Network, payload: u64) -> String {
     let on = |key: &str, default: u64| config.whole(key).unwrap_or(default) != 0;
     let window = match (on("HAS_WIN", 1), on("VAR_WIN", 0)) {
         (false, _) => "none",
         (true, false) => "static",
         (true, true) => "rate",
     };
-    set(&["HAS_WIN", "VAR_WIN"], "flow-control", format!("\"{window}\""));
-    set(&["GLOBAL_T"], "window", "\"auto\"".into());
-    let packets = config.whole("L2_ACK_INTERVAL").unwrap_or(1).div_ceil(payload.max(1)).max(1);
-    set(&["L2_ACK_INTERVAL"], "ack-interval", packets.to_string());
-    if on("ACK_HIGH_PRIO", 0) {
-        set(&["ACK_HIGH_PRIO"], "ack-priority", "7".into());
+    let mut text = format!("\n[rdma]\nflow-control = \"{window}\"\n");
+    for key in ["HAS_WIN", "VAR_WIN"] {
+        config.becomes(key, format!("rdma.flow-control = \"{window}\""));
     }
-    let recovery = if on("ENABLE_IRN", 0) {
-        let no_bound = on("IRN_NO_BDPFC", 0) || config.whole("CC_MODE") == Some(3);
-        let (low, high) = match fork {
-            Fork::Tlt if no_bound => ("4ms", "4ms"),
-            Fork::Tlt => ("454us", "1930us"),
-            _ => ("100us", "320us"),
-        };
-        let bound = if fork == Fork::Tlt && no_bound { ", bdp-limit = \"off\"" } else { "" };
-        format!("{{ kind = \"selective\", timeout-low = \"{low}\", timeout-high = \"{high}\"{bound} }}")
-    } else {
-        "{ kind = \"go-back-n\" }".into()
-    };
-    set(&["ENABLE_IRN", "IRN_NO_BDPFC"], "recovery", recovery);
+    let longest = round_trip::longest(network, payload);
+    if let Some((rtt, bytes)) = longest {
+        text += &format!("base-rtt = \"{rtt}\"\nwindow = \"{bytes}\"\n");
+        config.becomes("GLOBAL_T", format!("rdma.base-rtt = \"{rtt}\", rdma.window = \"{bytes}\""));
+    }
     if config.whole("GLOBAL_T") == Some(0) {
         config.missing("GLOBAL_T", "all queue pairs have the window of the longest round trip, not each its own");
     }
-    config.unused("L2_CHUNK_SIZE", "chunks matter with L2_BACK_TO_ZERO alone");
-    config.missing("ns3::RdmaHw::NACKGenerationInterval", "the interval between NACKs is the default");
-    if !on("ACK_HIGH_PRIO", 0) {
-        config.becomes("ACK_HIGH_PRIO", "acknowledgements have their data's priority");
+    text + &answers(config, fork, payload) + &recovery(config, fork, longest.map(|(_, bytes)| bytes.to_string()))
+}
+
+/// When receivers answer, with which priority, and how they tell of marks.
+fn answers(config: &Config, fork: Fork, payload: u64) -> String {
+    let mut text = String::from("ack-interval = 1\nnotification = \"answers\"\n");
+    match config.whole("L2_ACK_INTERVAL") {
+        Some(bytes) if bytes > payload => config.missing(
+            "L2_ACK_INTERVAL",
+            format!(
+                "there the first {bytes} bytes of a flow wait for it, and all that follows is acknowledged packet by \
+                 packet, for the program sets the mark anew with each; here every packet is acknowledged"
+            ),
+        ),
+        Some(0) => config.missing("L2_ACK_INTERVAL", "there no flow ends with it; here every packet is acknowledged"),
+        _ => config.becomes("L2_ACK_INTERVAL", "rdma.ack-interval = 1"),
     }
-    if is_there { text } else { String::new() }
+    config.unused("L2_CHUNK_SIZE", "every packet is acknowledged, and chunks matter with L2_BACK_TO_ZERO alone");
+    if fork.answers_first() {
+        config.unused("ACK_HIGH_PRIO", "acknowledgements have the highest priority in this fork");
+    } else {
+        let is_high = config.whole("ACK_HIGH_PRIO").unwrap_or(0) != 0;
+        let means = if is_high { "rdma.ack-priority = 7, in hosts" } else { "answers have their data's priority" };
+        config.becomes("ACK_HIGH_PRIO", means);
+    }
+    if fork.answers_first() || config.whole("ACK_HIGH_PRIO").unwrap_or(0) != 0 {
+        text += "ack-priority = 7\nnack-priority = 7\n";
+    }
+    if fork.slows_on_reordering() {
+        text += "cnp-on-reordering = true\n";
+    }
+    text
+}
+
+/// Go-back-N, or IRN with its timeouts and its bound.
+fn recovery(config: &Config, fork: Fork, bdp: Option<String>) -> String {
+    const NACKS: &str = "ns3::RdmaHw::NACKGenerationInterval";
+    let interval = config.word(NACKS).and_then(|word| units::time(&format!("{word}us")));
+    let interval: Time = interval.unwrap_or(fork.nack_interval());
+    config.becomes(NACKS, format!("rdma.recovery.nack-interval = \"{interval}\""));
+    let on = |key: &str| config.whole(key).unwrap_or(0) != 0;
+    let nacks = format!("nack-interval = \"{interval}\"");
+    if !on("ENABLE_IRN") {
+        config.becomes("ENABLE_IRN", "rdma.recovery = go-back-n");
+        config.unused("IRN_NO_BDPFC", "ENABLE_IRN is off");
+        return format!("recovery = {{ kind = \"go-back-n\", {nacks} }}\n");
+    }
+    let unbound = fork == Fork::Tlt && (on("IRN_NO_BDPFC") || config.whole("CC_MODE") == Some(3));
+    let (low, high, limit) = match fork {
+        Fork::Tlt if unbound => ("4ms", "4ms", "off".into()),
+        Fork::Tlt => ("454us", "1930us", "18750B".into()),
+        _ => ("100us", "320us", bdp.unwrap_or("auto".into())),
+    };
+    config.becomes("ENABLE_IRN", format!("rdma.recovery = selective, with timeouts of {low} and {high}"));
+    match fork {
+        Fork::Tlt => config.becomes("IRN_NO_BDPFC", format!("rdma.recovery.bdp-limit = \"{limit}\"")),
+        _ => config.unused("IRN_NO_BDPFC", "TLT's fork alone reads it"),
+    }
+    format!(
+        "recovery = {{ kind = \"selective\", {nacks}, timeout-low = \"{low}\", timeout-high = \"{high}\", \
+         bdp-limit = \"{limit}\", resend = \"all\" }}\n"
+    )
 }

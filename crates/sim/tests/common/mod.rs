@@ -115,6 +115,26 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
     )
 }
 
+/// Equal, or where they first are not.
+pub fn assert_same(a: &str, b: &str, what: &str) {
+    let differs = a.bytes().zip(b.bytes()).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
+    let around = |text: &str| text[differs.saturating_sub(300)..(differs + 100).min(text.len())].to_string();
+    assert!(a == b, "{what}: at {differs}:\n{}\n---\n{}", around(a), around(b));
+}
+
+/// A run with these settings is the same with several threads, in one partition, and with general
+/// ports.
+pub fn assert_nothing_changes(text: &str, set: &[(&str, &str)], threads: &[usize]) {
+    let one = fingerprint(&plan(text, set), 1);
+    for &threads in threads {
+        assert_same(&one, &fingerprint(&plan(text, set), threads), &format!("{set:?}: {threads} threads"));
+    }
+    for (key, value) in [("engine.partitions", "one"), ("engine.ports", "general")] {
+        let other = plan(text, &[set, &[(key, value)]].concat());
+        assert_same(&one, &fingerprint(&other, 2), &format!("{set:?}: {key} = {value}"));
+    }
+}
+
 /// What a capture shows of a packet: slots of connections, which a packet carries too, are partitions' own.
 fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
     let p = record.packet;

@@ -11,7 +11,7 @@
 
 pub mod pools;
 
-pub use pools::{EgressLimit, PoolsParams};
+pub use pools::{EgressLimit, HeadroomRule, PoolsParams};
 
 use crate::counters::DropReason;
 use crate::packet::Packet;

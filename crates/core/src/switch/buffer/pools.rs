@@ -42,6 +42,17 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// What headroom a port has where it is not written.
+    pub enum HeadroomRule {
+        /// Twice the link's delay at its rate, and two packets: what is on its way while a PAUSE
+        /// travels.
+        RoundTrip = "round-trip",
+        /// Three times the link's delay at its rate, as HPCC's simulator has it.
+        ThreeDelays = "three-delays",
+    }
+}
+
 crate::params! {
     /// A memory with an egress and an ingress pool.
     pub struct PoolsParams {
@@ -67,9 +78,15 @@ crate::params! {
         /// Bytes that each ingress port is guaranteed beside; off means one packet. Source: that is what TLT's simulations
         /// have.
         pub port_min: Option<Bytes> = None,
-        /// Headroom of each port and lossless priority, in bytes; off means what is on its way while a PAUSE travels: twice
-        /// the link's delay at its rate, and two packets. Source: TLT's simulations (103 KB at 40 Gb/s and 10 us).
+        /// Headroom of each port and lossless priority, in bytes; off means by headroom-rule, from
+        /// the port's link.
         pub headroom: Option<Bytes> = None,
+        /// How headroom follows from a link where it is not written: "round-trip" (what is on its
+        /// way while a PAUSE travels: twice the link's delay at its rate, and two packets) or
+        /// "three-delays" (three times the delay at the rate, which is less where a link holds less
+        /// than two packets). Source: round-trip, TLT's simulations (103 KB at 40 Gb/s and 10 us)
+        /// and ConWeave's; three-delays, HPCC's released simulator.
+        pub headroom_rule: HeadroomRule = HeadroomRule::RoundTrip,
         /// How many priorities headroom is kept for, 1 to 8. Source: 1, TLT's simulations.
         #[within(1..=8)]
         pub lossless_priorities: u32 = 1,
@@ -79,9 +96,16 @@ crate::params! {
 impl PoolsParams {
     /// Headroom of a port whose link has this rate and delay, for one priority.
     pub fn headroom_of(&self, rate: Rate, delay: Time, packet_max: u64) -> u64 {
-        let on_its_way = 2 * rate.bps() as u128 * delay.as_ps() as u128 / 8_000_000_000_000;
-        let on_its_way = u64::try_from(on_its_way).unwrap_or(u64::MAX);
-        self.headroom.map_or(on_its_way.saturating_add(2 * packet_max), Bytes::get)
+        match (self.headroom, self.headroom_rule) {
+            (Some(headroom), _) => headroom.get(),
+            (None, HeadroomRule::RoundTrip) => round_trip(rate, delay, packet_max),
+            (None, HeadroomRule::ThreeDelays) => bytes_within(rate, delay, 1).saturating_mul(3),
+        }
+    }
+
+    /// What that headroom lacks to hold all that is on its way while a PAUSE travels.
+    pub fn lacks(&self, rate: Rate, delay: Time, packet_max: u64) -> u64 {
+        round_trip(rate, delay, packet_max).saturating_sub(self.headroom_of(rate, delay, packet_max))
     }
 
     /// Bytes of the whole memory.
@@ -109,6 +133,18 @@ impl PoolsParams {
     fn port_min(&self, facts: &SwitchFacts) -> u64 {
         self.port_min.map_or(facts.packet_max, Bytes::get)
     }
+}
+
+/// Bytes that a link carries in so many times its delay.
+fn bytes_within(rate: Rate, delay: Time, times: u128) -> u64 {
+    let bytes = times * u128::from(rate.bps()) * u128::from(delay.as_ps()) / 8_000_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// What is on its way while a PAUSE travels: on the link both ways, a packet that delays the frame,
+/// and one that the neighbour has begun.
+fn round_trip(rate: Rate, delay: Time, packet_max: u64) -> u64 {
+    bytes_within(rate, delay, 2).saturating_add(2 * packet_max)
 }
 
 /// What came in at one port with one priority, and waits.

@@ -49,6 +49,12 @@ crate::params! {
         /// A priority of an ingress port is stopped when it holds more, beyond its minimum, than alpha times the free bytes
         /// of the ingress pool. Source: 1/16, TLT's simulations.
         pub alpha: f64 = 0.0625,
+        /// The alpha is for ports up to this rate. It doubles for every doubling of a port's rate
+        /// beyond it, to one at most, so that a faster port may hold more. Off means that all ports
+        /// have the same. Source: off, TLT's simulations; HPCC's released simulator has it, with
+        /// 1/8 and the rate of the hosts' links.
+        #[within(1..)]
+        pub per: Option<Rate> = None,
         /// The free bytes count for so much less when it is decided whether to go on. Source: 16, TLT's simulations; next to
         /// no hysteresis.
         pub resume_offset: Bytes = Bytes(16),
@@ -108,23 +114,41 @@ impl Group {
     }
 }
 
+/// What follows from a port's rate.
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    /// How long its frames stop.
+    pause: Time,
+    /// From a frame to the next look.
+    recheck: Time,
+    /// α in 1/1024.
+    alpha: i128,
+}
+
+impl Port {
+    fn new(params: &PfcParams, rate: Rate) -> Port {
+        let pause = params.pause_time.unwrap_or_else(|| rate.transmission_time(LONGEST_BYTES));
+        let mut alpha = (params.alpha * 1024.0) as i128;
+        let mut rest = rate.bps();
+        while params.per.is_some_and(|per| rest > per.bps()) && alpha < 1024 {
+            (alpha, rest) = ((alpha * 2).min(1024), rest / 2);
+        }
+        Port { pause, recheck: params.recheck.unwrap_or(pause / 2), alpha }
+    }
+}
+
 /// Priority flow control.
 #[derive(Clone, Debug)]
 pub struct Pfc {
     params: PfcParams,
-    /// α in 1/1024.
-    alpha: i128,
-    /// By port: how long its frames stop, and from one to the next look.
-    durations: Vec<(Time, Time)>,
+    ports: Vec<Port>,
     groups: Vec<[Group; PRIORITIES]>,
     counts: PauseCounts,
 }
 
 impl Pfc {
     pub(super) fn new(params: &PfcParams) -> Pfc {
-        let alpha = (params.alpha * 1024.0) as i128;
-        let counts = PauseCounts::default();
-        Pfc { params: params.clone(), alpha, durations: Vec::new(), groups: Vec::new(), counts }
+        Pfc { params: params.clone(), ports: Vec::new(), groups: Vec::new(), counts: PauseCounts::default() }
     }
 
     fn group(&mut self, view: &IngressView) -> &mut Group {
@@ -139,18 +163,19 @@ impl Pfc {
     }
 
     fn must_stop(&self, view: &IngressView) -> bool {
-        let limit = self.alpha * i128::from(view.facts.free);
+        let limit = self.ports[view.port as usize].alpha * i128::from(view.facts.free);
         Self::beyond(view).is_some_and(|beyond| beyond > limit || view.facts.headroom > 0)
     }
 
     fn may_go_on(&self, view: &IngressView) -> bool {
-        let limit = self.alpha * (i128::from(view.facts.free) - i128::from(self.params.resume_offset.get()));
+        let free = i128::from(view.facts.free) - i128::from(self.params.resume_offset.get());
+        let limit = self.ports[view.port as usize].alpha * free;
         Self::beyond(view).is_none_or(|beyond| beyond < limit && view.facts.headroom == 0)
     }
 
     /// Sends a frame, and has `by` look again.
     fn stop(&mut self, now: Time, by: u16, view: &IngressView) -> Signal {
-        let (duration, recheck) = self.durations[view.port as usize];
+        let Port { pause: duration, recheck, .. } = self.ports[view.port as usize];
         let group = self.group(view);
         let is_new = !std::mem::replace(&mut group.is_stopped, true);
         group.look_again(by, now.saturating_add(recheck));
@@ -196,11 +221,7 @@ impl Pfc {
 
 impl Pauses for Pfc {
     fn install(&mut self, ports: &[Rate]) {
-        let durations = ports.iter().map(|rate| {
-            let pause = self.params.pause_time.unwrap_or_else(|| rate.transmission_time(LONGEST_BYTES));
-            (pause, self.params.recheck.unwrap_or(pause / 2))
-        });
-        self.durations = durations.collect();
+        self.ports = ports.iter().map(|rate| Port::new(&self.params, *rate)).collect();
         let group = || Group { is_stopped: false, looks: Vec::new(), called_at: Time::MAX };
         self.groups = ports.iter().map(|_| std::array::from_fn(|_| group())).collect();
     }
@@ -288,6 +309,22 @@ mod tests {
         assert_eq!(with(3_001, -50_000, 0), (true, false));
         assert_eq!(with(3_001, POOL, 1), (true, false));
         assert_eq!(with(3_001, POOL, 0), (false, true));
+    }
+
+    /// By hand: 1/8 at 25 Gb/s is 1/4 at 40 and 50, 1/2 at 100, and one from 200 on.
+    #[test]
+    fn a_faster_port_may_hold_more() {
+        let params = PfcParams { alpha: 0.125, per: Some(Rate::from_gbps(25)), ..PfcParams::default() };
+        let alpha = |gbps| Port::new(&params, Rate::from_gbps(gbps)).alpha;
+        assert_eq!([10, 25, 40, 50, 100, 200, 400].map(alpha), [128, 128, 256, 256, 512, 1024, 1024]);
+        let large = PfcParams { alpha: 4.0, ..params.clone() };
+        assert_eq!(Port::new(&large, Rate::from_gbps(400)).alpha, 4096, "what is above one stays");
+        let mut it = Pfc::new(&params);
+        it.install(&[Rate::from_gbps(25), Rate::from_gbps(100)]);
+        let at =
+            |port, bytes| IngressView { port, facts: IngressFacts { free: 80_000, ..view(0).facts }, ..view(bytes) };
+        assert!(!it.must_stop(&at(0, 13_000)) && it.must_stop(&at(0, 13_001)), "3,000 and an eighth of 80,000");
+        assert!(!it.must_stop(&at(1, 43_000)) && it.must_stop(&at(1, 43_001)), "3,000 and half of 80,000");
     }
 
     /// What one frame stops takes no second one until half of the pause is over; both counts are kept.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::packet::TrafficClass;
 use crate::switch::admission::ColorParams;
-use crate::switch::buffer::PoolsParams;
+use crate::switch::buffer::{HeadroomRule, PoolsParams};
 use crate::switch::pause::{FRAME_BYTES, PauseParams, PfcFrames, PfcParams};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -66,6 +66,7 @@ struct Run {
     seed: u64,
     buffer: PoolsParams,
     pfc: PfcParams,
+    rate: Rate,
     delay: Time,
     priorities: u64,
     /// Destinations are drawn from so many ports.
@@ -82,10 +83,10 @@ const RATE: Rate = Rate::from_gbps(40);
 impl Run {
     fn switch(&self) -> Switch {
         let buffer = BufferParams::Pools(self.buffer.clone());
-        let links = vec![(RATE, self.delay); PORTS as usize];
+        let links = vec![(self.rate, self.delay); PORTS as usize];
         let port = PortConfig {
             queue: Queue::new(&QueueParams::of_kind(self.queue).expect("it is registered")),
-            ..PortConfig::plain(RATE, Capacity::new(&buffer, &PortSite::default()))
+            ..PortConfig::plain(self.rate, Capacity::new(&buffer, &PortSite::default()))
         };
         let attachment = Attachment { hosts: (0..PORTS).map(|port| (0, port)).collect() };
         let routes = Routes::new(Arc::new(attachment), Some(0), &[vec![]]);
@@ -177,7 +178,7 @@ impl Run {
             ..Packet::default()
         };
         let id = w.packets.insert(packet);
-        w.busy_until[it] = now + RATE.transmission_time(size);
+        w.busy_until[it] = now + self.rate.transmission_time(size);
         let arrives = w.busy_until[it] + self.delay;
         if w.arriving[it].is_empty() {
             w.events.insert((arrives, What::Arrive(port)));
@@ -208,16 +209,23 @@ fn runs() -> impl Strategy<Value = Run> {
         },
     ]);
     let queue = prop::sample::select(vec!["fifo", "strict-priority"]);
-    let delay = prop::sample::select(vec![0, 1_000, 10_000]);
-    (any::<u64>(), pfc, delay, 1..4u64, 1..12u64, any::<bool>(), prop::sample::select(vec![0, 20, 64]), queue).prop_map(
-        |(seed, pfc, delay, priorities, hot, full, blocked, queue)| Run {
+    let rate = prop::sample::select(vec![10, 25, 40, 100]);
+    let link = (rate, 0..10_000u64, any::<bool>()).prop_map(|(gbps, delay, triples)| {
+        // Three delays are enough from two packets a delay on.
+        let rule = if triples { HeadroomRule::ThreeDelays } else { HeadroomRule::RoundTrip };
+        (gbps, if triples { delay.max(3_010 * 8 / gbps) } else { delay }, rule)
+    });
+    (any::<u64>(), pfc, link, 1..4u64, 1..12u64, any::<bool>(), prop::sample::select(vec![0, 20, 64]), queue).prop_map(
+        |(seed, pfc, (gbps, delay, headroom_rule), priorities, hot, full, blocked, queue)| Run {
             seed,
             buffer: PoolsParams {
-                size: Bytes(1_000_000 + 12 * priorities * delay * 10).into(),
+                size: Bytes(1_000_000 + 12 * priorities * delay * gbps * 3 / 8).into(),
                 lossless_priorities: priorities as u32,
+                headroom_rule,
                 ..PoolsParams::default()
             },
             pfc,
+            rate: Rate::from_gbps(gbps),
             delay: Time::from_ns(delay),
             priorities,
             hot,
@@ -231,7 +239,8 @@ fn runs() -> impl Strategy<Value = Run> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Oracle: with headroom for 2 · delay · rate + 2 MTU a lossless priority PFC never drops, at any load.
+    /// Oracle: with headroom for 2 · delay · rate + 2 MTU a lossless priority, or for 3 · delay ·
+    /// rate where a link holds two packets, PFC never drops, at any rate, delay and load.
     #[test]
     fn pfc_never_drops_at_any_load(run in runs()) {
         let (s, w) = run.go(Time::from_us(400));
@@ -251,6 +260,7 @@ fn hard() -> Run {
         seed: 7,
         buffer: PoolsParams { lossless_priorities: 2, size: Bytes(3_500_000).into(), ..PoolsParams::default() },
         pfc: PfcParams::default(),
+        rate: RATE,
         delay: Time::from_us(10),
         priorities: 2,
         hot: 2,

@@ -42,6 +42,25 @@ fn pool_sizes_are_as_published() {
     assert!(tight.pools(&published()).1 < 0);
 }
 
+/// By hand. In 1 us a link of 25 Gb/s carries 3,125 bytes, one of 100 Gb/s 12,500; in 1.3 ns one of
+/// 10 Gb/s 1.625, of which the released program counts the whole bytes before it takes three times
+/// as much. What is written counts for any link. 9,375 bytes hold two ways of 3,125 and not two
+/// packets of 1,600 beside them.
+#[test]
+fn headroom_follows_the_link_by_either_rule() {
+    let (gbps, us) = (Rate::from_gbps, Time::from_us);
+    let rule = |headroom_rule| PoolsParams { headroom_rule, ..PoolsParams::default() };
+    let (round_trip, three) = (rule(HeadroomRule::RoundTrip), rule(HeadroomRule::ThreeDelays));
+    let of = |params: &PoolsParams, rate, delay| params.headroom_of(rate, delay, 1_500);
+    assert_eq!([of(&round_trip, gbps(25), us(1)), of(&three, gbps(25), us(1))], [9_250, 9_375]);
+    assert_eq!([of(&round_trip, gbps(100), us(1)), of(&three, gbps(100), us(1))], [28_000, 37_500]);
+    assert_eq!(of(&three, gbps(10), Time::from_ps(1_300)), 3);
+    let written = PoolsParams { headroom: Some(Bytes(7_000)), ..three.clone() };
+    assert_eq!(of(&written, gbps(100), us(1)), 7_000);
+    assert_eq!([three.lacks(gbps(25), us(1), 1_500), three.lacks(gbps(25), us(1), 1_600)], [0, 75]);
+    assert_eq!([round_trip.lacks(gbps(100), us(9), 9_000), written.lacks(gbps(25), us(1), 1_500)], [0, 2_250]);
+}
+
 /// Oracle: a single hot queue holds at most E/2 = 2,178,000 bytes beside its minimum of 1,501. With packets of mixed sizes
 /// the last may reach half of itself beyond (2,180,088 was observed in the authors' simulator).
 #[test]

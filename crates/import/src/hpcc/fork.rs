@@ -1,0 +1,63 @@
+//! Whose configuration it is. The forks' programs differ in constants that no key says; each is
+//! here with the file that it is in.
+
+use millpond_core::Time;
+
+use super::config::Config;
+
+/// A fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fork {
+    Hpcc,
+    Tlt,
+    ConWeave,
+    SimAi,
+}
+
+impl Fork {
+    /// By keys that it alone has.
+    pub fn of(config: &Config) -> Fork {
+        match () {
+            () if config.word("HPCC_WORKLOAD").is_some() => Fork::Tlt,
+            () if config.word("LB_MODE").is_some() || config.word("FLOWGEN_START_TIME").is_some() => Fork::ConWeave,
+            () if config.word("MON_START").is_some() || config.word("QP_MON_INTERVAL").is_some() => Fork::SimAi,
+            () => Fork::Hpcc,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Fork::Hpcc => "HPCC's released simulator",
+            Fork::Tlt => "TLT's fork of HPCC's simulator",
+            Fork::ConWeave => "ConWeave's fork of HPCC's simulator",
+            Fork::SimAi => "SimAI's fork of HPCC's simulator",
+        }
+    }
+
+    /// Whether its switches have the pools of a Broadcom chip, an egress limit among them
+    /// (`switch-mmu.cc`). Otherwise a port has 4 kB of its own, and the rest is shared.
+    pub fn has_pools(self) -> bool {
+        matches!(self, Fork::Tlt | Fork::ConWeave)
+    }
+
+    /// A receiver repeats a NACK after so long (`rdma-hw.cc`).
+    pub fn nack_interval(self) -> Time {
+        if self == Fork::ConWeave { Time::from_us(4) } else { Time::from_us(500) }
+    }
+
+    /// Whether acknowledgements have the highest priority in hosts and switches, whatever a key
+    /// says (`AckHighPrio` in its program).
+    pub fn answers_first(self) -> bool {
+        self == Fork::ConWeave
+    }
+
+    /// Whether a NACK tells of congestion, too (`ReceiverCheckSeq` in `rdma-hw.cc`).
+    pub fn slows_on_reordering(self) -> bool {
+        self == Fork::ConWeave
+    }
+
+    /// A link goes down so long after this, in seconds.
+    pub fn links_begin(self, config: &Config) -> f64 {
+        if self == Fork::ConWeave { config.number("FLOWGEN_START_TIME").unwrap_or(2.0) } else { 2.0 }
+    }
+}
