@@ -15,6 +15,8 @@ pub enum Statistic {
     Completed,
     /// Dropped packets.
     Dropped,
+    /// Packets dropped for another reason than this.
+    DroppedBut(&'static str),
     /// Of the packets that hosts sent, the share that was dropped, in percent.
     Lost,
     /// Data packets sent again, of the whole run.
@@ -29,6 +31,8 @@ pub enum Statistic {
     Flows(&'static str, Of),
     /// Retransmission timeouts.
     Timeouts,
+    /// All of them, by a thousand completed flows of a class.
+    TimeoutsPerThousand(&'static str),
     /// PAUSE frames.
     Pauses,
     /// Median of the probes' round-trip times.
@@ -74,6 +78,10 @@ impl Statistic {
             Statistic::P99 => summary.qct_us.p99,
             Statistic::Completed => Some(summary.qct_us.completed as f64),
             Statistic::Dropped => Some(summary.packets.dropped as f64),
+            Statistic::DroppedBut(reason) => {
+                let named = summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
+                Some(summary.packets.dropped.saturating_sub(named) as f64)
+            }
             Statistic::Lost => {
                 let Packets { sent, dropped, .. } = summary.packets;
                 (sent > 0).then(|| dropped as f64 / sent as f64 * 100.0)
@@ -102,6 +110,10 @@ impl Statistic {
                 }
             }
             Statistic::Timeouts => Some(summary.timeouts as f64),
+            Statistic::TimeoutsPerThousand(class) => {
+                let flows = Statistic::Flows(class, Of::Count).of(summary).filter(|flows| *flows > 0.0)?;
+                Some(summary.timeouts as f64 / flows * 1000.0)
+            }
             Statistic::Pauses => Some(summary.pause_frames as f64),
             Statistic::ProbeP50 => summary.rtt_us.p50,
             Statistic::ProbeP999 => summary.rtt_us.p999,
@@ -131,8 +143,10 @@ impl Statistic {
             Statistic::Fairness => "",
             Statistic::Completed
             | Statistic::Dropped
+            | Statistic::DroppedBut(_)
             | Statistic::Retransmitted
             | Statistic::Timeouts
+            | Statistic::TimeoutsPerThousand(_)
             | Statistic::Pauses
             | Statistic::Disorder
             | Statistic::Counter(..)
@@ -168,7 +182,7 @@ impl Statistic {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
             Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
-            Statistic::Flows(..) => "no flow completed",
+            Statistic::Flows(..) | Statistic::TimeoutsPerThousand(_) => "no flow completed",
             Statistic::ProbeP50 | Statistic::ProbeP999 => "no probe was answered",
             _ => "nothing was measured",
         }
@@ -193,6 +207,7 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millpond_results::{Fct, Ordered};
 
     #[test]
     fn what_is_sent_again_is_counted_and_none_is_a_number() {
@@ -200,6 +215,23 @@ mod tests {
         assert_eq!((Statistic::Retransmitted.of(&summary), Statistic::Retransmitted.unit()), (Some(0.0), "count"));
         summary.packets.retransmitted = 597;
         assert_eq!(Statistic::Retransmitted.of(&summary), Some(597.0));
+    }
+
+    #[test]
+    fn timeouts_are_counted_by_flows_of_a_class_and_drops_without_a_reason() {
+        let mut summary = Summary::default();
+        let timeouts = Statistic::TimeoutsPerThousand("foreground");
+        assert_eq!((timeouts.of(&summary), timeouts.unit()), (None, "count"));
+        let flows = |count: u64| Fct { count, ..Fct::default() };
+        summary.fct_us = Ordered::from(vec![("all".to_string(), flows(700)), ("foreground".into(), flows(500))]);
+        summary.timeouts = 20;
+        assert_eq!(timeouts.of(&summary), Some(40.0));
+        summary.fct_us = Ordered::from(vec![("foreground".to_string(), flows(0))]);
+        assert_eq!(timeouts.of(&summary), None);
+        summary.packets.dropped = 9;
+        summary.packets.dropped_by = Ordered::from(vec![("color".to_string(), 7), ("shared-buffer".into(), 2)]);
+        let of = |reason| Statistic::DroppedBut(reason).of(&summary);
+        assert_eq!((of("color"), of("shared-buffer"), of("ttl")), (Some(2.0), Some(7.0), Some(9.0)));
     }
 
     #[test]
