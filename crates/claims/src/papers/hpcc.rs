@@ -74,9 +74,9 @@ const LOADS: &[(f64, &str)] = &[(30.0, "0.3"), (50.0, "0.5")];
 const WEB_SEARCH: &[(&str, &str)] = &[
     (
         "traffic.flows",
-        "{ kind = \"poisson\", sizes = \"web-search\", load = 0.3, load-base = \"host-links\", stop = \"3ms\" }",
+        "{ kind = \"poisson\", sizes = \"web-search\", load = 0.3, load-base = \"host-links\", stop = \"2ms\" }",
     ),
-    ("warm-up", "1ms"),
+    ("warm-up", "500us"),
 ];
 const HADOOP: &[(&str, &str)] = &[
     (
@@ -136,7 +136,7 @@ const EXPERIMENTS: &[Experiment] = &[
         "web search on the released network",
         LOAD,
         SLOWDOWNS,
-        runs(LOADS, 3, WEB_SEARCH, ""),
+        runs(LOADS, 2, WEB_SEARCH, ""),
         runs(LOADS, 1, WEB_SEARCH, FEW),
     ),
     on_fat_tree(

@@ -130,7 +130,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         "RDMA, flows of each server in an incast",
         PAIRED,
         ("flows of each of 95 servers", Some("traffic.foreground.flows-per-server")),
-        runs(FLOWS, 10, ""),
+        runs(FLOWS, 5, ""),
         runs(FLOWS, 1, FEW),
     ),
 ];
