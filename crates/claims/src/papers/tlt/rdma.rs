@@ -115,7 +115,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         TABLE,
         LOAD,
         runs(ONE_LOAD, 20, ""),
-        runs(ONE_LOAD, 3, FEW),
+        runs(ONE_LOAD, 20, ""),
     ),
     of_leaf_spine(
         "rdma",
