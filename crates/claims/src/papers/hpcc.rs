@@ -28,7 +28,7 @@ const EXAMPLE: &str = "HPCC's released simulator, the two flows of its flow.txt"
 
 const LAWS: &[(&str, &str)] = &[
     ("hpcc", "HPCC"),
-    ("hpcc-99", "HPCC, eta 99 %"),
+    ("hpcc-99", "HPCC-99"),
     ("dcqcn", "DCQCN"),
     ("dcqcn-w", "DCQCN+w"),
     ("timely", "TIMELY"),
@@ -133,7 +133,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ),
     on_fat_tree(
         "web-search",
-        "web search on the released network",
+        "web search on the released network; HPCC-99 has an eta of 99 %",
         LOAD,
         SLOWDOWNS,
         runs(LOADS, 2, WEB_SEARCH, ""),
@@ -141,7 +141,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ),
     on_fat_tree(
         "hadoop",
-        "Hadoop on the released network",
+        "Hadoop on the released network; HPCC-99 has an eta of 99 %",
         LOAD,
         SLOWDOWNS,
         runs(LOADS, 3, HADOOP, ""),
