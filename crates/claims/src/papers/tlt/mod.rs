@@ -16,9 +16,9 @@ pub const TLT: Paper = Paper {
     emulated: &[],
 };
 
-const EXPERIMENTS: [Experiment; tcp::EXPERIMENTS.len() + rdma::EXPERIMENTS.len()] =
+static EXPERIMENTS: [Experiment; tcp::EXPERIMENTS.len() + rdma::EXPERIMENTS.len()] =
     joined(tcp::EXPERIMENTS, rdma::EXPERIMENTS);
-const CLAIMS: [Claim; tcp::CLAIMS.len() + rdma::CLAIMS.len()] = joined(tcp::CLAIMS, rdma::CLAIMS);
+static CLAIMS: [Claim; tcp::CLAIMS.len() + rdma::CLAIMS.len()] = joined(tcp::CLAIMS, rdma::CLAIMS);
 
 const fn joined<T: Copy, const N: usize>(first: &[T], second: &[T]) -> [T; N] {
     assert!(first.len() + second.len() == N);
