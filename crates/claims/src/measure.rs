@@ -314,7 +314,7 @@ fn best_pair(
     let (mut best, mut all): (Option<(f64, f64, (&str, &str))>, _) = (None, Vec::new());
     for &(of, than) in pairs {
         let (measured, load, changes) = lowest(found, statistic, of, than)?;
-        all.push(format!("{of}: {}", changes.join(", ")));
+        all.push(format!("{of} against {than}: {}", changes.join(", ")));
         if best.is_none_or(|(least, ..)| measured < least) {
             best = Some((measured, load, (of, than)));
         }
@@ -606,7 +606,7 @@ pub(crate) mod tests {
         let best = || Measure::BestOf { experiment, statistic, pairs };
         assert_eq!(measured(best(), &all(0.5, 1.25)), Ok(-50.0));
         let (_, how) = best().of(&EXPERIMENT, &all(2.0, 4.0)).unwrap();
-        assert_eq!(how, "b at 90; a: +100 % at 50, +300 % at 90; b: -50 % at 50, -75 % at 90");
+        assert_eq!(how, "b at 90; a against b: +100 % at 50, +300 % at 90; b against a: -50 % at 50, -75 % at 90");
         let absolute = best().absolute(&all(2.0, 4.0), None).unwrap();
         assert_eq!((absolute.measured, absolute.against), (1e6, Some(4e6)));
         assert_eq!(best().needs(), (vec!["a", "b", "b", "a"], None));

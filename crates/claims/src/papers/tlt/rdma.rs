@@ -52,16 +52,13 @@ const PAIRED: &[(&str, &str)] = &[
 ];
 
 const SHOWS: &[(&str, Statistic)] = &[
-    ("timeouts a thousand", TIMEOUTS),
+    ("timeouts /1000", TIMEOUTS),
     ("foreground p50", MEDIAN),
     ("foreground p99", NEAR_TAIL),
     ("foreground p99.9", TAIL),
     ("background mean", BACKGROUND),
     ("packets dropped", Statistic::Dropped),
-    ("dropped, not as red", GREEN),
     ("PAUSE frames", Statistic::Pauses),
-    ("PAUSE episodes", EPISODES),
-    ("important bytes", Statistic::Important),
 ];
 
 const NEAR_TAIL: Statistic = Statistic::Flows("foreground", Of::P99);
