@@ -8,6 +8,7 @@ use crate::measure::{Measure, Measured};
 use millpond_results::{Claim as Judged, ClaimKind, World};
 
 /// One claim.
+#[derive(Clone, Copy)]
 pub struct Claim {
     /// Its name, without the paper's.
     pub id: &'static str,

@@ -29,6 +29,7 @@ pub struct Paper {
 }
 
 /// One experiment.
+#[derive(Clone, Copy)]
 pub struct Experiment {
     /// Its name on the command line, and its folder's.
     pub name: &'static str,

@@ -10,6 +10,7 @@ use millpond_results::{Absolute, Summary};
 /// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
 /// scenario.
 #[allow(missing_docs, reason = "a field means the same in every measure")]
+#[derive(Clone, Copy)]
 pub enum Measure {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40
     /// is 40 % less.
@@ -19,6 +20,8 @@ pub enum Measure {
     /// The same of means over seeds at the load where it is lowest; what it costs in another
     /// statistic there is told beside.
     Best { experiment: &'static str, statistic: Statistic, beside: Statistic, of: &'static str, than: &'static str },
+    /// The lowest of several such changes, each of one scheme against another.
+    BestOf { experiment: &'static str, statistic: Statistic, pairs: &'static [(&'static str, &'static str)] },
     /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the
     /// statistic's unit.
     Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
@@ -56,6 +59,7 @@ impl Measure {
             Measure::Change { experiment, .. }
             | Measure::Paired { experiment, .. }
             | Measure::Best { experiment, .. }
+            | Measure::BestOf { experiment, .. }
             | Measure::Part { experiment, .. }
             | Measure::Plain { experiment, .. }
             | Measure::Median { experiment, .. }
@@ -80,6 +84,7 @@ impl Measure {
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
             Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => (vec![of, than], None),
+            Measure::BestOf { pairs, .. } => (pairs.iter().flat_map(|&(of, than)| [of, than]).collect(), None),
         }
     }
 
@@ -129,6 +134,10 @@ impl Measure {
                 let (_, load, _) = lowest(found, statistic, of, than).ok()?;
                 means(statistic, load, of, than)
             }
+            Measure::BestOf { statistic, pairs, .. } => {
+                let (_, load, (of, than), _) = best_pair(found, statistic, pairs).ok()?;
+                means(statistic, load, of, than)
+            }
             Measure::Paired { load, statistic, of, than, .. } => {
                 with(statistic, middle(statistic, load, of)?, Some(middle(statistic, load, than)?))
             }
@@ -152,6 +161,7 @@ impl Measure {
             Measure::Change { load, statistic, of, than, .. } => change(found, load, statistic, of, than),
             Measure::Paired { load, statistic, of, than, .. } => paired(found, load, statistic, of, than),
             Measure::Best { statistic, beside, of, than, .. } => best(found, statistic, beside, of, than),
+            Measure::BestOf { statistic, pairs, .. } => best_of(found, statistic, pairs),
             Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
             Measure::Plain { load, statistic, of, .. } => plain(found, load, statistic, of),
             Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
@@ -291,6 +301,31 @@ fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: 
     let (measured, load, all) = lowest(found, statistic, of, than)?;
     let (cost, _) = change(found, load, beside, of, than)?;
     Ok((measured, format!("at {load}, where {} changes by {cost:+.1} %; {}", beside.name(), all.join(", "))))
+}
+
+/// The lowest change of these pairs over the loads, its load, which pair, and what each pair has at
+/// all of them.
+#[allow(clippy::type_complexity, reason = "a pair is a pair of names")]
+fn best_pair(
+    found: &Found,
+    statistic: Statistic,
+    pairs: &'static [(&'static str, &'static str)],
+) -> Result<(f64, f64, (&'static str, &'static str), Vec<String>), String> {
+    let (mut best, mut all): (Option<(f64, f64, (&str, &str))>, _) = (None, Vec::new());
+    for &(of, than) in pairs {
+        let (measured, load, changes) = lowest(found, statistic, of, than)?;
+        all.push(format!("{of} against {than}: {}", changes.join(", ")));
+        if best.is_none_or(|(least, ..)| measured < least) {
+            best = Some((measured, load, (of, than)));
+        }
+    }
+    let (measured, load, pair) = best.ok_or("there is nothing to compare")?;
+    Ok((measured, load, pair, all))
+}
+
+fn best_of(found: &Found, statistic: Statistic, pairs: &'static [(&'static str, &'static str)]) -> Measured {
+    let (measured, load, (of, _), all) = best_pair(found, statistic, pairs)?;
+    Ok((measured, format!("{of} at {load}; {}", all.join("; "))))
 }
 
 fn median_part(found: &Found, load: f64, statistic: Statistic, of: &str, whole: f64) -> Measured {
@@ -558,6 +593,25 @@ pub(crate) mod tests {
             (value.round(), how.as_str()),
             (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
         );
+    }
+
+    #[test]
+    fn the_best_of_several_pairs_says_which_it_is() {
+        let all = |a: f64, b: f64| {
+            let of = |variant, load, mean| arm(variant, load, &[(mean, 1.0)]);
+            found(vec![of("a", 50.0, a), of("b", 50.0, 1.0), of("a", 90.0, b), of("b", 90.0, 1.0)])
+        };
+        let (experiment, statistic) = ("x", Statistic::Mean);
+        let pairs = &[("a", "b"), ("b", "a")];
+        let best = || Measure::BestOf { experiment, statistic, pairs };
+        assert_eq!(measured(best(), &all(0.5, 1.25)), Ok(-50.0));
+        let (_, how) = best().of(&EXPERIMENT, &all(2.0, 4.0)).unwrap();
+        assert_eq!(how, "b at 90; a against b: +100 % at 50, +300 % at 90; b against a: -50 % at 50, -75 % at 90");
+        let absolute = best().absolute(&all(2.0, 4.0), None).unwrap();
+        assert_eq!((absolute.measured, absolute.against), (1e6, Some(4e6)));
+        assert_eq!(best().needs(), (vec!["a", "b", "b", "a"], None));
+        let missing = found(vec![arm("a", 50.0, &[(1.0, 1.0)]), arm("b", 50.0, &[])]);
+        assert!(measured(best(), &missing).is_err(), "a pair that was not run decides nothing");
     }
 
     #[test]

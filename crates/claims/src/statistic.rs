@@ -15,6 +15,8 @@ pub enum Statistic {
     Completed,
     /// Dropped packets.
     Dropped,
+    /// Packets dropped for another reason than this.
+    DroppedBut(&'static str),
     /// Of the packets that hosts sent, the share that was dropped, in percent.
     Lost,
     /// Data packets sent again, of the whole run.
@@ -27,8 +29,14 @@ pub enum Statistic {
     Calls(&'static str, Of),
     /// Of the flows of a class, this of their completion times.
     Flows(&'static str, Of),
+    /// Of the flows of a class, this of their slowdowns.
+    Slowdown(&'static str, Of),
+    /// Of the flows of a bin of sizes, this of their slowdowns.
+    SlowdownOfSizes(&'static str, Of),
     /// Retransmission timeouts.
     Timeouts,
+    /// All of them, by a thousand completed flows of a class.
+    TimeoutsPerThousand(&'static str),
     /// PAUSE frames.
     Pauses,
     /// Median of the probes' round-trip times.
@@ -51,7 +59,7 @@ pub enum Statistic {
     Important,
 }
 
-/// A number of the calls or the flows of a class.
+/// A number of the calls or the flows of a class; not all have each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// How many completed.
@@ -60,6 +68,8 @@ pub enum Of {
     Mean,
     /// Median.
     P50,
+    /// 95th percentile.
+    P95,
     /// 99th percentile.
     P99,
     /// 99.9th percentile.
@@ -74,6 +84,10 @@ impl Statistic {
             Statistic::P99 => summary.qct_us.p99,
             Statistic::Completed => Some(summary.qct_us.completed as f64),
             Statistic::Dropped => Some(summary.packets.dropped as f64),
+            Statistic::DroppedBut(reason) => {
+                let named = summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
+                Some(summary.packets.dropped.saturating_sub(named) as f64)
+            }
             Statistic::Lost => {
                 let Packets { sent, dropped, .. } = summary.packets;
                 (sent > 0).then(|| dropped as f64 / sent as f64 * 100.0)
@@ -87,6 +101,7 @@ impl Statistic {
                     Of::Count => Some(calls.count as f64),
                     Of::Mean => calls.mean,
                     Of::P50 => calls.p50,
+                    Of::P95 => calls.p95,
                     Of::P99 => calls.p99,
                     Of::P999 => calls.p999,
                 }
@@ -97,11 +112,37 @@ impl Statistic {
                     Of::Count => Some(flows.count as f64),
                     Of::Mean => flows.mean,
                     Of::P50 => flows.p50,
+                    Of::P95 => flows.p95,
                     Of::P99 => flows.p99,
                     Of::P999 => flows.p999,
                 }
             }
+            Statistic::Slowdown(class, of) => {
+                let slowdown = summary.slowdown.get(class)?;
+                match of {
+                    Of::Count | Of::Mean => None,
+                    Of::P50 => slowdown.p50,
+                    Of::P95 => slowdown.p95,
+                    Of::P99 => slowdown.p99,
+                    Of::P999 => slowdown.p999,
+                }
+            }
+            Statistic::SlowdownOfSizes(sizes, of) => {
+                let bin = summary.slowdown_by_size.get(sizes)?;
+                match of {
+                    Of::Count => Some(bin.completed as f64),
+                    Of::Mean => bin.mean,
+                    Of::P50 => bin.p50,
+                    Of::P95 => bin.p95,
+                    Of::P99 => bin.p99,
+                    Of::P999 => None,
+                }
+            }
             Statistic::Timeouts => Some(summary.timeouts as f64),
+            Statistic::TimeoutsPerThousand(class) => {
+                let flows = Statistic::Flows(class, Of::Count).of(summary).filter(|flows| *flows > 0.0)?;
+                Some(summary.timeouts as f64 / flows * 1000.0)
+            }
             Statistic::Pauses => Some(summary.pause_frames as f64),
             Statistic::ProbeP50 => summary.rtt_us.p50,
             Statistic::ProbeP999 => summary.rtt_us.p999,
@@ -128,16 +169,20 @@ impl Statistic {
         match self {
             Statistic::Goodput => "Gb/s",
             Statistic::Important | Statistic::Busy | Statistic::Lost => "percent",
-            Statistic::Fairness => "",
+            Statistic::Fairness | Statistic::Slowdown(..) => "",
+            Statistic::SlowdownOfSizes(_, of) if of != Of::Count => "",
             Statistic::Completed
             | Statistic::Dropped
+            | Statistic::DroppedBut(_)
             | Statistic::Retransmitted
             | Statistic::Timeouts
+            | Statistic::TimeoutsPerThousand(_)
             | Statistic::Pauses
             | Statistic::Disorder
             | Statistic::Counter(..)
             | Statistic::Calls(_, Of::Count)
-            | Statistic::Flows(_, Of::Count) => "count",
+            | Statistic::Flows(_, Of::Count)
+            | Statistic::SlowdownOfSizes(..) => "count",
             Statistic::Mean
             | Statistic::P99
             | Statistic::RoundTrip
@@ -168,7 +213,10 @@ impl Statistic {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
             Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
-            Statistic::Flows(..) => "no flow completed",
+            Statistic::Flows(..)
+            | Statistic::TimeoutsPerThousand(_)
+            | Statistic::Slowdown(..)
+            | Statistic::SlowdownOfSizes(..) => "no flow completed",
             Statistic::ProbeP50 | Statistic::ProbeP999 => "no probe was answered",
             _ => "nothing was measured",
         }
@@ -193,6 +241,7 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millpond_results::{Fct, Ordered, SizeBin, Slowdown};
 
     #[test]
     fn what_is_sent_again_is_counted_and_none_is_a_number() {
@@ -200,6 +249,38 @@ mod tests {
         assert_eq!((Statistic::Retransmitted.of(&summary), Statistic::Retransmitted.unit()), (Some(0.0), "count"));
         summary.packets.retransmitted = 597;
         assert_eq!(Statistic::Retransmitted.of(&summary), Some(597.0));
+    }
+
+    #[test]
+    fn timeouts_are_counted_by_flows_of_a_class_and_drops_without_a_reason() {
+        let mut summary = Summary::default();
+        let timeouts = Statistic::TimeoutsPerThousand("foreground");
+        assert_eq!((timeouts.of(&summary), timeouts.unit()), (None, "count"));
+        let flows = |count: u64| Fct { count, ..Fct::default() };
+        summary.fct_us = Ordered::from(vec![("all".to_string(), flows(700)), ("foreground".into(), flows(500))]);
+        summary.timeouts = 20;
+        assert_eq!(timeouts.of(&summary), Some(40.0));
+        summary.fct_us = Ordered::from(vec![("foreground".to_string(), flows(0))]);
+        assert_eq!(timeouts.of(&summary), None);
+        summary.packets.dropped = 9;
+        summary.packets.dropped_by = Ordered::from(vec![("color".to_string(), 7), ("shared-buffer".into(), 2)]);
+        let of = |reason| Statistic::DroppedBut(reason).of(&summary);
+        assert_eq!((of("color"), of("shared-buffer"), of("ttl")), (Some(2.0), Some(7.0), Some(9.0)));
+    }
+
+    #[test]
+    fn slowdowns_are_of_a_class_or_of_sizes() {
+        let mut summary = Summary::default();
+        let (mice, small) = (|of| Statistic::Slowdown("mice", of), |of| Statistic::SlowdownOfSizes("0-10000", of));
+        assert_eq!((mice(Of::P95).of(&summary), small(Of::P95).of(&summary)), (None, None));
+        let of = Slowdown { p50: Some(1.5), p95: Some(4.0), ..Slowdown::default() };
+        summary.slowdown = Ordered::from(vec![("mice".to_string(), of)]);
+        let bin = SizeBin { completed: 7, mean: Some(2.0), p99: Some(9.0), ..SizeBin::default() };
+        summary.slowdown_by_size = Ordered::from(vec![("0-10000".to_string(), bin)]);
+        assert_eq!((mice(Of::P50).of(&summary), mice(Of::P95).of(&summary)), (Some(1.5), Some(4.0)));
+        assert_eq!((mice(Of::Mean).of(&summary), mice(Of::P95).unit()), (None, ""));
+        assert_eq!((small(Of::Count).of(&summary), small(Of::Count).unit()), (Some(7.0), "count"));
+        assert_eq!((small(Of::P99).of(&summary), small(Of::P99).unit()), (Some(9.0), ""));
     }
 
     #[test]

@@ -105,6 +105,18 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
     assert_eq!(numbers, [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("large p999_us", 18_500.0)]);
 }
 
+/// HPCC's scenario is the released network: 320 hosts, 20 switches above them, and 36 above these.
+#[test]
+fn the_fat_tree_of_hpcc_has_the_released_links() {
+    let hpcc = BUILT.iter().find(|paper| paper.name == "hpcc").unwrap();
+    let example = &hpcc.experiments[0];
+    let scenario = millpond_scenario::Scenario::parse(example.scenario, example.text).unwrap();
+    let topology = scenario.plan(Some("hpcc"), &[], None).unwrap().topology;
+    let links = |rate| topology.links.iter().filter(|link| link.rate == millpond_core::Rate::from_gbps(rate)).count();
+    assert_eq!((topology.hosts, topology.switches.len()), (320, 56));
+    assert_eq!((links(100), links(400), topology.links.len()), (320, 160, 480));
+}
+
 /// What counts of a paper's claims by kind: those of a world, with the world's name in tables.
 fn worlds(paper: &'static Paper) -> Vec<(&'static str, Kinds)> {
     let simulated = Kinds::of(paper.claims.iter().map(Claim::kind));

@@ -49,7 +49,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
     assert!(ran.err.contains("'canary'"), "{}", ran.err);
     let ran = dir.run(&["reproduce", "backdraft", "--json"]).ends(2);
     assert!(
-        ran.err.contains("reproduce backdraft is not built yet; there is: presto, nrm, tlt, canary"),
+        ran.err.contains("reproduce backdraft is not built yet; there is: presto, nrm, hpcc, tlt, canary"),
         "{}",
         ran.err
     );
@@ -71,7 +71,11 @@ fn a_wrong_name_is_told_with_the_nearest() {
     }
     for option in ["--quick", "--dry-run", "--only=S1", "--seeds=1..2", "--out=x"] {
         let ran = dir.run(&["reproduce", option]).ends(2);
-        assert!(ran.err.contains("of which paper? There is: presto, nrm, tlt, canary, all"), "{option}: {}", ran.err);
+        assert!(
+            ran.err.contains("of which paper? There is: presto, nrm, hpcc, tlt, canary, all"),
+            "{option}: {}",
+            ran.err
+        );
     }
     assert!(!dir.at("out").exists());
 }

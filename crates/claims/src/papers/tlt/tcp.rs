@@ -1,4 +1,4 @@
-//! TLT: what the paper's slides claim for TCP and DCTCP, and what its authors' released simulator gives.
+//! TLT for TCP and DCTCP: what the paper's slides claim, and what its authors' released simulator gives.
 //!
 //! Two sources, which do not agree in everything. The slides give the best of sweeps whose points are not published, for
 //! 10,000 background flows. The released simulator (ns-3) was run unmodified on its own settings with 300 of them and ten
@@ -7,27 +7,18 @@
 //!
 //! Accepted is the shape for the slides, laid down before anything was run; for the simulator, what it gives itself.
 
+use super::{BACKGROUND, MEDIAN, Name, SLIDES, TAIL, least, most, within};
 use crate::claim::{Claim, Value};
-use crate::experiment::{Experiment, Paper, Runs};
+use crate::experiment::{Experiment, Runs};
 use crate::measure::Measure;
 use crate::statistic::{Of, Statistic};
 use Value::{Derived, Published as Given, Shape};
 use millpond_results::Keep;
 
-/// The paper.
-pub const TLT: Paper = Paper {
-    name: "tlt",
-    title: "TLT: transport without timeouts",
-    experiments: EXPERIMENTS,
-    claims: CLAIMS,
-    emulated: &[],
-};
-
-const SLIDES: &str = "TLT, EuroSys 2021, slides";
 const RELEASED: &str = "TLT's released TCP simulator, run unmodified, 300 background flows";
 
 const LEAF_SPINE: &str = "scenarios/papers/tlt/leaf-spine-tcp.toml";
-const LEAF_SPINE_TEXT: &str = include_str!("../../../../scenarios/papers/tlt/leaf-spine-tcp.toml");
+const LEAF_SPINE_TEXT: &str = include_str!("../../../../../scenarios/papers/tlt/leaf-spine-tcp.toml");
 
 const DCTCP: &[(&str, &str)] = &[
     ("baseline", "DCTCP"),
@@ -128,7 +119,7 @@ const fn runs(loads: &'static [(f64, &'static str)], last: u64, note: &'static s
 
 const FEW: &str = "--quick: fewer seeds";
 
-const EXPERIMENTS: &[Experiment] = &[
+pub(super) const EXPERIMENTS: &[Experiment] = &[
     of_leaf_spine(
         "released",
         "the released simulator's setting and its rules: 300 background flows, 9 incasts",
@@ -181,7 +172,7 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "testbed",
         title: "incast through one switch",
         scenario: "scenarios/papers/tlt/incast.toml",
-        text: include_str!("../../../../scenarios/papers/tlt/incast.toml"),
+        text: include_str!("../../../../../scenarios/papers/tlt/incast.toml"),
         schemes: TESTBED,
         load_axis: "flows to one host",
         load_key: Some("traffic.incast.flows-per-server"),
@@ -193,22 +184,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
-type Name = &'static str;
-
-const TAIL: Statistic = Statistic::Flows("foreground", Of::P999);
-const MEDIAN: Statistic = Statistic::Flows("foreground", Of::P50);
-const BACKGROUND: Statistic = Statistic::Flows("background", Of::Mean);
 const TIMEOUTS: Statistic = Statistic::Timeouts;
-
-const fn most(x: f64) -> [Option<f64>; 2] {
-    [None, Some(x)]
-}
-const fn least(x: f64) -> [Option<f64>; 2] {
-    [Some(x), None]
-}
-const fn within(low: f64, high: f64) -> [Option<f64>; 2] {
-    [Some(low), Some(high)]
-}
 
 const fn change(experiment: Name, statistic: Statistic, of: Name, than: Name) -> Measure {
     Measure::Change { experiment, load: 40.0, statistic, of, than }
@@ -235,7 +211,7 @@ const UP_TO: Name = "the paper's is the best point of a sweep that is not publis
 const ONE_SEED: Name = "40 % to both sides are ours: of the released simulator there is one seed, and so no spread";
 const PAIRING: Name = "which multiplier belongs to which bar is read from the order of the slide's text";
 
-const CLAIMS: &[Claim] = &[
+pub(super) const CLAIMS: &[Claim] = &[
     noted(
         slide(
             "1",
