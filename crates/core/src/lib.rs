@@ -9,6 +9,7 @@ pub mod congestion;
 pub mod context;
 pub mod counters;
 pub mod edge;
+pub mod flow_queues;
 pub mod host;
 pub mod importance;
 pub mod limit;
