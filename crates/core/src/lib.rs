@@ -13,6 +13,7 @@ pub mod flow_queues;
 pub mod host;
 pub mod importance;
 pub mod limit;
+pub mod overlay;
 pub mod packet;
 pub mod params;
 pub mod random;

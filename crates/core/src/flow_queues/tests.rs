@@ -214,6 +214,8 @@ enum Headroom {
     OfFlows,
     /// The application is paused as a whole as soon as shared memory is gone.
     OfLink,
+    /// As much, but each flow is told for itself.
+    OfLinkApart,
 }
 
 /// Senders behind one link that hear of a pause a feedback time later, and a receiver that is slow
@@ -245,7 +247,7 @@ impl Congested {
         let headroom = match kind {
             Headroom::None => Bytes(0),
             Headroom::OfFlows => way.of_flows(&flows),
-            Headroom::OfLink => way.of_link(rate, &flows, &[Bytes(u64::from(self.len))]),
+            Headroom::OfLink | Headroom::OfLinkApart => way.of_link(rate, &flows, &[Bytes(u64::from(self.len))]),
         };
         let config = Config {
             segments: 40,
@@ -302,6 +304,9 @@ fn without_headroom_packets_are_refused() {
     assert_eq!(case.run(Headroom::OfFlows).held, 0);
     let without = case.run(Headroom::None);
     assert!(without.held > 0, "{without:?}");
+    // Flows that are told one after the other fill the link in turn.
+    assert_eq!(case.run(Headroom::OfLink).held, 0);
+    assert!(case.run(Headroom::OfLinkApart).held > 0);
 }
 
 /// A burst of 4096 packets finds room in segments of 64, and memory goes as they do.
