@@ -28,7 +28,7 @@
 //!
 //! *Service* is deficit round robin (Shreedhar, Varghese: Efficient fair queuing using deficit
 //! round robin, SIGCOMM 1995) over queues that have data and may send. Control packets go first,
-//! are exempt from pause, and are bounded by a segment a queue.
+//! are exempt from pause, and are bounded by 64 a queue.
 //!
 //! What follows the authors' release is the segment of 64 slots, growth at 7/8, the cap of 7/8 of
 //! 4096 packets, and the idle time of 100 ms. The rest is this project's: the release has three
@@ -204,16 +204,15 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
 
     fn enqueue_control(&mut self, queue: u32, slot: Slot<P>) -> Outcome<P> {
         let q = &mut self.queues[queue as usize];
-        if q.control.segments() == 0 {
+        if q.control.len() < SLOTS && q.control.room() == 0 {
             // Control never waits for the memory of data.
-            if self.reserved > 0 {
-                self.reserved -= 1;
-            } else if !self.segments.take(1, false) {
-                return Outcome::Hold;
+            let is_reserved = self.reserved > 0;
+            self.reserved -= u64::from(is_reserved);
+            if is_reserved || self.segments.take(1, false) {
+                q.control.extend(&mut self.pool);
             }
-            q.control.extend(&mut self.pool);
         }
-        if q.control.room() == 0 {
+        if q.control.len() == SLOTS || q.control.room() == 0 {
             let replaced = if slot.is_ack { q.control.replace_ack(&mut self.pool, slot) } else { None };
             let Some(older) = replaced else { return Outcome::Hold };
             self.counters.coalesced += 1;
@@ -245,14 +244,13 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     /// Queues with control packets take turns, a packet each.
     fn dequeue_control(&mut self, queue: u32) -> Slot<P> {
         let q = &mut self.queues[queue as usize];
-        let (slot, _) = q.control.pop(&mut self.pool);
+        let (slot, freed) = q.control.pop(&mut self.pool);
         if !q.control.is_empty() {
             self.control.push_back(queue);
-        } else if self.reserved < self.config.reserved {
-            self.reserved += 1;
-        } else {
-            self.segments.give(1);
         }
+        let to_reserve = u64::from(freed).min(self.config.reserved - self.reserved);
+        self.reserved += to_reserve;
+        self.segments.give(u64::from(freed) - to_reserve);
         slot
     }
 

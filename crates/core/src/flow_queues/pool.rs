@@ -136,13 +136,13 @@ impl Default for Fifo {
 }
 
 impl Fifo {
+    /// Packets that wait.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
     /// Whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-    /// Segments that the chain has.
-    pub fn segments(&self) -> u32 {
-        self.segments
     }
     /// Slots that can be written before another segment is needed.
     pub fn room(&self) -> u32 {

@@ -98,7 +98,12 @@ impl Model {
                 assert!(no_slot || !queues.bytes.clone().take(u64::from(len), true), "there was memory");
                 assert!(verdict.is_told && verdict.rung == Rung::Source);
             }
-            (Outcome::Hold, _) => (),
+            (Outcome::Hold, _) => {
+                let number = queues.flows.find(hash(flow), flow).expect("it is known");
+                let waiting = queues.queues[queues.flows[number].queue as usize].control.len();
+                let no_memory = queues.reserved == 0 && queues.segments.shared() == 0;
+                assert!(waiting == SLOTS || no_memory, "there was a place for control");
+            }
         }
     }
     fn serve(&mut self, queues: &mut Queues, now: Time) -> bool {
@@ -369,6 +374,20 @@ fn acknowledgements_pass_a_pause_and_are_bounded() {
     assert_eq!(sent, (1..=63).chain([65]).collect::<Vec<_>>());
     queues.release(Time::ZERO, hash(1), 1);
     assert_eq!(queues.dequeue(Time::ZERO).map(|gone| gone.packet), Some(0));
+}
+
+/// The bound is on what waits, not on what has passed since the queue was empty.
+#[test]
+fn control_flows_through_a_queue_that_is_never_empty() {
+    let mut queues = Queues::new(Config { reserved: 2, segments: 0, ..Config::default() }, random());
+    let grant = |number| Arrival { class: Class::Control, ..packet(1, number, 84) };
+    (0..40).for_each(|number| assert_eq!(queues.enqueue(Time::ZERO, &grant(number)).outcome, Outcome::Queued));
+    for number in 40..1_000 {
+        assert_eq!(queues.enqueue(Time::ZERO, &grant(number)).outcome, Outcome::Queued, "{number}");
+        assert_eq!(queues.dequeue(Time::ZERO).map(|gone| gone.packet), Some(number - 40));
+    }
+    while queues.dequeue(Time::ZERO).is_some() {}
+    assert_eq!(queues.segments_used(), 0);
 }
 
 /// Control of a port whose memory is all taken finds the reserve.
