@@ -45,6 +45,15 @@ impl<F: Copy + Eq, V> FlowTable<F, V> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// The numbers of all flows that are known, in ascending order.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.entries.len() as u32).filter(|at| self.entries[*at as usize].live)
+    }
+    /// Bytes that lie in memory for the table.
+    pub fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry<F, V>>()
+            + (self.chains.capacity() + self.free.capacity()) * size_of::<u32>()
+    }
     /// The flow's number, if it is known.
     #[inline]
     pub fn find(&self, hash: u32, flow: F) -> Option<u32> {

@@ -1,0 +1,253 @@
+//! The overlay: virtual switches tell each other whom to pause.
+//!
+//! Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents
+//! the Slow Receiver Problem, NSDI 2022) keeps packets that a slow receiver has no room for in the
+//! memory of their senders' hosts. The switch at the receiver sends PAUSE and RESUME past the
+//! fabric. The drivers in the simulator and on Linux are still to come.
+//!
+//! | file | what |
+//! |---|---|
+//! | `wire` | a datagram: records of one switch for another, authenticated |
+//! | `peers` | which datagrams count: keys, epochs, each datagram once |
+//! | `tell` | the receiver's side: what is to be said, and said again |
+//! | `hold` | the sender's side: who may not send, and until when |
+//! | `generations` | the authors' two overlays, to compare with |
+//!
+//! The protocol is this project's; the authors' release has two generations, of which one has no
+//! RESUME and the other says everything once. Here all state is soft. A PAUSE holds for its TTL and
+//! is refreshed; where a refresh is lost for long, the flow goes on by itself. A PAUSE that was
+//! lost is repeated when data of its flow arrives. A RESUME is sent twice. What is to be said about
+//! a target is kept once, the latest wins, so control memory is bounded by the number of targets.
+//!
+//! Each change has a sequence number of its switch, so what arrives late changes nothing. A switch
+//! that restarts has a greater *epoch*: its peers forget what it had said, and say anew what they
+//! had.
+//!
+//! Invariants: no message lost, doubled, late or forged pauses a target for longer than a TTL
+//! beyond its last true PAUSE; a peer pauses only what is sent to it; what is said is a function of
+//! calls.
+
+pub mod generations;
+pub mod hold;
+mod peers;
+pub mod tell;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+pub use hold::{Change, Keeper};
+pub use peers::{Peers, Refused};
+pub use tell::Teller;
+pub use wire::Key;
+
+use crate::units::Time;
+
+/// A switch that takes part, by its number.
+pub type PeerId = u32;
+
+/// The identity of a flow. Addresses are those of IPv6; an IPv4 address is mapped into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    /// The sender's address.
+    pub source: u128,
+    /// The receiver's.
+    pub destination: u128,
+    /// The sender's port.
+    pub source_port: u16,
+    /// The receiver's.
+    pub destination_port: u16,
+    /// The IP protocol.
+    pub protocol: u8,
+}
+
+/// Whom a pause stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// Everything that is sent to the switch that says so.
+    Peer,
+    /// All flows of one destination's application.
+    Application {
+        /// Its address.
+        address: u128,
+        /// Its port.
+        port: u16,
+        /// Its IP protocol.
+        protocol: u8,
+    },
+    /// One flow.
+    Flow(FlowKey),
+}
+
+impl Target {
+    /// The application that a flow goes to.
+    pub fn application(flow: &FlowKey) -> Target {
+        Target::Application { address: flow.destination, port: flow.destination_port, protocol: flow.protocol }
+    }
+    /// Whether `flow`, which goes to the peer that says so, is meant.
+    pub fn covers(&self, flow: &FlowKey) -> bool {
+        match self {
+            Target::Peer => true,
+            Target::Application { .. } => *self == Target::application(flow),
+            Target::Flow(one) => one == flow,
+        }
+    }
+    /// The address that receives what is meant; a peer has several.
+    pub fn destination(&self) -> Option<u128> {
+        match self {
+            Target::Peer => None,
+            Target::Application { address, .. } => Some(*address),
+            Target::Flow(flow) => Some(flow.destination),
+        }
+    }
+}
+
+/// What is said of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Word {
+    /// Send no more.
+    Pause,
+    /// As said before.
+    Refresh,
+    /// Go on.
+    Resume,
+}
+
+/// One thing said of one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Record {
+    /// What.
+    pub word: Word,
+    /// Of whom.
+    pub target: Target,
+    /// The number of the change, ascending over all targets of the switch that speaks.
+    pub seq: u64,
+    /// What waits there, in bytes.
+    pub queued: u32,
+    /// In kb/s, how fast the target may send nevertheless; 0: not at all. Of the authors' first
+    /// generation; a [`Keeper`] holds a target whatever it says.
+    pub rate: u32,
+    /// How long it holds, in microseconds.
+    pub ttl: u32,
+}
+
+/// What an overlay's times and bounds are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Config {
+    /// From saying PAUSE until nothing more arrives.
+    pub feedback: Time,
+    /// How long what is said holds.
+    pub ttl: Time,
+    /// How long, at most, what a peer says may hold.
+    pub longest: Time,
+    /// With more paused flows than this an application is paused as a whole.
+    pub flows: u32,
+    /// Datagrams to a peer in half a feedback time.
+    pub datagrams: u32,
+    /// Targets of a peer that are remembered.
+    pub targets: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            feedback: Time::from_us(20),
+            ttl: Time::from_us(100),
+            longest: Time::from_ms(50),
+            flows: 16,
+            datagrams: 4,
+            targets: 65_536,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams that were sent.
+    pub sent: u64,
+    /// Datagrams whose records counted.
+    pub received: u64,
+    /// Datagrams from nobody known.
+    pub strangers: u64,
+    /// Datagrams that were not made by the peer that they name, or not for us, or have no form.
+    pub forged: u64,
+    /// Datagrams that came twice, too late, or from before a restart.
+    pub replayed: u64,
+    /// Records about what the peer does not receive.
+    pub foreign: u64,
+}
+
+/// One switch's part: both sides and the datagrams between them.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// What this switch tells its peers.
+    pub teller: Teller,
+    /// What its peers told it.
+    pub keeper: Keeper,
+    peers: Peers,
+    counters: Counters,
+}
+
+impl Overlay {
+    /// The switch numbered `me`. Its epoch is greater than at any start before, and not zero.
+    pub fn new(me: PeerId, epoch: u32, config: Config) -> Overlay {
+        Overlay {
+            teller: Teller::new(config),
+            keeper: Keeper::new(config),
+            peers: Peers::new(me, epoch, config.feedback),
+            counters: Counters::default(),
+        }
+    }
+    /// Another switch that takes part, and the key that both have.
+    pub fn add(&mut self, peer: PeerId, key: Key) {
+        self.peers.add(peer, key);
+    }
+    /// A datagram has come. `owns`: whether a peer receives what is sent to an address. `changed`
+    /// is called for each target that may no longer or may again send.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        datagram: &[u8],
+        owns: impl Fn(PeerId, u128) -> bool,
+        mut changed: impl FnMut(Change),
+    ) -> Result<(), Refused> {
+        let opened = self.peers.open(datagram).inspect_err(|refused| match refused {
+            Refused::Stranger => self.counters.strangers += 1,
+            Refused::Replayed => self.counters.replayed += 1,
+            Refused::Form | Refused::Forged => self.counters.forged += 1,
+        })?;
+        if opened.is_restarted {
+            self.keeper.forget(opened.peer, &mut changed);
+            self.teller.restarted(now, opened.peer);
+        }
+        if !opened.is_for_this_epoch {
+            self.counters.replayed += 1;
+            return Err(Refused::Replayed);
+        }
+        self.counters.received += 1;
+        for record in opened.records {
+            if record.target.destination().is_none_or(|address| owns(opened.peer, address)) {
+                self.keeper.hear(now, opened.peer, &record).map(&mut changed);
+            } else {
+                self.counters.foreign += 1;
+            }
+        }
+        Ok(())
+    }
+    /// The next datagram for `peer`, if something is to be said now. To be asked until there is
+    /// none.
+    pub fn transmit(&mut self, now: Time, peer: PeerId) -> Option<Vec<u8>> {
+        let greets = self.peers.greets(now, peer)?;
+        let records = self.teller.poll(now, peer, wire::RECORDS);
+        if records.is_empty() && !greets {
+            return None;
+        }
+        let datagram = self.peers.seal(peer, &records)?;
+        self.counters.sent += 1;
+        Some(datagram)
+    }
+    /// What happened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+}

@@ -1,0 +1,238 @@
+//! The receiver's side: what peers are to be told, when, and when again.
+//!
+//! Per target it is OPEN or PAUSED. Each change has a new number and is said at once if it is a
+//! PAUSE, and otherwise half a feedback time after the last word at the earliest. While paused it
+//! is said again each quarter of the TTL: of three refreshes two may be lost, and the third comes
+//! in time although it takes its way (a third of the TTL would leave it none). If data of it
+//! arrives later than half a feedback time after it was said, it is said at once: it may have been
+//! lost. A RESUME is said again after a feedback time, and then the target is forgotten.
+//!
+//! Where more than `flows` flows of one application are paused, the application is paused in their
+//! place until half as many are.
+//!
+//! Invariant: a target has one thing to be said, the latest; a peer is sent no more than
+//! `datagrams` datagrams in half a feedback time.
+
+use super::{Config, FlowKey, PeerId, Record, Target, Word};
+use crate::units::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a target is paused: by the driver's will, or for the number of its flows.
+const BY_DRIVER: u8 = 1;
+const BY_NUMBER: u8 = 2;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Told {
+    seq: u64,
+    /// None of the bits: it may go on.
+    causes: u8,
+    queued: u32,
+    /// When it was last said, and whether the present change was.
+    said: Option<Time>,
+    is_announced: bool,
+    /// When it is to be said; [`Time::MAX`]: its application says it.
+    due: Time,
+    /// A RESUME is said again.
+    again: bool,
+}
+
+/// What one peer is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Side {
+    seq: u64,
+    told: BTreeMap<Target, Told>,
+    due: BTreeSet<(Time, Target)>,
+    /// Paused flows of each application.
+    flows: BTreeMap<Target, u32>,
+    /// Datagrams since `since`.
+    since: Time,
+    datagrams: u32,
+}
+
+/// What all peers are told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Teller {
+    config: Config,
+    sides: BTreeMap<PeerId, Side>,
+}
+
+impl Teller {
+    /// Nothing is to be said.
+    pub fn new(config: Config) -> Teller {
+        Teller { config, sides: BTreeMap::new() }
+    }
+    /// `target`, which `peer` sends, is to pause.
+    pub fn pause(&mut self, now: Time, peer: PeerId, target: Target, queued: u64) {
+        let side = self.sides.entry(peer).or_default();
+        let is_new = side.pause(now, target, BY_DRIVER, queued);
+        let Target::Flow(flow) = target else { return };
+        if !is_new {
+            return;
+        }
+        let application = Target::application(&flow);
+        let count = side.flows.entry(application).or_insert(0);
+        *count += 1;
+        if *count == self.config.flows + 1 {
+            side.pause(now, application, BY_NUMBER, queued);
+        }
+        if side.is_paused(&application, BY_NUMBER) {
+            side.set_due(target, Time::MAX);
+        }
+    }
+    /// `target` may go on.
+    pub fn resume(&mut self, now: Time, peer: PeerId, target: Target) {
+        let Some(side) = self.sides.get_mut(&peer) else { return };
+        let half = self.config.feedback / 2;
+        if !side.resume(now, target, BY_DRIVER, half) {
+            return;
+        }
+        let Target::Flow(flow) = target else { return };
+        let application = Target::application(&flow);
+        let Some(count) = side.flows.get_mut(&application) else { return };
+        *count -= 1;
+        let left = *count;
+        if left == 0 {
+            side.flows.remove(&application);
+        }
+        if left <= self.config.flows / 2 && side.is_paused(&application, BY_NUMBER) {
+            side.uncover(now, application);
+            // Those that stay paused are told first.
+            side.resume(now + half, application, BY_NUMBER, half);
+        }
+    }
+    /// Data of `flow` has come from `peer`: if it should have been paused, it may not have heard.
+    pub fn arrived(&mut self, now: Time, peer: PeerId, flow: &FlowKey) {
+        let Some(side) = self.sides.get_mut(&peer) else { return };
+        for target in [Target::Peer, Target::application(flow), Target::Flow(*flow)] {
+            let Some(told) = side.told.get(&target).filter(|told| told.causes != 0 && told.due != Time::MAX) else {
+                continue;
+            };
+            if told.said.is_some_and(|said| now >= said + self.config.feedback / 2) && told.due > now {
+                side.set_due(target, now);
+            }
+        }
+    }
+    /// The peer has restarted and knows nothing.
+    pub fn restarted(&mut self, now: Time, peer: PeerId) {
+        let Some(side) = self.sides.get_mut(&peer) else { return };
+        let all: Vec<Target> = side.told.keys().copied().collect();
+        for target in all {
+            let told = &side.told[&target];
+            if told.causes == 0 {
+                side.forget(target);
+            } else if told.due != Time::MAX {
+                side.set_due(target, now);
+            }
+        }
+    }
+    /// What is to be said to `peer` now in one datagram: at most `most` records, pauses first.
+    pub fn poll(&mut self, now: Time, peer: PeerId, most: usize) -> Vec<Record> {
+        let Some(side) = self.sides.get_mut(&peer) else { return Vec::new() };
+        if side.due.first().is_none_or(|(due, _)| *due > now) {
+            return Vec::new();
+        }
+        if now >= side.since + self.config.feedback / 2 {
+            (side.since, side.datagrams) = (now, 0);
+        }
+        if side.datagrams >= self.config.datagrams {
+            return Vec::new();
+        }
+        side.datagrams += 1;
+        let due: Vec<Target> =
+            side.due.iter().take_while(|(due, _)| *due <= now).take(most).map(|(_, target)| *target).collect();
+        let mut records: Vec<Record> = due.into_iter().map(|target| side.say(now, target, &self.config)).collect();
+        records.sort_by_key(|record| record.word == Word::Resume);
+        records
+    }
+    /// When `peer` is to be told something next.
+    pub fn deadline(&self, peer: PeerId) -> Option<Time> {
+        let side = self.sides.get(&peer)?;
+        let (due, _) = side.due.first().filter(|(due, _)| *due != Time::MAX)?;
+        let is_used_up = side.datagrams >= self.config.datagrams;
+        Some(if is_used_up { (*due).max(side.since + self.config.feedback / 2) } else { *due })
+    }
+    /// Targets of `peer` that something is known of.
+    pub fn len(&self, peer: PeerId) -> usize {
+        self.sides.get(&peer).map_or(0, |side| side.told.len())
+    }
+}
+
+impl Side {
+    /// Whether this cause is new to the target.
+    fn pause(&mut self, now: Time, target: Target, cause: u8, queued: u64) -> bool {
+        let queued = u32::try_from(queued).unwrap_or(u32::MAX);
+        if let Some(told) = self.told.get_mut(&target).filter(|told| told.causes != 0) {
+            told.queued = queued;
+            let is_new = told.causes & cause == 0;
+            told.causes |= cause;
+            return is_new;
+        }
+        self.seq += 1;
+        let said = self.told.get(&target).and_then(|told| told.said);
+        if let Some(old) = self.told.get(&target) {
+            self.due.remove(&(old.due, target));
+        }
+        let told = Told { seq: self.seq, causes: cause, queued, said, is_announced: false, due: now, again: true };
+        self.told.insert(target, told);
+        self.due.insert((now, target));
+        true
+    }
+    /// Whether the target had this cause to pause.
+    fn resume(&mut self, now: Time, target: Target, cause: u8, half: Time) -> bool {
+        let Some(told) = self.told.get_mut(&target).filter(|told| told.causes & cause != 0) else { return false };
+        told.causes &= !cause;
+        if told.causes != 0 {
+            return true;
+        }
+        let Some(said) = told.said else {
+            // Nobody was told, so there is nothing to take back.
+            self.forget(target);
+            return true;
+        };
+        self.seq += 1;
+        (told.seq, told.is_announced, told.queued) = (self.seq, false, 0);
+        self.set_due(target, now.max(said + half));
+        true
+    }
+    fn is_paused(&self, target: &Target, cause: u8) -> bool {
+        self.told.get(target).is_some_and(|told| told.causes & cause != 0)
+    }
+    fn set_due(&mut self, target: Target, due: Time) {
+        if let Some(told) = self.told.get_mut(&target) {
+            self.due.remove(&(told.due, target));
+            self.due.insert((due, target));
+            told.due = due;
+        }
+    }
+    fn forget(&mut self, target: Target) {
+        if let Some(told) = self.told.remove(&target) {
+            self.due.remove(&(told.due, target));
+        }
+    }
+    /// The flows that an application spoke for speak for themselves.
+    fn uncover(&mut self, now: Time, application: Target) {
+        let is_of = |target: &Target| matches!(target, Target::Flow(flow) if Target::application(flow) == application);
+        let covered: Vec<Target> =
+            self.told.iter().filter(|(target, told)| told.due == Time::MAX && is_of(target)).map(|(t, _)| *t).collect();
+        covered.into_iter().for_each(|target| self.set_due(target, now));
+    }
+    fn say(&mut self, now: Time, target: Target, config: &Config) -> Record {
+        let Some(told) = self.told.get_mut(&target) else { unreachable!("what is due is known") };
+        let word = match (told.causes != 0, told.is_announced) {
+            (false, _) => Word::Resume,
+            (true, false) => Word::Pause,
+            (true, true) => Word::Refresh,
+        };
+        let ttl = u32::try_from(config.ttl.as_ps() / Time::from_us(1).as_ps()).unwrap_or(u32::MAX);
+        let record = Record { word, target, seq: told.seq, queued: told.queued, rate: 0, ttl };
+        (told.said, told.is_announced) = (Some(now), true);
+        if told.causes != 0 {
+            self.set_due(target, now + config.ttl / 4);
+        } else if std::mem::replace(&mut told.again, false) {
+            self.set_due(target, now + config.feedback);
+        } else {
+            self.forget(target);
+        }
+        record
+    }
+}
