@@ -178,20 +178,20 @@ mod tests {
             pod("done", &both("10M", "10M"), "Succeeded"),
         ]);
         assert_eq!(notes, Vec::<String>::new());
-        let found: Vec<(&str, u64, Option<&str>, Option<Direction>, usize)> = config
+        let found: Vec<String> = config
             .limits
             .iter()
             .map(|l| {
-                let t = &l.target;
-                (l.name(), l.queue.rate.bps(), t.container.as_deref(), t.direction, t.scopes.len())
+                let of = l.target.container.as_deref().unwrap_or("none");
+                format!("{} {} {of} {:?} {:?}", l.name(), l.queue.rate, l.target.direction.unwrap(), l.target.scopes)
             })
             .collect();
         let expected = [
-            ("shop:in", 1_000_000_000, Some("hash"), Some(Direction::Ingress), 0),
-            ("shop:out", 2_500_000_000, Some("uid-of-out"), Some(Direction::Egress), 0),
-            ("shop:same", 1_000_000, Some("uid-of-same"), Some(Direction::Both), 0),
-            ("shop:web", 1 << 30, Some("uid-of-web"), Some(Direction::Both), 1),
-            ("shop:web:egress", 10_000_000, None, Some(Direction::Egress), 0),
+            "shop:in 1Gbps hash Ingress []",
+            "shop:out 2500Mbps uid-of-out Egress []",
+            "shop:same 1Mbps uid-of-same Both []",
+            "shop:web 1073741824bps uid-of-web Both [\"shop:web:egress\"]",
+            "shop:web:egress 10Mbps none Egress []",
         ];
         assert_eq!(found, expected);
         assert_eq!(Config::parse("a.toml", &config.to_text(), &[]).unwrap(), config, "{}", config.to_text());
