@@ -1,12 +1,11 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo fast test test-full bench bench-limit bench-limit-vm bench-switch lint setup setup-test setup-bench setup-fast setup-limit
+.PHONY: help demo test test-full bench bench-limit bench-limit-vm bench-switch lint setup setup-test setup-bench setup-limit
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
 	@echo "make demo       build, compare what scenarios/microburst.toml compares, write a report"
-	@echo "make fast       target/fast/millpond, the fastest build: optimised at link time and by a profile (ten minutes)"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make lint       formatting, clippy, licences of dependencies"
@@ -24,9 +23,6 @@ setup-test:
 setup-bench:
 	@scripts/setup.sh --bench
 
-setup-fast:
-	@scripts/setup.sh --fast
-
 setup-limit:
 	@scripts/setup.sh --limit
 
@@ -38,9 +34,6 @@ demo: setup
 	cargo build --release --locked -p millpond-cli
 	./target/release/millpond compare scenarios/microburst.toml --out out/demo --force
 	@echo "report: out/demo/report.html"
-
-fast: setup-fast
-	scripts/fast.sh
 
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
 test: setup-test

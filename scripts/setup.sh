@@ -3,7 +3,6 @@
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
-#   scripts/setup.sh --fast     and LLVM's tools, for builds that are optimised by a profile
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
 #   scripts/setup.sh --limit    and what the rigs of bandwidth limits need: python3, iproute2, bpftool, QEMU; without QEMU there is no
 #                               virtual time, without bpftool no cost a packet
@@ -113,18 +112,16 @@ need_rust() {
 }
 
 bench=false
-fast=false
 gate=false
 limit=false
 test=false
 for option in "$@"; do
     case $option in
     --bench) bench=true ;;
-    --fast) fast=true ;;
     --gate) gate=true ;;
     --limit) limit=true ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --test, --gate, --fast, --bench or --limit" ;;
+    *) fail "unknown option $option: --test, --gate, --bench or --limit" ;;
     esac
 done
 
@@ -138,11 +135,6 @@ need_rust
 if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
     have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
-fi
-if $fast && [[ -z $(find "$(rustc --print sysroot)/lib/rustlib" -name llvm-profdata -type f) ]]; then
-    have rustup || fail "LLVM's tools are missing, and only rustup installs those of this Rust"
-    say "installing LLVM's tools from $rust_host"
-    logged rustup component add llvm-tools || fail "rustup could not install LLVM's tools; see $log"
 fi
 if $gate; then
     have valgrind || install_packages "valgrind" valgrind || exit 1
