@@ -4,7 +4,6 @@
 //! |---|---|---|
 //! | `rank` | `transport.rank` | how urgent is this packet? |
 //! | `ordering` | `transport.ordering` | does the receiver restore order below the transport? |
-//!
 //! | `flowcell` | `edge.load-balancing` | which label does it get? |
 //! | `plb` | | when has a flow met enough congestion for another one? |
 //! | `schedule` | | in which order does a flow go through its labels? |
@@ -12,6 +11,8 @@
 //! | `controller` | | which labels lead from leaf to leaf? |
 //! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
 //! | `flows` | | what is remembered of each flow |
+//! | `liveness` | | which paths to a peer may carry data now? |
+//! | `path_size` | | how large a packet does a path carry? |
 //!
 //! The first two follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
 //! its published simulations, and are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
@@ -29,7 +30,9 @@ pub mod flowcell;
 pub mod flows;
 pub mod gro;
 pub mod hedera;
+pub mod liveness;
 pub mod ordering;
+pub mod path_size;
 pub mod plb;
 pub mod rank;
 pub mod schedule;
