@@ -12,6 +12,7 @@
 //! | `namespace` | doing something in another network namespace |
 //! | `port` | where frames come in and leave |
 //! | `switch` | a virtual switch between namespaces and interfaces |
+//! | `tunnel` | which datagrams between two switches count: probes, secrets, sealed frames |
 //!
 //! Invariant: what runs here decides as `millpond_core` does; tests prove the eBPF programs equal to it, and the edge equal to the
 //! simulator's.
@@ -28,3 +29,4 @@ pub mod port;
 #[cfg(test)]
 mod recorded;
 pub mod switch;
+pub mod tunnel;
