@@ -453,25 +453,12 @@ fn paths(local: usize, network: &str) -> String {
     (0..4).map(path).collect()
 }
 
-#[test]
-fn peers_over_four_paths() {
-    let Some(place) = Place::new("peers", &["a", "b", "c", "d"]) else { return };
+/// Four wires between the namespaces 2 and 3; what the two switches are, each with its tap in a namespace of its own.
+fn four_paths(place: &Place) -> [String; 2] {
     for i in 0..4 {
         let (c, d) = (format!("mpc{i}"), format!("mpd{i}"));
-        assert!(ip(&[
-            "-n",
-            place.network(2),
-            "link",
-            "add",
-            &c,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            &d,
-            "netns",
-            place.network(3)
-        ]));
+        let ends = ["type", "veth", "peer", "name", &d, "netns", place.network(3)];
+        assert!(ip(&[&["-n", place.network(2), "link", "add", &c][..], &ends].concat()));
         for (network, device, last) in [(2, &c, 1), (3, &d, 2)] {
             assert!(ip(&["-n", place.network(network), "addr", "add", &format!("10.97.{i}.{last}/24"), "dev", device]));
             assert!(ip(&["-n", place.network(network), "link", "set", device, "up"]));
@@ -480,7 +467,118 @@ fn peers_over_four_paths() {
     let (one, two) = TWO.split_at(TWO.rfind("[[port]]").unwrap());
     // Room for the outer headers.
     let [one, two] = [one, two].map(|text| text.replace("addresses", "mtu = 1400\naddresses"));
-    let (left, right) = (one + &paths(1, "NET2"), two + &paths(2, "NET3"));
+    [one + &paths(1, "NET2"), two + &paths(2, "NET3")]
+}
+
+/// How a switch finds its paths.
+fn states(place: &Place, name: &str) -> Vec<String> {
+    let reading = show::read(&place.state(name)).unwrap();
+    reading.paths.iter().map(|path| path.health.state.clone()).collect()
+}
+
+/// New connections, one after another; how many came up within a second each.
+fn come_up(from: &str, to: &str, address: &str, count: usize) -> usize {
+    let address: SocketAddr = address.parse().unwrap();
+    let listener = namespace::within(Some(to), || TcpListener::bind(address)).unwrap().unwrap();
+    let second = Duration::from_secs(1);
+    let one =
+        |_: &usize| namespace::within(Some(from), || TcpStream::connect_timeout(&address, second)).unwrap().is_ok();
+    let up = (0..count).filter(one).count();
+    drop(listener);
+    up
+}
+
+#[test]
+fn a_path_that_dies_or_is_too_small_is_left_out() {
+    let Some(place) = Place::new("dying", &["a", "b", "c", "d"]) else { return };
+    let [left, right] = four_paths(&place);
+    let [left, right] = [left, right].map(|text| text + "[[peer]]\nname = \"other\"\ndead-after = \"200ms\"\n");
+    place.apply("left", &left);
+    place.apply("right", &right);
+    let (a, b) = (place.network(0), place.network(1));
+    assert!(soon(|| states(&place, "left") == ["used"; 4] && states(&place, "right") == ["used"; 4]));
+    // The first path, which all that is no flow took: frames to its other end go nowhere, without a word.
+    let neighbour = ["neigh", "replace", "10.97.0.2", "lladdr", "02:00:00:00:00:99", "dev", "mpc0", "nud", "permanent"];
+    assert!(ip(&[&["-n", place.network(2)][..], &neighbour].concat()));
+    let is_dead = |name: &str| states(&place, name) == ["dead", "used", "used", "used"];
+    assert!(soon(|| is_dead("left") && is_dead("right")), "{:?}", states(&place, "left"));
+    assert_eq!(come_up(a, b, "10.98.8.2:7101", 40), 40);
+    transfer(a, b, "10.98.8.2:7102", 30_000_000, || {});
+    // Another one, by the interface, under a connection; and the first is there again.
+    transfer(a, b, "10.98.8.2:7103", 100_000_000, || {
+        assert!(ip(&["-n", place.network(3), "link", "set", "mpd2", "down"]));
+    });
+    assert!(ip(&["-n", place.network(2), "neigh", "del", "10.97.0.2", "dev", "mpc0"]));
+    assert!(soon(|| states(&place, "left") == ["used", "used", "dead", "used"]), "{:?}", states(&place, "left"));
+    // A small one carries what is small and nothing else: with others it carries nothing.
+    for (network, device) in [(2, "mpc1"), (3, "mpd1")] {
+        assert!(ip(&["-n", place.network(network), "link", "set", device, "mtu", "1300"]));
+    }
+    assert!(soon(|| states(&place, "left")[1] == "narrow" && states(&place, "right")[1] == "narrow"));
+    transfer(b, a, "10.98.8.1:7104", 30_000_000, || {});
+    let reading = show::read(&place.state("left")).unwrap();
+    assert!(reading.table(None).contains("NOT AUTHENTICATED: other"), "{}", reading.table(None));
+}
+
+#[test]
+fn with_a_key_only_the_peer_gets_frames_through() {
+    let Some(place) = Place::new("sealed", &["a", "b", "c", "d"]) else { return };
+    let key = place.folder.with_extension("key");
+    let write = |text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(&key, text).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write("the first of our keys\n");
+    let peer = format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n");
+    let [left, right] = four_paths(&place).map(|text| text + &peer);
+    place.apply("left", &left);
+    place.apply("right", &right);
+    let (a, b) = (place.network(0), place.network(1));
+    assert!(soon(|| states(&place, "left") == ["used"; 4]), "{:?}", states(&place, "left"));
+    transfer(a, b, "10.98.8.2:7201", 60_000_000, || {
+        // A new key, in three steps.
+        let steps = [
+            "the first of our keys\nthe second of our keys",
+            "the second of our keys\nthe first of our keys",
+            "the second of our keys",
+        ];
+        for step in steps {
+            write(step);
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+    });
+    transfer(b, a, "[fd98::1]:7201", 30_000_000, || {});
+    let stranger = |name: &str| -> u64 {
+        let reading = show::read(&place.state(name)).unwrap();
+        reading.paths.iter().filter_map(|path| path.counters.dropped.get("stranger")).sum()
+    };
+    assert_eq!((stranger("left"), stranger("right")), (0, 0), "no loss by a new key");
+    // A switch that starts anew, under a connection.
+    transfer(a, b, "10.98.8.2:7202", 60_000_000, || {
+        place.kill("right");
+        place.apply("right", &right);
+    });
+    // Somebody at the peer's address, with frames of the plain kind: they reach no tap.
+    place.kill("right");
+    let forger = namespace::within(Some(place.network(3)), || UdpSocket::bind("10.97.0.2:4799")).unwrap().unwrap();
+    let before = show::read(&place.state("left")).unwrap();
+    let frame: Vec<u8> = [&[0x6d, 0x10, 0, 0, 0, 0, 0, 0][..], &[0xff; 6], &[2; 6], &[0x08, 0], &[7; 60]].concat();
+    (0..100).for_each(|_| drop(forger.send_to(&frame, "10.97.0.1:4799")));
+    assert!(soon(|| stranger("left") >= 100));
+    let after = show::read(&place.state("left")).unwrap();
+    assert_eq!(after.ports[0].counters.sent, before.ports[0].counters.sent);
+    drop(forger);
+    place.apply("right", &right);
+    transfer(a, b, "10.98.8.2:7203", 10_000_000, || {});
+    assert!(!show::read(&place.state("left")).unwrap().table(None).contains("NOT AUTHENTICATED"));
+    fs::remove_file(&key).unwrap();
+}
+
+#[test]
+fn peers_over_four_paths() {
+    let Some(place) = Place::new("peers", &["a", "b", "c", "d"]) else { return };
+    let [left, right] = four_paths(&place);
     place.apply("left", &left);
     place.apply("right", &right);
     let (a, b) = (place.network(0), place.network(1));

@@ -83,6 +83,13 @@ impl Edge {
         }
     }
 
+    /// From now on these labels lead to a peer; none: as before.
+    pub fn set_labels(&mut self, peer: usize, labels: Vec<u16>) {
+        if let Some(old) = self.driver.labels.get_mut(peer).filter(|_| !labels.is_empty()) {
+            *old = labels;
+        }
+    }
+
     /// Forgets some of the flows that are idle.
     pub fn evict(&mut self, now: Time) {
         self.forget_idle(now);

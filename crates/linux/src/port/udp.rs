@@ -3,7 +3,7 @@
 //! The kernel routes, finds neighbours, and adds outer headers with their checksum. A super-segment leaves as one call: its packets, each behind
 //! its encapsulation, are datagrams of one size, which UDP's own segmentation offload takes together (UDP_SEGMENT); the
 //! same the other way (UDP_GRO). The socket is connected, so datagrams from elsewhere do not come in. Whoever can forge the peer's
-//! address can forge frames: paths belong into networks that are trusted as wires are.
+//! address can forge frames, unless the two switches share a key (`crate::tunnel`).
 //!
 //! Invariant: read and write never block; no datagram is fragmented.
 
@@ -100,6 +100,30 @@ impl Udp {
             }
             match self.write(&pieces[..3 * count], (count > 1).then_some(size as u16)) {
                 Ok(()) => sent += count,
+                Err(error) => return (sent, Some(refusal(&error))),
+            }
+        }
+        (sent, None)
+    }
+
+    /// Sends datagrams that lie one behind another, each up to where `ends` says; how many went, and
+    /// what stopped the rest.
+    pub fn send_laid_out(&self, bytes: &[u8], ends: &[usize]) -> (usize, Option<Refusal>) {
+        let (mut sent, mut start) = (0, 0);
+        while sent < ends.len() {
+            let size = ends[sent] - start;
+            // Of one size, but for the last, which may be shorter.
+            let mut count = 1;
+            for pair in ends[sent..].windows(2) {
+                let (last, next) = (pair[0] - start - (count - 1) * size, pair[1] - pair[0]);
+                if last != size || next > size || (count + 1) * size > BYTES_MAX || count == DATAGRAMS_MAX {
+                    break;
+                }
+                count += 1;
+            }
+            let end = ends[sent + count - 1];
+            match self.write(&[IoSlice::new(&bytes[start..end])], (count > 1).then_some(size as u16)) {
+                Ok(()) => (sent, start) = (sent + count, end),
                 Err(error) => return (sent, Some(refusal(&error))),
             }
         }
@@ -215,6 +239,31 @@ mod tests {
         }
         let expected = |i: usize| (28 + lengths[i], i as u8, (lengths[i] > 0).then_some((i * 100) as u8));
         assert_eq!(seen, (0..6).map(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn datagrams_that_are_laid_out_arrive_apart() {
+        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (a, b) = (any(), any());
+        let (from, to) = (Udp::open(a, b).unwrap(), Udp::open(b, a).unwrap());
+        let lengths = [100, 100, 100, 40, 100, 150, 150];
+        let bytes: Vec<u8> = (0..7u8).flat_map(|i| vec![i; lengths[usize::from(i)]]).collect();
+        let ends: Vec<usize> = lengths
+            .iter()
+            .scan(0, |at, length| {
+                *at += length;
+                Some(*at)
+            })
+            .collect();
+        assert_eq!(from.send_laid_out(&bytes, &ends), (7, None));
+        let (mut room, mut seen) = (vec![0; 1 << 16], Vec::new());
+        let start = std::time::Instant::now();
+        while seen.len() < 7 && start.elapsed().as_secs() < 5 {
+            while let Some((bytes, size)) = to.receive(&mut room).unwrap() {
+                seen.extend(room[..bytes].chunks(size).map(|d| (d.len(), d[0], d.iter().all(|byte| *byte == d[0]))));
+            }
+        }
+        assert_eq!(seen, (0..7u8).map(|i| (lengths[usize::from(i)], i, true)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -21,8 +21,8 @@ use super::table;
 use crate::frame::Mac;
 use millpond_core::params::{Field, Params};
 use millpond_core::{Time, choice, params};
-use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use millpond_scenario::{Errors, nearest};
 use std::net::SocketAddr;
 
 /// The most ports of one switch.
@@ -100,6 +100,24 @@ params! {
     }
 }
 
+params! {
+    /// The keys of `[[peer]]`: what is to be known of another switch beside the paths to it.
+    pub struct PeerParams {
+        /// What paths call it.
+        pub name: String = String::new(),
+        /// The file with the key that both share. Off: the paths there are trusted as wires are.
+        pub key: Option<String> = None,
+        /// Between two probes of a path.
+        #[within(1_000_000_000i64..=10_000_000_000_000i64)]
+        pub probe: Time = Time::from_ms(10),
+        /// A path is dead when the newest probe that was heard over it is older than another path's by more.
+        #[within(1_000_000_000i64..=60_000_000_000_000i64)]
+        pub dead_after: Time = Time::from_ms(30),
+        /// A path is left out when it is slower than the fastest by more, one way.
+        pub skew_max: Time = Time::from_us(500),
+    }
+}
+
 /// One file's switch.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Config {
@@ -111,6 +129,8 @@ pub struct Config {
     pub ports: Vec<PortParams>,
     /// Its paths to other switches.
     pub paths: Vec<PathParams>,
+    /// Those switches, where something is said of them.
+    pub peers: Vec<PeerParams>,
 }
 
 impl PortParams {
@@ -215,7 +235,36 @@ fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams)
     }
 }
 
+fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams, config: &Config) {
+    if !item.has("name") {
+        return r.missing(item, "name");
+    }
+    if config.peers.iter().any(|other| other.name == peer.name) {
+        r.wrong(item, "name", format!("there is another peer \"{}\" above", peer.name), None);
+    }
+    let names = config.peers();
+    if !names.contains(&peer.name) {
+        let near = nearest(&peer.name, names.iter().map(String::as_str));
+        let help = near.map(|near| format!("did you mean \"{near}\"?"));
+        r.wrong(item, "name", format!("no path leads to \"{}\"", peer.name), help);
+    }
+    if peer.dead_after < peer.probe + peer.probe {
+        r.wrong(
+            item,
+            if item.has("dead-after") { "dead-after" } else { "probe" },
+            "dead-after is less than two probes",
+            None,
+        );
+    }
+}
+
 impl Config {
+    /// What is asked of a peer, which may be nothing.
+    pub fn peer(&self, name: &str) -> PeerParams {
+        let default = || PeerParams { name: name.into(), ..PeerParams::default() };
+        self.peers.iter().find(|peer| peer.name == name).cloned().unwrap_or_else(default)
+    }
+
     /// The other switches, in the order in which they are first named.
     pub fn peers(&self) -> Vec<String> {
         let mut peers: Vec<String> = Vec::new();
@@ -275,6 +324,13 @@ impl Config {
                 }
                 config.paths.push(path);
             }
+            for mut item in r.tables("peer") {
+                let mut peer = PeerParams::default();
+                r.params(&mut item, &mut peer);
+                r.finish(&item);
+                read_peer(r, &item, &peer, &config);
+                config.peers.push(peer);
+            }
             config
         })
     }
@@ -289,6 +345,10 @@ impl Config {
         for path in &self.paths {
             out += "\n[[path]]\n";
             out += &written(path, &PathParams::default());
+        }
+        for peer in &self.peers {
+            out += "\n[[peer]]\n";
+            out += &written(peer, &PeerParams::default());
         }
         out
     }
@@ -337,6 +397,10 @@ peer = "right"
 local = "[2001:db8::1]:4799"
 remote = "[2001:db8::2]:4799"
 namespace = "underlay"
+[[peer]]
+name = "right"
+key = "/etc/millpond/right.key"
+dead-after = "100ms"
 "#;
 
     #[test]

@@ -29,7 +29,7 @@ pub enum Request {
     /// What it has done.
     Show(Sender<Reading>),
     /// To become another switch.
-    Apply(Config, Sender<Done>),
+    Apply(Box<Config>, Sender<Done>),
     /// To end, and leave its interfaces.
     Stop(Sender<()>),
 }
@@ -72,7 +72,7 @@ impl Asking {
     }
     /// Becomes another switch.
     pub fn apply(&self, config: Config) -> Result<Done, Error> {
-        self.ask(|answer| Request::Apply(config, answer))
+        self.ask(|answer| Request::Apply(Box::new(config), answer))
     }
     /// Ends, and leaves its interfaces.
     pub fn stop(&self) -> Result<(), Error> {

@@ -57,6 +57,12 @@ drops! {
     PathFull = "path-full",
     /// Nobody answers at the path's other end.
     Unreachable = "unreachable",
+    /// The peer has not made it, or not for this process.
+    Stranger = "stranger",
+    /// It has come before.
+    Replayed = "replayed",
+    /// The peer and this process have not agreed on a session yet.
+    NoSession = "no-session",
     /// A MAC control frame that says nothing known.
     BadControl = "bad-control",
     /// Its source is another's who is alive, or none of those that its port may have.

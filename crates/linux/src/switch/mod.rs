@@ -10,6 +10,8 @@
 //! | `buffers` | where frames are kept meanwhile |
 //! | `counters` | what a port has done, and why frames were dropped |
 //! | `uplink` | frames for other switches and from them |
+//! | `path` | a path there: its socket, and what waits for it |
+//! | `peer` | another switch: which paths there work, and what both have agreed on |
 //! | `run` | the poll loop |
 //! | `ports` | opens what a configuration says, and keeps account of what was made |
 //! | `state` | the folder that all state is kept in, and its locks |
@@ -31,6 +33,8 @@ pub mod doctor;
 pub mod egress;
 mod error;
 pub mod node;
+mod path;
+mod peer;
 mod ports;
 pub mod run;
 pub mod serve;

@@ -141,7 +141,9 @@ impl Switch {
         self.node.table = table::Table::default();
         config.ports.iter().for_each(|port| self.node.table.add_port(port.addresses_max, &port.macs()));
         let (own, new) = (&self.config, &config);
-        if (&own.switch, &own.edge, &own.paths) != (&new.switch, &new.edge, &new.paths) {
+        let uplink =
+            |config: &Config| (config.switch.clone(), config.edge.clone(), config.paths.clone(), config.peers.clone());
+        if uplink(own) != uplink(new) {
             let now = self.now();
             self.uplink.drain(now, &mut self.buffers, &mut self.node);
             self.buffers.set_limit(config.switch.buffers as usize);
@@ -149,7 +151,8 @@ impl Switch {
             self.uplink = Uplink::new(&Config::default());
             self.uplink = Uplink::new(&config);
         }
-        (self.config.switch, self.config.edge, self.config.paths) = (config.switch, config.edge, config.paths);
+        (self.config.switch, self.config.edge) = (config.switch, config.edge);
+        (self.config.paths, self.config.peers) = (config.paths, config.peers);
         self.done()
     }
 
@@ -218,6 +221,10 @@ impl Switch {
         if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
             self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
         }
+        // Paths are judged after what has come was looked at.
+        if self.uplink.tick_due().is_some_and(|due| due <= now) {
+            self.uplink.tick(now, self.widest());
+        }
         let mut busy = !is_drained;
         for &port in &ready.ports {
             // A request may have left fewer.
@@ -230,10 +237,16 @@ impl Switch {
 
     /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.
     fn patience(&mut self, now: Time) -> Duration {
-        let dues = [self.uplink.deadline(), self.node.deadline(), self.uplink.paths_due()];
+        let uplink = &self.uplink;
+        let dues = [uplink.deadline(), self.node.deadline(), uplink.paths_due(), uplink.tick_due()];
         let due = dues.into_iter().flatten().min();
         let wait = due.map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
         Duration::from_nanos(wait.as_ps() / 1000)
+    }
+
+    /// The longest frame that a port may give a path.
+    fn widest(&self) -> usize {
+        self.node.slots.iter().filter(|slot| slot.port.is_some()).map(|slot| slot.mtu + 14).max().unwrap_or(0)
     }
 
     /// Waits for frames or requests; which ports have some, and whether there are requests.
@@ -297,7 +310,7 @@ impl Switch {
             match request {
                 Request::Show(answer) => drop(answer.send(self.reading())),
                 Request::Apply(config, answer) => {
-                    let done = self.change(config);
+                    let done = self.change(*config);
                     drop(answer.send(done));
                 }
                 Request::Stop(answer) => {
@@ -336,7 +349,7 @@ impl Switch {
             pid: std::process::id(),
             uptime_s: self.start.elapsed().as_secs_f64(),
             ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
-            paths: self.uplink.reading(),
+            paths: self.uplink.reading(self.now()),
             edge: self.edge(),
             addresses: self.node.table.len(),
             buffers: self.buffers.in_use(),

@@ -52,6 +52,9 @@ pub fn serve(
         metrics::serve(address, page).map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
         say(&format!("metrics at http://{address}/metrics"));
     }
+    for peer in applied.peers().iter().map(|name| applied.peer(name)).filter(|peer| peer.key.is_none()) {
+        say(&format!("NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are", peer.name));
+    }
     let mut switch = Switch::new(state.clone(), applied, requests, wake);
     control::listen(state, asking)?;
     drop(changing);

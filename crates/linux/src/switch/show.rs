@@ -5,6 +5,7 @@
 use super::control;
 use super::counters;
 use super::error::Error;
+use super::peer::Health;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -54,6 +55,9 @@ pub struct PathReading {
     pub remote: String,
     /// Why it is not open.
     pub reason: Option<String>,
+    /// Whether it works, and how well.
+    #[serde(default)]
+    pub health: Health,
     /// What it has done; a frame is a packet here.
     #[serde(flatten)]
     pub counters: counters::Reading,
@@ -154,23 +158,35 @@ impl Reading {
         }
         let _ = writeln!(
             out,
-            "{:<14} {:>5} {:<22} {:<22} {:>12} {:>12} {:>9}",
-            "path to", "label", "from", "to", "in packets", "out packets", "dropped"
+            "{:<10} {:>5} {:<21} {:<8} {:>9} {:>6} {:>11} {:>11} {:>8}",
+            "path to", "label", "from", "state", "delay us", "frame", "in packets", "out packets", "dropped"
         );
         for path in &self.paths {
-            let c = &path.counters;
+            let (c, health) = (&path.counters, &path.health);
             let dropped = c.dropped.values().sum::<u64>();
+            let delay = health.delay_us.map_or("-".to_string(), |us| format!("{us:.0}"));
             let _ = writeln!(
                 out,
-                "{:<14} {:>5} {:<22} {:<22} {:>12} {:>12} {:>9}",
-                path.peer, path.label, path.local, path.remote, c.received, c.sent, dropped
+                "{:<10} {:>5} {:<21} {:<8} {:>9} {:>6} {:>11} {:>11} {:>8}",
+                path.peer, path.label, path.local, health.state, delay, health.size, c.received, c.sent, dropped
             );
             if let Some(reason) = &path.reason {
                 let _ = writeln!(out, "  waits: {reason}");
             }
+            if health.is_narrow {
+                let _ = writeln!(out, "  carries frames of {} bytes at most, and a port has longer ones", health.size);
+            }
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
+        }
+        let mut open: Vec<&str> = self.paths.iter().filter(|p| !p.health.is_sealed).map(|p| &p.peer[..]).collect();
+        open.dedup();
+        for peer in open {
+            let _ = writeln!(
+                out,
+                "NOT AUTHENTICATED: {peer}; whoever can forge its address can send frames ([[peer]] key)"
+            );
         }
         let e = &self.edge;
         let _ =
@@ -213,6 +229,16 @@ impl Reading {
         metric("path_sent_packets_total", "Packets to a peer.", "counter", path(|p| p.counters.sent));
         let refused = path(|p| p.counters.dropped.values().sum());
         metric("path_dropped_packets_total", "Packets that a path did not take or give.", "counter", refused);
+        let gauge = |f: fn(&PathReading) -> f64| -> Vec<(String, f64)> {
+            let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
+            self.paths.iter().map(|p| (labels(p), f(p))).collect()
+        };
+        let used = gauge(|p| f64::from(u8::from(p.health.state == "used")));
+        metric("path_used", "Whether a path carries data.", "gauge", used);
+        let delay = gauge(|p| p.health.delay_us.unwrap_or(f64::NAN) / 1e6);
+        metric("path_delay_seconds", "Half of a path's least round trip of late.", "gauge", delay);
+        metric("path_probes_sent_total", "Probes of a path.", "counter", path(|p| p.health.probes_sent));
+        metric("path_probes_heard_total", "Those that the peer heard.", "counter", path(|p| p.health.probes_heard));
         let alone = |n: u64| vec![(String::new(), n as f64)];
         metric("edge_segments_total", "Segments that packets from peers became.", "counter", alone(self.edge.segments));
         metric("edge_held_total", "Segments that were held back.", "counter", alone(self.edge.held));
@@ -250,6 +276,7 @@ mod tests {
             local: "l".into(),
             remote: "r".into(),
             reason: None,
+            health: Health { state: "dead".into(), delay_us: Some(51.25), is_sealed: true, ..Health::default() },
             counters: counters::Reading::default(),
         };
         let (paths, edge) = (vec![path], EdgeReading::default());
@@ -267,7 +294,12 @@ mod tests {
         };
         let back: Reading = serde_json::from_str(&serde_json::to_string(&reading).unwrap()).unwrap();
         assert_eq!(back.ports[0].counters, reading.ports[0].counters);
-        assert!(reading.table(None).contains("dropped, runt: 2"));
+        let table = reading.table(None);
+        assert!(
+            table.contains("dropped, runt: 2") && table.contains("l                     dead            51"),
+            "{table}"
+        );
+        assert!(!table.contains("NOT AUTHENTICATED"));
         let metrics = reading.prometheus();
         assert!(metrics.contains("millpond_switch_dropped_frames_total{port=\"a\",reason=\"runt\"} 2\n"), "{metrics}");
     }

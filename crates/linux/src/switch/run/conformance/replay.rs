@@ -19,6 +19,7 @@ use crate::switch::run::{Ready, Switch};
 use crate::switch::state::State;
 use crate::switch::table::Place;
 use crate::switch::uplink::Uplink;
+use crate::tunnel::probe;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::{HostId, Packet, Time};
@@ -285,7 +286,8 @@ fn read(end: &OwnedFd) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     let mut buffer = vec![0; FRAME_MAX];
     while let Ok((_, length)) = recv(end, &mut buffer[..], RecvFlags::DONTWAIT) {
-        let mut rest = &buffer[..length];
+        // Probes of the path are no part of the trace.
+        let mut rest = if probe::is_probe(&buffer[..length]) { &[] } else { &buffer[..length] };
         while !rest.is_empty() {
             let length = 8 + 14 + usize::from(u16::from_be_bytes([rest[24], rest[25]]));
             let (one, after) = rest.split_at(length);

@@ -1,0 +1,358 @@
+//! Another switch, as this one knows it: which of the paths there work, and what both have agreed on.
+//!
+//! Each path is probed; what probes tell decides by `millpond_core::edge::liveness` which paths carry
+//! data. Where the two share a key, probes also agree on a session, and frames go sealed.
+//!
+//! Invariant: with a key nothing of what comes counts unless the peer has made it for this process,
+//! and nothing leaves that is not sealed.
+
+use super::config::PeerParams;
+use crate::encapsulation;
+use crate::tunnel::probe::{self, Padded, Probe, Wrong};
+use crate::tunnel::secret::{Nonce, Secrets};
+use crate::tunnel::session::{self, Session};
+use millpond_core::Time;
+use millpond_core::edge::liveness::{Liveness, Standing, Terms};
+use millpond_core::edge::path_size::PathSize;
+use std::path::Path;
+
+/// What probes tell of one path, beside its liveness.
+struct Way {
+    /// The newest probe that has come: when it was sent, and when it came.
+    heard: Option<(Time, Time)>,
+    /// The newest padded one.
+    padded: Option<Padded>,
+    /// When the padded probe was sent that the peer has heard last.
+    answered: Time,
+    size: PathSize,
+    sent: u64,
+}
+
+/// The other switch.
+pub struct Peer {
+    /// What it is called.
+    pub name: String,
+    params: PeerParams,
+    mine: Nonce,
+    /// What the peer has drawn; zeros: it has not been heard.
+    theirs: Nonce,
+    liveness: Liveness,
+    ways: Vec<Way>,
+    session: Option<Session>,
+    /// Why nothing goes there: its key cannot be read.
+    blocked: Option<String>,
+    /// When paths are probed next.
+    next: Time,
+}
+
+/// What is to be sent over one path.
+pub struct Sending {
+    /// The path, among the peer's.
+    pub label: u16,
+    /// The datagram.
+    pub datagram: Vec<u8>,
+}
+
+impl Peer {
+    /// With so many paths.
+    pub fn new(name: &str, params: &PeerParams, paths: usize) -> Peer {
+        let terms = Terms { probe: params.probe, dead_after: params.dead_after, skew_max: params.skew_max };
+        let way = || Way {
+            heard: None,
+            padded: None,
+            answered: Time::ZERO,
+            size: PathSize::new(probe::LENGTH as u32, 0),
+            sent: 0,
+        };
+        let mut peer = Peer {
+            name: name.into(),
+            params: params.clone(),
+            mine: [0; 16],
+            theirs: [0; 16],
+            liveness: Liveness::new(terms, paths),
+            ways: (0..paths).map(|_| way()).collect(),
+            session: None,
+            blocked: None,
+            next: Time::ZERO,
+        };
+        match session::draw() {
+            Ok(drawn) => peer.mine = drawn,
+            Err(error) => peer.blocked = Some(error.to_string()),
+        }
+        peer.read_key();
+        peer
+    }
+
+    /// Reads the key file, which may have changed. A file that has become wrong changes nothing.
+    pub fn read_key(&mut self) {
+        let Some(file) = &self.params.key else { return };
+        match (Secrets::read(Path::new(file)), &mut self.session) {
+            (Ok(secrets), Some(session)) => {
+                self.blocked = None;
+                if !session.secrets().is_same(&secrets) {
+                    session.set_secrets(secrets);
+                }
+            }
+            (Ok(secrets), None) => {
+                (self.session, self.blocked) = (Some(Session::new(secrets, self.mine)), None);
+            }
+            (Err(why), _) => self.blocked = Some(why),
+        }
+    }
+    /// Why nothing goes there, or what is wrong with its key.
+    pub fn blocked(&self) -> Option<&str> {
+        self.blocked.as_deref()
+    }
+    /// Whether frames must be sealed.
+    pub fn has_key(&self) -> bool {
+        self.params.key.is_some()
+    }
+    /// What frames are sealed with, where they must be.
+    pub fn session(&mut self) -> Option<&mut Session> {
+        self.session.as_mut()
+    }
+    /// Bytes that a frame needs beside its own.
+    pub fn overhead(&self) -> usize {
+        if self.has_key() { session::HEAD + session::TAG } else { encapsulation::LENGTH }
+    }
+
+    /// A probe has come over the path of this label.
+    pub fn hear(&mut self, now: Time, label: u16, datagram: &[u8]) -> Result<(), Wrong> {
+        let secrets = match (self.has_key(), &self.session) {
+            (false, _) => None,
+            (true, Some(session)) => Some(session.secrets()),
+            (true, None) => return Err(Wrong::Stranger),
+        };
+        let probe = Probe::read(datagram, secrets)?;
+        if probe.from == self.mine {
+            // Its own, sent back.
+            return Err(Wrong::Stranger);
+        }
+        if let Some(session) = &mut self.session {
+            session.greeted(probe.from, probe.to);
+            if session.is_retired(&probe.from) {
+                return Err(Wrong::Stranger);
+            }
+        }
+        if probe.from != self.theirs {
+            self.theirs = probe.from;
+            self.ways.iter_mut().for_each(|way| (way.heard, way.padded) = (None, None));
+        }
+        let Some(way) = self.ways.get_mut(usize::from(label)) else { return Ok(()) };
+        if way.heard.is_none_or(|(sent, _)| probe.sent > sent) {
+            way.heard = Some((probe.sent, now));
+            if usize::from(probe.length) > probe::LENGTH {
+                way.padded = Some(Padded { sent: probe.sent, length: probe.length });
+            }
+        }
+        // What it says of a former process's probes is of another clock.
+        if probe.to == self.mine {
+            if let Some(padded) = probe.padded.filter(|padded| padded.sent > way.answered) {
+                way.answered = padded.sent;
+                way.size.heard(padded.length.into());
+            }
+            if let Some(sent) = probe.heard {
+                self.liveness.heard(now, label.into(), sent, probe.waited);
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel says that what is sent over this path goes nowhere.
+    pub fn failed(&mut self, now: Time, label: u16) {
+        self.liveness.failed(now, label.into());
+    }
+    /// The kernel says that a datagram of this length is too long for the path.
+    pub fn too_long(&mut self, now: Time, label: u16, length: usize) {
+        if let Some(way) = self.ways.get_mut(usize::from(label)) {
+            way.size.refuse(now, length as u32);
+        }
+    }
+
+    /// When [`Peer::tick`] is due.
+    pub fn due(&self) -> Time {
+        self.next
+    }
+    /// Judges paths and probes them; `widest` is the longest frame of a port. What is to be sent, and
+    /// whether other paths carry data than before.
+    pub fn tick(&mut self, now: Time, widest: usize) -> (Vec<Sending>, bool) {
+        if now < self.next {
+            return (Vec::new(), false);
+        }
+        self.next = now + self.params.probe;
+        let wanted = (widest + self.overhead()) as u32;
+        for (label, way) in self.ways.iter_mut().enumerate() {
+            way.size.want(probe::LENGTH as u32, wanted);
+            self.liveness.set_narrow(label, way.size.is_narrow());
+        }
+        let changed = self.liveness.judge(now);
+        let mut out = Vec::new();
+        for label in 0..self.ways.len() as u16 {
+            out.push(self.probe(now, label, probe::LENGTH));
+            let way = &mut self.ways[usize::from(label)];
+            let heard = self.liveness.confirmed(label.into());
+            if let Some(size) = way.size.probe(now, heard) {
+                // A moment later, so that the two are told apart.
+                out.push(self.probe(now + Time::from_ns(1), label, size as usize));
+            }
+        }
+        (out, changed)
+    }
+
+    fn probe(&mut self, now: Time, label: u16, length: usize) -> Sending {
+        let way = &mut self.ways[usize::from(label)];
+        way.sent += u64::from(length == probe::LENGTH);
+        let probe = Probe {
+            label,
+            from: self.mine,
+            to: self.theirs,
+            sent: now,
+            heard: way.heard.map(|(sent, _)| sent),
+            waited: way.heard.map_or(Time::ZERO, |(_, at)| now.saturating_sub(at)),
+            padded: way.padded,
+            length: length.min(u16::MAX.into()) as u16,
+        };
+        let secrets = self.session.as_ref().map(Session::secrets);
+        Sending { label, datagram: probe.write(secrets) }
+    }
+
+    /// What was found of a path.
+    pub fn standing(&self, label: u16) -> Standing {
+        self.liveness.standing(label.into())
+    }
+    /// Of a path, for people.
+    pub fn reading(&self, now: Time, label: u16) -> Health {
+        let path = usize::from(label);
+        let way = &self.ways[path];
+        let silence = self.liveness.newest().map(|at| now.saturating_sub(at));
+        Health {
+            state: match self.liveness.answers(path) {
+                None => "untried",
+                // Nothing is heard over any path.
+                Some(_) if silence.is_none_or(|silence| silence > SILENCE) => "silent",
+                Some(_) => self.standing(label).name(),
+            }
+            .into(),
+            delay_us: self.liveness.round_trip(path).map(|delay| delay.as_us_f64() / 2.0),
+            probes_sent: way.sent,
+            probes_heard: self.liveness.heard_probes(path),
+            size: way.size.carried().saturating_sub(self.overhead() as u32),
+            is_narrow: way.size.is_narrow(),
+            is_sealed: self.has_key(),
+        }
+    }
+}
+
+/// A peer that is not heard for longer is silent.
+const SILENCE: Time = Time::from_s(1);
+
+/// What is known of a path.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Health {
+    /// used, dead, narrow, slow; untried: the peer has not answered yet; silent: it does no more.
+    pub state: String,
+    /// One way: half of the least round trip of late.
+    pub delay_us: Option<f64>,
+    /// Probes that were sent.
+    pub probes_sent: u64,
+    /// Those of which the peer has said that they came.
+    pub probes_heard: u64,
+    /// The longest frame that it is known to carry, in bytes with its Ethernet header.
+    pub size: u32,
+    /// Whether that is too short for the ports.
+    pub is_narrow: bool,
+    /// Whether what goes there is authenticated and encrypted.
+    pub is_sealed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_file(text: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("millpond-peer-{}-{number}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+    fn peer(key: Option<&String>, paths: usize) -> Peer {
+        Peer::new("other", &PeerParams { key: key.cloned(), ..PeerParams::default() }, paths)
+    }
+
+    /// Both ends for so long; which paths work, by direction, and how long a datagram may be.
+    fn run(ends: &mut [Peer; 2], now: &mut Time, ms: u64, works: impl Fn(usize, u16) -> bool, longest: usize) {
+        let end = *now + Time::from_ms(ms);
+        while *now < end {
+            *now += Time::from_ms(1);
+            for from in 0..2 {
+                let (sendings, _) = ends[from].tick(*now, 1514);
+                for Sending { label, datagram } in sendings {
+                    if works(from, label) && datagram.len() <= longest {
+                        ends[1 - from].hear(*now + Time::from_us(50), label, &datagram).unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_switches_find_out_what_works_and_agree_on_a_session() {
+        let file = key_file("0123456789abcdef");
+        let mut ends = [peer(Some(&file), 2), peer(Some(&file), 2)];
+        let mut now = Time::from_ms(5);
+        run(&mut ends, &mut now, 100, |_, _| true, 9000);
+        for end in &mut ends {
+            assert!(end.session().unwrap().is_open());
+            let health = end.reading(now, 1);
+            assert_eq!((&health.state[..], health.size, health.is_narrow), ("used", 1514, false));
+            assert!(health.delay_us.unwrap() < 1_100.0 && health.probes_heard > 5, "{health:?}");
+        }
+        // One direction of one path dies: neither end uses it.
+        run(&mut ends, &mut now, 60, |from, label| (from, label) != (0, 1), 9000);
+        assert_eq!(ends.each_ref().map(|end| end.standing(1)), [Standing::Dead; 2]);
+        assert_eq!(ends.each_ref().map(|end| end.standing(0)), [Standing::Used; 2]);
+        run(&mut ends, &mut now, 2_000, |_, _| false, 9000);
+        assert_eq!((ends[0].standing(0), &ends[0].reading(now, 0).state[..]), (Standing::Used, "silent"));
+        // The other end starts anew.
+        ends[1] = peer(Some(&file), 2);
+        run(&mut ends, &mut now, 400, |_, _| true, 9000);
+        let mut frame = Vec::new();
+        let stamp = crate::encapsulation::Encapsulation { label: 0, flowcell: 0, partial: false };
+        assert!(ends[0].session().unwrap().seal(&stamp, [b"a", b"b"], &mut frame));
+        assert!(ends[1].session().unwrap().open(&mut frame).is_ok());
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_is_too_small_is_found() {
+        let mut ends = [peer(None, 1), peer(None, 1)];
+        let mut now = Time::from_ms(5);
+        run(&mut ends, &mut now, 3_000, |_, _| true, 1300);
+        let health = ends[0].reading(now, 0);
+        assert!(health.is_narrow && (1276..=1292).contains(&health.size), "{health:?}");
+        assert_eq!(ends[0].standing(0), Standing::Used, "there is no other");
+    }
+
+    #[test]
+    fn strangers_and_echoes_do_not_count() {
+        let (file, other) = (key_file("0123456789abcdef"), key_file("another one of them"));
+        let mut us = peer(Some(&file), 1);
+        let now = Time::from_ms(5);
+        for mut them in [peer(Some(&other), 1), peer(None, 1)] {
+            let datagram = them.tick(now, 1514).0.remove(0).datagram;
+            assert_eq!(us.hear(now, 0, &datagram), Err(Wrong::Stranger));
+        }
+        let own = us.tick(now, 1514).0.remove(0).datagram;
+        assert_eq!(us.hear(now, 0, &own), Err(Wrong::Stranger));
+        assert!(us.session().unwrap().theirs().is_none() && us.blocked().is_none());
+        // A key file that is gone keeps the key; one that was never there lets nothing through.
+        [&file, &other].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        us.read_key();
+        assert!(us.blocked().is_some() && us.session().is_some());
+        let mut none = peer(Some(&file), 1);
+        assert!(none.blocked().is_some() && none.session().is_none() && none.has_key());
+    }
+}
