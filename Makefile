@@ -65,4 +65,5 @@ bench-switch: setup
 	@failed=0; \
 	./target/release/millpond switch demo bridge || failed=1; \
 	./target/release/millpond switch demo presto $(ARGS) || failed=1; \
+	cargo test --release --locked -p millpond-linux --test switch -- --ignored --nocapture figures || failed=1; \
 	exit $$failed
