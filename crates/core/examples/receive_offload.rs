@@ -42,6 +42,7 @@ fn arrivals(flows: u32, skew: u32) -> Vec<Arrival<u32>> {
             headers: 52,
             flowcell: cell as u16,
             flags: tcp::ACK,
+            id: millpond_core::edge::gro::IpId::NONE,
             is_whole: false,
         }
     };

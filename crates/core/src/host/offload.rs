@@ -51,6 +51,7 @@ pub fn headers(packets: &Packets, id: PacketId) -> gro::Arrival<Flow> {
             | if is_syn { tcp::SYN } else { 0 }
             | if packet.has(flags::CWR) { tcp::CWR } else { 0 }
             | if packet.has(flags::ECE) { tcp::ECE } else { 0 },
+        id: gro::IpId::NONE,
         is_whole: false,
     }
 }

@@ -83,8 +83,9 @@ fn mix(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Digest of what must be equal for two TCP packets of a flow to merge, beside what the core compares: the Ethernet header
-/// with its tags, TOS, TTL, DF, acknowledgement number and TCP options, as in the kernel.
+/// Digest of what must be equal for two TCP packets of a flow to merge, beside what the core compares:
+/// the Ethernet header with its tags, TOS, TTL, DF, acknowledgement number, the header's length with
+/// its reserved bits (AE of accurate ECN is one), window and options, as in the kernel.
 #[inline]
 pub fn merge_digest(header: &[u8], layers: &Layers, keys: &Keys) -> u64 {
     let mut digest = keys.1;
@@ -103,8 +104,10 @@ pub fn merge_digest(header: &[u8], layers: &Layers, keys: &Keys) -> u64 {
         Version::V4 => add(&[header[at + 1], header[at + 6], header[at + 7], header[at + 8]]),
         Version::V6 => add(&[header[at], header[at + 1], header[at + 2], header[at + 3], header[at + 7]]),
     }
-    add(&header[layers.transport + 8..layers.transport + 12]);
-    add(&header[layers.transport + 20..layers.payload]);
+    // The word of the flags but for these, which the core compares.
+    let tcp = &header[layers.transport..layers.payload];
+    add(&[tcp[8], tcp[9], tcp[10], tcp[11], tcp[12], tcp[14], tcp[15]]);
+    add(&tcp[20..]);
     digest
 }
 
@@ -131,15 +134,15 @@ mod tests {
                 )
             };
             let (n, t) = (layers.network, layers.transport);
-            for same_flow in [0, 11, n + 1, t + 8, t + 20, t + 31] {
+            for same_flow in [0, 11, n + 1, t + 8, t + 12, t + 14, t + 15, t + 20, t + 31] {
                 assert_eq!(changed(same_flow), (true, false), "{version:?} {same_flow}");
             }
             let address = if version == Version::V4 { n + 19 } else { n + 39 };
             for other_flow in [address, t, t + 3] {
                 assert!(!changed(other_flow).0);
             }
-            // The window may differ, and what the core compares: flags, the sequence number.
-            for neither in [t + 4, t + 13, t + 15] {
+            // What the core compares: flags, the sequence number.
+            for neither in [t + 4, t + 13] {
                 assert_eq!(changed(neither), (true, true));
             }
         }

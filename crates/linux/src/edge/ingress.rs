@@ -19,9 +19,9 @@ use super::link::{Arrived, Driver, Held, Link};
 use super::packet::Packet as Bytes;
 use crate::encapsulation::Encapsulation;
 use crate::fabric::metadata;
-use crate::frame::checksum::pseudo;
+use crate::frame::checksum::{Sum, pseudo};
 use crate::frame::parse::tcp;
-use crate::frame::{Inner, Layers, Offload, View, coalesce, parse_head};
+use crate::frame::{Inner, Layers, Offload, Version, View, coalesce, parse_head};
 use crate::port::PIECES_MAX;
 use crate::switch::buffers::Buffers;
 use crate::switch::counters::Drop;
@@ -58,8 +58,9 @@ impl Edge {
         self.counters.received_bytes += bytes.length() as u64;
         let header = bytes.header.bytes();
         // Padding behind the segment would become payload if it was merged.
-        let segment =
-            view.tcp().copied().filter(|l| l.end == bytes.length() && l.payload == bytes.header.bytes().len());
+        let segment = view.tcp().copied().filter(|l| {
+            l.end == bytes.length() && l.payload == bytes.header.bytes().len() && is_header_right(header, l)
+        });
         let is_trusted = stamp.partial || segment.is_some_and(|layers| is_right(&bytes, &layers, buffers));
         let packet = Packet {
             body: Body::Data {
@@ -137,6 +138,12 @@ impl Edge {
             }
         }
     }
+}
+
+/// Whether IPv4's checksum of its header is right: a packet whose is wrong stays as it is, since what
+/// it merged into would have a right one.
+fn is_header_right(header: &[u8], layers: &Layers) -> bool {
+    layers.version == Version::V6 || Sum::default().bytes(&header[layers.network..layers.transport]).fold() == 0xffff
 }
 
 fn is_right(bytes: &Bytes, layers: &Layers, buffers: &Buffers) -> bool {

@@ -10,7 +10,7 @@ use crate::switch::buffers::Buffers;
 use crate::switch::counters::Counters;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::flowcell::Rule;
-use millpond_core::edge::gro::{Arrival, Released};
+use millpond_core::edge::gro::{Arrival, IpId, Released};
 use millpond_core::host::{Call, HostWire, Labels, Received};
 use millpond_core::packet::NONE;
 use millpond_core::{HostId, Packet, PacketId, Packets, Time};
@@ -138,6 +138,15 @@ fn is_plain(layers: &Layers) -> bool {
     layers.transport - layers.network == if layers.version == Version::V4 { 20 } else { 40 }
 }
 
+/// What numbers an IPv4 packet.
+fn identification(header: &[u8], layers: &Layers) -> IpId {
+    let at = layers.network;
+    match layers.version {
+        Version::V4 => IpId::new(u16::from_be_bytes([header[at + 4], header[at + 5]]), header[at + 6] & 0x40 != 0),
+        Version::V6 => IpId::NONE,
+    }
+}
+
 impl HostWire for Link<'_> {
     type Flow = FlowKey;
 
@@ -179,6 +188,7 @@ impl HostWire for Link<'_> {
             headers: (layers.payload - layers.network) as u16,
             flowcell: packet.flowcell(),
             flags: tcp::flags(header, layers),
+            id: identification(header, layers),
             is_whole: !is_plain(layers) || !arrived.is_trusted,
         })
     }

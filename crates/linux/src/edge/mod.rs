@@ -27,6 +27,8 @@ mod egress;
 pub mod flow;
 mod ingress;
 mod link;
+#[cfg(test)]
+mod merging;
 pub mod packet;
 #[cfg(test)]
 mod tests;

@@ -19,14 +19,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A switch with one port, which writes to a file.
-struct Bench {
+pub(super) struct Bench {
     node: Node,
     buffers: Buffers,
     file: PathBuf,
 }
 
 impl Bench {
-    fn new() -> Bench {
+    pub(super) fn new() -> Bench {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("millpond-edge-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let file = std::env::temp_dir().join(name);
@@ -47,21 +47,21 @@ impl Bench {
         self.buffers.release(buffer);
         packet
     }
-    fn arrive(&mut self, edge: &mut Edge, us: u64, frame: &[u8], label: u16, flowcell: u16, partial: bool) {
+    pub(super) fn arrive(&mut self, edge: &mut Edge, us: u64, frame: &[u8], label: u16, flowcell: u16, partial: bool) {
         let packet = self.packet(frame);
         let stamp = Encapsulation { label, flowcell, partial };
         edge.arrive(Time::from_us(us), 0, stamp, packet, &mut self.buffers);
     }
-    fn flush(&mut self, edge: &mut Edge, us: u64) {
+    pub(super) fn flush(&mut self, edge: &mut Edge, us: u64) {
         let now = Time::from_us(us);
         edge.flush(now, now, &mut self.buffers, &mut self.node);
     }
-    fn drain(&mut self, edge: &mut Edge) {
+    pub(super) fn drain(&mut self, edge: &mut Edge) {
         edge.drain(Time::from_ms(1000), &mut self.buffers, &mut self.node);
         assert_eq!(self.buffers.in_use(), 0, "every packet has given its buffer back");
     }
     /// What has gone out.
-    fn out(&self) -> Vec<Vec<u8>> {
+    pub(super) fn out(&self) -> Vec<Vec<u8>> {
         let mut reader = PcapReader::new(std::fs::File::open(&self.file).unwrap()).unwrap();
         std::iter::from_fn(|| reader.next_packet().map(|p| p.unwrap().data().to_vec())).collect()
     }

@@ -329,6 +329,7 @@ impl Switch {
             segments: offload.segments.iter().sum(),
             held: offload.held,
             timed_out: offload.of(Cause::Timeout),
+            forced: offload.of(Cause::Forced),
             dropped: dropped.reading().dropped,
         }
     }

@@ -38,10 +38,11 @@ impl Default for Offloading {
 
 impl Offloading {
     /// With the switch's defaults: its polls are longer than a simulated host's, and a
-    /// retransmission may overtake.
+    /// retransmission may overtake. A flow may hold what all may: 16 MiB is 40 Gb/s for 3 ms of
+    /// skew, and what is held has buffers of the switch, which are bounded.
     fn new(mut params: OffloadParams) -> Offloading {
         if let OffloadParams::Presto(p) = &mut params {
-            (p.min, p.rules) = (Time::from_us(250), Rules::Safe);
+            (p.min, p.rules, p.flow_held_max) = (Time::from_us(250), Rules::Safe, p.held_max);
         }
         Offloading(params)
     }
@@ -192,7 +193,12 @@ mod tests {
         Spreading(LoadBalancingParams::Presto(PrestoParams { threshold, order, ..Default::default() }))
     }
     fn presto_gro(change: impl FnOnce(&mut PrestoGroParams)) -> Offloading {
-        let mut params = PrestoGroParams { min: Time::from_us(250), rules: Rules::Safe, ..Default::default() };
+        let mut params = PrestoGroParams {
+            min: Time::from_us(250),
+            rules: Rules::Safe,
+            flow_held_max: Bytes(16 << 20),
+            ..Default::default()
+        };
         change(&mut params);
         Offloading(OffloadParams::Presto(params))
     }

@@ -74,6 +74,9 @@ pub struct EdgeReading {
     pub held: u64,
     /// Of them, those whose gap did not fill in time.
     pub timed_out: u64,
+    /// Segments that had to go before their turn: a flow held more than it may.
+    #[serde(default)]
+    pub forced: u64,
     /// Why frames went no further, by reason.
     pub dropped: std::collections::BTreeMap<String, u64>,
 }
@@ -189,8 +192,11 @@ impl Reading {
             );
         }
         let e = &self.edge;
-        let _ =
-            writeln!(out, "{} packets in {} segments; {} held, {} in vain", e.packets, e.segments, e.held, e.timed_out);
+        let _ = writeln!(
+            out,
+            "{} packets in {} segments; {} held, {} in vain, {} forced out",
+            e.packets, e.segments, e.held, e.timed_out, e.forced
+        );
         for (reason, count) in &e.dropped {
             let _ = writeln!(out, "  dropped, {reason}: {count}");
         }
@@ -243,6 +249,8 @@ impl Reading {
         metric("edge_segments_total", "Segments that packets from peers became.", "counter", alone(self.edge.segments));
         metric("edge_held_total", "Segments that were held back.", "counter", alone(self.edge.held));
         metric("edge_timed_out_total", "Segments that were held back in vain.", "counter", alone(self.edge.timed_out));
+        let forced = alone(self.edge.forced);
+        metric("edge_forced_total", "Segments that went before their turn.", "counter", forced);
         metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
         out
     }

@@ -28,9 +28,11 @@
 //! header needs. Of each segment all packets but the last carry `mss` bytes; where there is more than one packet the IP
 //! length fits 16 bits. The sequence of calls of `up` is the order in which the stack above must see the segments.
 //!
-//! [`Arrival::merge`] stands for all else that must be equal for two packets to merge: acknowledgement number, window if
-//! the driver cares (the kernel does not), TCP option bytes, and of the IP header TOS with its ECN bits, TTL, DF, and
-//! fragments. A keyed 64-bit hash of them will do. The TCP flags are compared here and must not be in it.
+//! [`Arrival::merge`] stands for all else that must be equal for two packets to merge: acknowledgement
+//! number, TCP's reserved bits and window (the kernel compares the whole word that the flags are in),
+//! TCP option bytes, and of the IP header TOS with its ECN bits, TTL, DF, and fragments. A keyed
+//! 64-bit hash of them will do. The TCP flags and the IP identification are compared here and must
+//! not be in it.
 //!
 //! Invariant: every handle that goes in comes out once, and none later than its wait ([`PrestoGroParams`]) and a poll;
 //! nothing is allocated a packet in steady state.
@@ -61,6 +63,32 @@ pub mod tcp {
     pub const CWR: u8 = 128;
 }
 
+/// The identification of an IPv4 packet. Those of a segment's packets count up; where fragmenting is
+/// forbidden they may also be all the same (RFC 6864; `inet_gro_flush` of Linux 6.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpId(u32);
+
+impl IpId {
+    /// Of a packet that has none.
+    pub const NONE: IpId = IpId(u32::MAX);
+
+    /// Of an IPv4 header.
+    pub fn new(id: u16, dont_fragment: bool) -> IpId {
+        IpId(u32::from(dont_fragment) << 16 | u32::from(id))
+    }
+    /// Whether a packet with this one may be number `place` of a segment, 1 or more, that begins with
+    /// `first`; and whether all of them are the same then.
+    #[inline]
+    fn follows(self, first: IpId, place: usize, is_fixed: bool) -> Option<bool> {
+        if self == IpId::NONE && first == IpId::NONE {
+            return Some(false);
+        }
+        let offset = (self.0 as u16).wrapping_sub(first.0 as u16);
+        let is_fixed = is_fixed || (place == 1 && first.0 >> 16 == 1 && offset == 0);
+        (offset == if is_fixed { 0 } else { place as u16 }).then_some(is_fixed)
+    }
+}
+
 /// What a packet's headers say.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<F> {
@@ -82,6 +110,8 @@ pub struct Arrival<F> {
     pub flowcell: u16,
     /// Bits of [`tcp`].
     pub flags: u8,
+    /// Its identification, if it is of IPv4.
+    pub id: IpId,
     /// It is a segment of several packets already, or no TCP packet that may be merged: it stays by itself.
     pub is_whole: bool,
 }

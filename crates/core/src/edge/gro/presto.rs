@@ -87,6 +87,18 @@ struct Walk {
     now: Time,
     /// Release the first segment that would wait.
     is_forced: bool,
+    /// A gap that is filled now was filled by a packet: not by a release that was forced.
+    learns: bool,
+}
+
+impl Walk {
+    fn plain(now: Time) -> Walk {
+        Walk { now, is_forced: false, learns: true }
+    }
+    /// Something has to go, whatever it waits for.
+    fn forced(now: Time) -> Walk {
+        Walk { now, is_forced: true, learns: false }
+    }
 }
 
 /// A flow that has segments, and the two of them that grew last, the last first: two flowcells often arrive at once.
@@ -201,7 +213,7 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
             if self.flows[at].armed == due {
                 self.flows[at].armed = Time::MAX;
                 if due > now {
-                    self.walk(Walk { now, is_forced: true }, at, out);
+                    self.walk(Walk::forced(now), at, out);
                 }
                 self.serve(now, at, out);
             }
@@ -338,9 +350,9 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         if self.flows[at].head == NONE {
             return;
         }
-        let mut kept = self.walk(Walk { now, is_forced: false }, at, out);
+        let mut kept = self.walk(Walk::plain(now), at, out);
         while kept > SEGMENTS_MAX || self.flows[at].kept_bytes > self.params.flow_held_max.get() {
-            kept = self.walk(Walk { now, is_forced: true }, at, out);
+            kept = self.walk(Walk::forced(now), at, out);
         }
     }
 
@@ -458,7 +470,7 @@ impl Flow {
         }
         if gap == 0 {
             (self.last, self.expected) = (cell, end);
-            if segment.is_held {
+            if segment.is_held && walk.learns {
                 // What has filled it came no earlier, whatever the time by which waits end.
                 let waited = walk.now.max(self.seen).saturating_sub(segment.first);
                 self.learn(waited, params);

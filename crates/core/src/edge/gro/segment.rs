@@ -3,7 +3,7 @@
 //! Invariant: all packets but the last have the length of the first, as a segment that is cut again (GSO) needs; headers
 //! and payload together fit the 16 bits of an IP length.
 
-use super::{Arrival, Cause, Counters, Released, tcp};
+use super::{Arrival, Cause, Counters, IpId, Released, tcp};
 use crate::units::Time;
 
 /// No segment.
@@ -12,8 +12,9 @@ pub(super) const NONE: u32 = u32::MAX;
 const IP_MAX: u32 = 65_535;
 /// Flags that end a segment with the packet that carries them.
 const ENDING: u8 = tcp::URG | tcp::PSH | tcp::RST | tcp::SYN | tcp::FIN;
-/// Flags in which the packets of a segment may differ.
-const FREE: u8 = tcp::FIN | tcp::PSH | tcp::CWR;
+/// Flags in which the packets of a segment may differ. A packet with CWR stays by itself: none with it
+/// may follow, and none without.
+const FREE: u8 = tcp::FIN | tcp::PSH;
 
 /// Whether the packet cannot be the beginning of anything: it goes up by itself.
 #[inline]
@@ -35,6 +36,9 @@ pub(super) struct Segment<P> {
     pub path: u32,
     pub flowcell: u16,
     flags: u8,
+    /// The first packet's, and whether all have the same.
+    id: IpId,
+    is_fixed_id: bool,
     /// Whether it has been kept at the end of a poll.
     pub is_held: bool,
     /// The next in its flow's list, or [`NONE`].
@@ -79,6 +83,7 @@ impl<P: Copy> Segments<P> {
         segment.path = arrival.path;
         segment.flowcell = arrival.flowcell;
         segment.flags = arrival.flags;
+        (segment.id, segment.is_fixed_id) = (arrival.id, false);
         segment.is_held = false;
         segment.next = NONE;
         segment.first = now;
@@ -105,9 +110,9 @@ impl<P: Copy> Segments<P> {
             && arrival.flags & tcp::CWR == 0
             && arrival.len.wrapping_sub(1) < segment.mss.min(segment.room)
             && !arrival.is_whole;
-        if !fits {
-            return Err(segment.next);
-        }
+        let id = arrival.id.follows(segment.id, segment.packets.len(), segment.is_fixed_id);
+        let Some(is_fixed_id) = id.filter(|_| fits) else { return Err(segment.next) };
+        segment.is_fixed_id = is_fixed_id;
         segment.end = arrival.end();
         segment.bytes += arrival.len;
         segment.room -= arrival.len;
@@ -161,6 +166,8 @@ impl<P: Copy> Segments<P> {
             path: 0,
             flowcell: 0,
             flags: 0,
+            id: IpId::NONE,
+            is_fixed_id: false,
             is_held: false,
             next: NONE,
             first: Time::ZERO,

@@ -31,6 +31,7 @@ fn packet(flow: u32, isn: u32, number: u32, flowcell: u16) -> Arrival<u32> {
         headers: 40,
         flowcell,
         flags: tcp::ACK,
+        id: IpId::NONE,
         is_whole: false,
     }
 }
@@ -100,6 +101,21 @@ impl Up {
         assert!(!released.packets.is_empty());
         assert_eq!(released.packets[0], released.seq.wrapping_add(1));
         Up { flow: released.flow, packets: released.packets.to_vec(), cause: released.cause }
+    }
+}
+
+/// What is forced out of a flow's share fills no gap: nothing is learned of the path's delay.
+#[test]
+fn a_release_that_is_forced_is_no_sample_of_the_delay() {
+    for rules in [Rules::Literal, Rules::Safe] {
+        let params = PrestoGroParams { rules, min: us(10), flow_held_max: crate::Bytes(2), ..Default::default() };
+        let mut bench = Bench::new(OffloadParams::Presto(params)).opened();
+        let before = bench.delay();
+        // The next byte is missing; then three flowcells, of which two may wait.
+        (3..=5).for_each(|number| bench.arrive(0, packet(1, 0, number, number as u16)));
+        let up = bench.flush(us(0));
+        assert_eq!(up[0].cause, Cause::Forced, "{rules:?}");
+        assert_eq!(bench.delay(), before, "{rules:?}");
     }
 }
 
