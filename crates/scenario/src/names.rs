@@ -106,9 +106,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
-        &["homa", "phost", "ndp", "expresspass", "eqds", "receiver-driven"],
-        "receiver-driven transports (Homa, SIGCOMM 2018) are not built yet; the nearest to its order of service is transport.rank = { kind = \"remaining-bytes\" } with switch.queue = { kind = \"srpt\" }",
-        "remaining-bytes",
+        &["phost", "ndp", "expresspass", "eqds", "receiver-driven"],
+        "it is not built; the receiver-driven transport that is there is Homa (SIGCOMM 2018), transport.kind = \"homa\"",
+        "homa",
     ),
     kind(
         "transport",
