@@ -7,8 +7,7 @@ use millpond_core::packet::{Kind, Packet, flags};
 
 /// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
 /// that was sent before.
-pub const DROPPED: [&str; 8] =
-    ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"];
+pub const DROPPED: [&str; 8] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {

@@ -73,8 +73,12 @@ mod tests {
         let resend = built(Body::Resend { from: 1, len: 2, slot: 9, number: 5, priority: 7 });
         assert_eq!((resend[..2].to_vec(), resend[12..].to_vec()), (vec![0x12, 7], vec![0, 0, 0, 1, 0, 0, 0, 2]));
         let (slot, number) = (9, 5);
-        let others =
-            [Body::Unknown { slot, number }, Body::Busy { slot, number }, Body::Done { slot, number }, Body::Ping { slot, number }];
+        let others = [
+            Body::Unknown { slot, number },
+            Body::Busy { slot, number },
+            Body::Done { slot, number },
+            Body::Ping { slot, number },
+        ];
         assert_eq!(others.map(|body| built(body)[0]), [0x13, 0x14, 0x17, 0x18]);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use millpond_core::edge::Heard;
+use millpond_core::packet::homa::CONTROL_PRIORITY;
 
 impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
@@ -139,6 +140,8 @@ impl Hosts {
     /// (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        let is_message = packet.kind() == Kind::HomaData;
+        let priority = if is_message { CONTROL_PRIORITY } else { packet.priority() };
         let answer = Packet {
             body: late(packet),
             stamp: packet.stamp,
@@ -148,7 +151,7 @@ impl Hosts {
             entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
             peer: packet.slot(),
             size: self.shared.header as u16,
-            class: TrafficClass::default().with_priority(packet.priority()),
+            class: TrafficClass::default().with_priority(priority),
             ttl: TTL,
             ..Packet::default()
         };

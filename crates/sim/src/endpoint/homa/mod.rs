@@ -35,8 +35,6 @@ pub use outbox::{NIC_PACKETS, Outbox};
 pub use receiver::{Came, Receiver, Stands};
 pub use schedule::Schedule;
 pub use sender::{Asked, Sender};
-#[cfg(test)]
-use sender::Piece;
 
 use millpond_core::congestion::HomaParams;
 use millpond_core::packet::PRIORITIES;

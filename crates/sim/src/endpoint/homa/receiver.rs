@@ -136,7 +136,12 @@ impl Receiver {
         }
         if !self.is_known || number != self.number {
             self.before += u64::from(self.length);
-            *self = Receiver { number, length, is_known: true, ..Receiver { before: self.before, aborted: self.aborted, ..Receiver::new(self.which) } };
+            *self = Receiver {
+                number,
+                length,
+                is_known: true,
+                ..Receiver { before: self.before, aborted: self.aborted, ..Receiver::new(self.which) }
+            };
             self.granted = cfg.unscheduled(length);
         }
         if self.remaining() == 0 {
@@ -199,8 +204,11 @@ impl Receiver {
     /// What may be sent and has not come.
     pub fn missing(&self, cfg: &[Config]) -> Vec<Asked> {
         let own = self.config(cfg);
-        let of_message =
-            if self.granted > own.unscheduled(self.length) { self.priority } else { own.unscheduled_priority(self.length) };
+        let of_message = if self.granted > own.unscheduled(self.length) {
+            self.priority
+        } else {
+            own.unscheduled_priority(self.length)
+        };
         let priority = own.resend_priority.unwrap_or(of_message);
         let (mut at, mut all) = (0, Vec::new());
         let end = u64::from(self.granted);
