@@ -127,7 +127,7 @@ registry! {
 
 /// Kinds that later versions will have, so that asking for one says so.
 pub(crate) const PLANNED: &[(&str, &[&str])] =
-    &[("switch.pause", &["bfc"]), ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"])];
+    &[("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"])];
 
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]

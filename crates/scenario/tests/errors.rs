@@ -107,7 +107,6 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
     fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
 }
 
@@ -414,6 +413,11 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
 
 /// What only TCPs read, or only their segments bear, is refused where queue pairs run; and what a layer
 /// below writes for the scenario's other variants is left to them.
+#[test]
+fn a_pause_of_flows_needs_queues_of_flows() {
+    fails("[switch]\npause = { kind = \"bfc\" }", 3, 1, "queue = { kind = \"dynamic-queues\" }");
+}
+
 #[test]
 fn what_messages_do_not_have_is_refused() {
     let homa = "[transport]\nkind = \"homa\"";

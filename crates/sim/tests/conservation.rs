@@ -55,6 +55,9 @@ fn switch() -> impl Strategy<Value = String> {
         let moves = deflection.contains("vertigo") && buffer.contains("pools");
         let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
         let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
+        // Who stops flows needs queues of flows.
+        let stops_flows = deflection.contains("dynamic-queues") && pause.contains("pfc");
+        let pause = if stops_flows { "{ kind = \"bfc\", interval = \"700ns\" }" } else { pause };
         format!("buffer = {buffer}\npause = {pause}\nmarking = {marking}\npath = {{ kind = \"{path}\" }}\n{deflection}")
     })
 }
@@ -65,6 +68,7 @@ fn deflection() -> impl Strategy<Value = String> {
         ("fifo", "{ kind = \"none\" }"),
         ("strict-priority", "{ kind = \"none\" }"),
         ("sp-pifo", "{ kind = \"none\" }"),
+        ("dynamic-queues", "{ kind = \"none\" }"),
         ("srpt", "{ kind = \"none\" }"),
         ("srpt", "{ kind = \"vertigo\" }"),
         ("fifo", "{ kind = \"dibs\" }"),

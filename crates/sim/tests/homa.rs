@@ -226,8 +226,8 @@ fn every_kind_of_packet_is_there() {
     assert!(outcome.hosts.completed > 50);
 }
 
-/// Whatever each connection is for: requests and responses, closed loops, questions and answers, and
-/// all with each other.
+/// Whatever each connection is for: requests and responses, closed loops, questions and answers,
+/// and all with each other.
 #[test]
 fn every_traffic_is_messages() {
     let probe = r#"{ kind = "probe", size = 1000, period = "50us" }"#;

@@ -232,6 +232,8 @@ pub mod flags {
     pub const INJECTED: u16 = 64;
     /// Asks for an acknowledgement (the A bit of RDMA's header).
     pub const ASKS: u16 = 128;
+    /// The switch that holds it counts it against its flow (BFC); on no wire.
+    pub const COUNTS: u16 = 256;
 }
 
 /// A transport protocol as a capture shows it. Each is declared in its own file.
