@@ -134,7 +134,7 @@ impl DynamicQueues {
 
     /// The number of a packet's flow.
     pub fn vfid(&self, packet: &Packet) -> u16 {
-        (u64::from(packet.entropy) * u64::from(self.vfids) >> 32) as u16
+        ((u64::from(packet.entropy) * u64::from(self.vfids)) >> 32) as u16
     }
 
     /// Stops a flow until then, or lets it go on at a time that has passed.
