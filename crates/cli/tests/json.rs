@@ -33,7 +33,7 @@ const SUMMARY: &[(&str, &[&str])] = &[
         &["queue-full", "shared-buffer", "early", "color", "no-deflection", "evicted", "ttl", "receive-ring", "limit"],
     ),
     ("/packets/dropped_by", &["link-down", "injected"]),
-    ("/packets/dropped_kinds", &["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp"]),
+    ("/packets/dropped_kinds", &["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"]),
     ("/packets", &["out_of_order"]),
     ("/audit", &["conserved"]),
 ];

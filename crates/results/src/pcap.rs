@@ -8,6 +8,7 @@
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12 bytes where TCP
 //! timestamps are asked for), checksums are right for the whole packet, and the bytes depend on the records alone.
 
+mod bfc;
 mod pfc;
 
 use std::borrow::Cow;
@@ -74,6 +75,7 @@ impl Capture {
     pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
         match record.frame.target {
             PauseTarget::Priority(priority) => pfc::frame(&mut self.frame, record, priority),
+            PauseTarget::Flow(vfid) => bfc::frame(&mut self.frame, record, vfid),
         }
         let whole = self.frame.len() as u32;
         self.put(record.at, record.outgoing, whole)

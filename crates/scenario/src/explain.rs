@@ -279,7 +279,8 @@ mod tests {
         has("min-rto", &["transport.min-rto"]);
         has("dctcp", &["RFC 8257", "needs:", "fifo-per-flow", "dctcp-g = 0.0625"]);
         has("switch.marking", &["ecn", "none", "(default)"]);
-        has("switch.pause", &["pfc", "not built yet"]);
+        has("switch.pause", &["pfc", "bfc"]);
+        has("edge.virtual-switch", &["backdraft", "not built yet"]);
         has("red", &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "]);
         has("host.nic.marking.red", &["switch.marking = { kind = \"red\" }: "]);
         for (name, other) in
@@ -297,7 +298,8 @@ mod tests {
         has("capture.queues", &["capture.queues.every", "leaf0->spine1"]);
         has("queues", &["capture.queues.ports", "sp-pifo"]);
         has("host-link", &["topology.host-link.rate"]);
-        has("bfc", &["not built yet"]);
+        has("bfc", &["NSDI 2022", "hop-rtt"]);
+        has("backdraft", &["not built yet"]);
         has("transport.kind", &["transport: how much", "dctcp"]);
         has("traffic.background.load", &["traffic.load: ", "of kind:  poisson"]);
         has("traffic.\"my incast\".degree", &["traffic.degree: "]);

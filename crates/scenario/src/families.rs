@@ -3,7 +3,8 @@
 //!
 //! A connection's importance, rank, order and limits go by the offsets of one byte stream, and so
 //! does an edge that spreads it. A subflow has offsets of its own. A queue pair has one stream, but
-//! its segments are packets that a NIC paces, and no kernel's.
+//! its segments are packets that a NIC paces, and no kernel's. A message of Homa's is sent in any
+//! order by a host that decides among all its messages.
 
 use crate::error::{Problem, Report};
 use crate::settings::Settings;
@@ -23,7 +24,12 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     }
     if let Some(kind) = first(|family| *family == Family::Rdma) {
         refuse(s, kind, queue_pairs(s), report);
-        let is_alone = kinds().all(|kind| kind.demands().family == Family::Rdma);
+    }
+    if let Some(kind) = first(|family| *family == Family::Homa) {
+        refuse(s, kind, messages(s), report);
+    }
+    if let Some(kind) = first(|family| !family.is_tcp()) {
+        let is_alone = kinds().all(|kind| !kind.demands().family.is_tcp());
         check_keys(s, kind, is_alone, report);
     }
 }
@@ -64,6 +70,26 @@ fn queue_pairs(s: &Settings) -> Vec<Refusal> {
     )]
 }
 
+fn messages(s: &Settings) -> Vec<Refusal> {
+    let message = "it goes by the offsets of one byte stream, and there are messages alone";
+    vec![
+        ("transport.importance", s.transport_choices.importance.kind(), message),
+        ("transport.rank", s.transport_choices.rank.kind(), message),
+        ("transport.ordering", s.transport_choices.ordering.kind(), "a message is taken in any order"),
+        (
+            "edge.load-balancing",
+            s.edge.load_balancing.kind(),
+            "a message is taken in any order, so switches may spray its packets (switch.path \"spray\")",
+        ),
+        ("host.receive-offload", s.host_choices.receive_offload.kind(), "it merges bytes of a stream"),
+    ]
+}
+
+/// Where the keys are that a kind of transport reads.
+fn own_keys(kind: &str) -> &'static str {
+    if kind == "homa" { "what Homa reads begins with homa-" } else { "what queue pairs read is in [rdma]" }
+}
+
 /// Keys of TCP that are written where nothing runs TCP. Those that a layer below the kind's writes,
 /// as a scenario whose variants have other transports, are for the others.
 fn check_keys(s: &Settings, kind: &str, is_alone: bool, report: &mut Report) {
@@ -72,6 +98,6 @@ fn check_keys(s: &Settings, kind: &str, is_alone: bool, report: &mut Report) {
     }
     for (key, at) in &s.tcp_keys {
         let text = format!("`{key}` has no effect: it is TCP's, and transport \"{kind}\" does not read it");
-        report.help(*at, Problem::Impossible(text), "what queue pairs read is in [rdma]");
+        report.help(*at, Problem::Impossible(text), own_keys(kind));
     }
 }

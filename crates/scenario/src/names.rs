@@ -106,9 +106,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
-        &["homa", "phost", "ndp", "expresspass", "eqds", "receiver-driven"],
-        "receiver-driven transports (Homa, SIGCOMM 2018) are not built yet; the nearest to its order of service is transport.rank = { kind = \"remaining-bytes\" } with switch.queue = { kind = \"srpt\" }",
-        "remaining-bytes",
+        &["phost", "ndp", "expresspass", "eqds", "receiver-driven"],
+        "it is not built; the receiver-driven transport that is there is Homa (SIGCOMM 2018), transport.kind = \"homa\"",
+        "homa",
     ),
     kind(
         "transport",
@@ -176,8 +176,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.queue",
         &["drr", "wfq", "fair-queueing", "fq", "round-robin", "wrr"],
-        "fair queueing is not built; the nearest is switch.queue = { kind = \"strict-priority\" }",
-        "strict-priority",
+        "flows that are served in turn, a packet each, are switch.queue = { kind = \"dynamic-queues\" }",
+        "dynamic-queues",
     ),
     kind(
         "switch.buffer",
@@ -205,9 +205,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "switch.pause",
-        &["bfc", "backpressure-flow-control"],
-        "BFC (NSDI 2022) is not built yet; the nearest is switch.pause = { kind = \"pfc\" }",
-        "pfc",
+        &["backpressure-flow-control", "backpressure"],
+        "BFC (NSDI 2022) is switch.pause = { kind = \"bfc\" }, with switch.queue = { kind = \"dynamic-queues\" }",
+        "bfc",
     ),
     kind("switch.pause", &["lossless", "802.1qbb"], "it is switch.pause = { kind = \"pfc\" }", "pfc"),
     kind(

@@ -99,8 +99,8 @@ impl Plan {
     /// Whether the connections of a class open by a handshake.
     pub fn opens_by_handshake(&self, class: u16) -> bool {
         let which = usize::from(self.traffic.transports[usize::from(class)]);
-        let is_queue_pair = |kind: &TransportKind| kind.demands().family == Family::Rdma;
-        self.transport.handshake && !self.transports().nth(which).is_some_and(is_queue_pair)
+        let is_tcp = |kind: &TransportKind| kind.demands().family.is_tcp();
+        self.transport.handshake && self.transports().nth(which).is_some_and(is_tcp)
     }
 
     /// Where a port is that has a link of this rate.

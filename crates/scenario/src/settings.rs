@@ -126,11 +126,8 @@ registry! {
 }
 
 /// Kinds that later versions will have, so that asking for one says so.
-pub(crate) const PLANNED: &[(&str, &[&str])] = &[
-    ("switch.pause", &["bfc"]),
-    ("transport", &["homa"]),
-    ("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"]),
-];
+pub(crate) const PLANNED: &[(&str, &[&str])] =
+    &[("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"])];
 
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -229,8 +226,8 @@ impl Settings {
     }
     /// Whether some traffic could run over TCPs.
     pub(crate) fn runs_tcp(&self) -> bool {
-        let own = |t: &TrafficSettings| t.transport.as_ref().is_some_and(|kind| kind.demands().family != Family::Rdma);
-        self.transport_kind.demands().family != Family::Rdma || self.traffic.iter().any(own)
+        let own = |t: &TrafficSettings| t.transport.as_ref().is_some_and(|kind| kind.demands().family.is_tcp());
+        self.transport_kind.demands().family.is_tcp() || self.traffic.iter().any(own)
     }
     /// Whether some traffic runs over queue pairs.
     pub(crate) fn has_queue_pairs(&self) -> bool {

@@ -10,7 +10,8 @@ use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, Capacity, PerPortParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
-use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::pause::{BfcParams, PauseParams};
+use millpond_core::switch::queue::QueueParams;
 use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeSet;
@@ -186,8 +187,27 @@ fn scheduler(s: &Settings, report: &mut Report) {
     }
 }
 
+/// A pause of flows takes queues of flows, which NICs have by the same numbers.
+fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
+    if !matches!(s.switch.queue, QueueParams::DynamicQueues(_)) {
+        let text = format!("switch.pause \"bfc\" stops flows, and switch.queue \"{}\" has none", s.switch.queue.kind());
+        let problem = Problem::Impossible(text);
+        report.help(s.place("switch.pause"), problem, "write queue = { kind = \"dynamic-queues\" }");
+    }
+    if p.pause_time < p.interval.saturating_mul(4) {
+        let text = format!(
+            "switch.pause.pause-time ({}) is below four intervals: a pause may end before it is repeated",
+            p.pause_time
+        );
+        report.warnings.push(text);
+    }
+}
+
 /// A pause goes by what ingresses hold of one memory, and needs headroom for what comes while its frame travels.
 fn pause(s: &Settings, report: &mut Report) {
+    if let PauseParams::Bfc(p) = &s.switch.pause {
+        bfc(s, p, report);
+    }
     let PauseParams::Pfc(p) = &s.switch.pause else { return };
     if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
         let path = "switch.pause.alpha";

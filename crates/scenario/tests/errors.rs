@@ -107,8 +107,6 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
-    fails("[transport]\nkind = \"homa\"", 3, 8, "not built yet");
     fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
 }
 
@@ -415,6 +413,22 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
 
 /// What only TCPs read, or only their segments bear, is refused where queue pairs run; and what a layer
 /// below writes for the scenario's other variants is left to them.
+#[test]
+fn a_pause_of_flows_needs_queues_of_flows() {
+    fails("[switch]\npause = { kind = \"bfc\" }", 3, 1, "queue = { kind = \"dynamic-queues\" }");
+}
+
+#[test]
+fn what_messages_do_not_have_is_refused() {
+    let homa = "[transport]\nkind = \"homa\"";
+    fails(&format!("{homa}\nimportance = {{ kind = \"tlt\" }}"), 4, 16, "cannot be together");
+    fails(&format!("{homa}\nrank = {{ kind = \"remaining-bytes\" }}"), 4, 10, "cannot be together");
+    fails(&format!("{homa}\nmin-rto = \"1ms\""), 4, 1, "what Homa reads begins with homa-");
+    fails(&format!("{homa}\nhoma-overcommitment = 0"), 4, 23, "1 or more");
+    fails(&format!("{homa}\nhoma-unscheduled-cutoffs = [5, 5]"), 4, 28, "that ascend");
+    fails("[transport]\nkind = \"ndp\"", 3, 8, "transport.kind = \"homa\"");
+}
+
 #[test]
 fn what_queue_pairs_do_not_have_is_refused() {
     let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n";

@@ -7,17 +7,18 @@ use millpond_core::packet::{Kind, Packet, flags};
 
 /// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
 /// that was sent before.
-pub const DROPPED: [&str; 7] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp"];
+pub const DROPPED: [&str; 8] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {
     match packet.kind() {
-        Kind::Data | Kind::RdmaData => usize::from(packet.has(flags::RETRANSMISSION)),
-        Kind::Ack | Kind::RdmaAck => 2,
+        Kind::Data | Kind::RdmaData | Kind::HomaData => usize::from(packet.has(flags::RETRANSMISSION)),
+        Kind::Ack | Kind::RdmaAck | Kind::Done => 2,
         Kind::Syn => 3,
         Kind::SynAck => 4,
-        Kind::Nack => 5,
+        Kind::Nack | Kind::Resend | Kind::Unknown => 5,
         Kind::Cnp => 6,
+        Kind::Grant | Kind::Busy | Kind::Ping => 7,
     }
 }
 

@@ -8,8 +8,9 @@ use millpond_core::random::Stream;
 use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
 use millpond_core::switch::marking::Marking;
+use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::PortConfig;
-use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
+use millpond_core::switch::queue::{DynamicQueuesParams, Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::site::Auto;
 use millpond_core::{HostId, Rate};
 use millpond_scenario::limit::{LimitKind, LimitPlan};
@@ -32,9 +33,15 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
     let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
     let site = plan.port_site(0, rate);
     let capacity = Capacity::new(buffer, &site);
-    // A NIC that can be paused has a queue for each priority, or one would hold up the others.
-    let strict = QueueParams::StrictPriority(StrictPriorityParams::default());
-    let queue = if pauses(plan) { strict } else { QueueParams::default() };
+    // A NIC that can be paused has a queue for each priority, or one would hold up the others; and
+    // one for each flow where flows are paused.
+    let queue = match &plan.switch.queue {
+        QueueParams::DynamicQueues(p) if Pause::new(&plan.switch.pause).stops_flows() => {
+            QueueParams::DynamicQueues(DynamicQueuesParams { queues: None, ..p.clone() })
+        }
+        _ if pauses(plan) => QueueParams::StrictPriority(StrictPriorityParams::default()),
+        _ => QueueParams::default(),
+    };
     let config = PortConfig {
         rate,
         capacity,

@@ -14,6 +14,7 @@
 mod answering;
 mod counting;
 mod ending;
+mod messages;
 mod opening;
 mod queue_pairs;
 mod receiving;
@@ -31,6 +32,7 @@ use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
+use messages::{MessageCounts, Messages};
 use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters};
 use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags};
 use millpond_core::random::mix64;
@@ -155,6 +157,9 @@ pub struct Hosts {
     pub hosts: Vec<Host>,
     senders: Slab<Sending>,
     receivers: Slab<Receiving>,
+    /// By host here, where messages are sent; empty otherwise.
+    messages: Vec<Messages>,
+    message_counts: MessageCounts,
     queries: BTreeMap<u32, Pending>,
     /// By request: answers that servers here still think about.
     answers: BTreeMap<FlowId, Answer>,
@@ -198,6 +203,8 @@ impl Hosts {
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
             gone: vec![0; if shared.plan.capture.goodput.is_some() { shared.plan.traffic.classes.len() } else { 0 }],
+            messages: messages::of_hosts(&shared, hosts.len()),
+            message_counts: MessageCounts::default(),
             shared,
             hosts,
             senders: Slab::default(),

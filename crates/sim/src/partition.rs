@@ -7,6 +7,7 @@ use crate::hosts::{Hosts, WAITED};
 use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use millpond_core::Time;
+use millpond_core::packet::NONE;
 use millpond_core::switch::Switch;
 use millpond_core::switch::pause::PauseTarget;
 use millpond_scenario::traffic::{Arrival, Query};
@@ -226,6 +227,9 @@ impl Partition {
             }
             Class::Link if key.sequence() >= REROUTE => self.reroute(key.sequence() - REROUTE),
             Class::Link => self.notice(key.source(), key.sequence() != 0),
+            Class::NicRoom if key.sequence() == NONE => {
+                self.hosts.on_room_for_messages(now, key.source(), &mut self.fabric);
+            }
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),

@@ -55,6 +55,9 @@ fn switch() -> impl Strategy<Value = String> {
         let moves = deflection.contains("vertigo") && buffer.contains("pools");
         let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
         let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
+        // Who stops flows needs queues of flows.
+        let stops_flows = deflection.contains("dynamic-queues") && pause.contains("pfc");
+        let pause = if stops_flows { "{ kind = \"bfc\", interval = \"700ns\" }" } else { pause };
         format!("buffer = {buffer}\npause = {pause}\nmarking = {marking}\npath = {{ kind = \"{path}\" }}\n{deflection}")
     })
 }
@@ -65,6 +68,7 @@ fn deflection() -> impl Strategy<Value = String> {
         ("fifo", "{ kind = \"none\" }"),
         ("strict-priority", "{ kind = \"none\" }"),
         ("sp-pifo", "{ kind = \"none\" }"),
+        ("dynamic-queues", "{ kind = \"none\" }"),
         ("srpt", "{ kind = \"none\" }"),
         ("srpt", "{ kind = \"vertigo\" }"),
         ("fifo", "{ kind = \"dibs\" }"),
@@ -98,14 +102,32 @@ fn deflection() -> impl Strategy<Value = String> {
 }
 
 fn transport() -> impl Strategy<Value = String> {
-    prop_oneof![3 => streams(), 2 => queue_pairs()]
+    prop_oneof![3 => streams(), 2 => queue_pairs(), 1 => messages()]
 }
 
-/// The kinds of transport of queue pairs, or the others.
+/// The kinds of transport of queue pairs, or those of TCPs.
 fn kinds(of_queue_pairs: bool) -> Vec<&'static str> {
     let mechanisms = TransportKind::place().mechanisms.iter().map(|mechanism| mechanism.kind);
-    let is_one = |kind: &&str| TransportKind::of_kind(kind).is_some_and(|it| it.demands().family == Family::Rdma);
-    mechanisms.filter(|kind| is_one(kind) == of_queue_pairs).collect()
+    let is_meant = |family: Family| if of_queue_pairs { family == Family::Rdma } else { family.is_tcp() };
+    let is_one = |kind: &&str| TransportKind::of_kind(kind).is_some_and(|it| is_meant(it.demands().family));
+    mechanisms.filter(is_one).collect()
+}
+
+fn messages() -> impl Strategy<Value = String> {
+    let keys = prop::sample::select(vec![
+        "",
+        "homa-rtt-bytes = 3000\nhoma-overcommitment = 1",
+        "homa-rtt-bytes = 1\nhoma-grant-bytes = 1\nhoma-unscheduled-cutoffs = [1, 2, 3, 4, 5, 6]",
+        "homa-grant-bytes = 100000\nhoma-overcommitment = 9\nhoma-resend-priority = \"off\"",
+    ]);
+    let interval = prop::sample::select(vec!["30us", "200us", "2ms"]);
+    let gives_up = prop::sample::select(vec!["40", "2", "\"off\""]);
+    (keys, interval, 1..4u32, gives_up).prop_map(|(keys, interval, ping, gives_up)| {
+        format!(
+            "kind = \"homa\"\nhoma-resend-interval = \"{interval}\"\nhoma-ping-after = {ping}\n\
+             homa-abort-after = {gives_up}\n{keys}"
+        )
+    })
 }
 
 fn queue_pairs() -> impl Strategy<Value = String> {
@@ -272,10 +294,13 @@ fn scenario() -> impl Strategy<Value = String> {
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("\n[edge]").unwrap_or(host.len()));
             }
-            if transport.contains("[rdma]") {
+            if transport.contains("[rdma]") || transport.contains("kind = \"homa\"") {
                 // Nothing that merges what arrives, or decides on a TCP's segments.
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("receive-offload").unwrap_or(host.len()));
+            }
+            if transport.contains("kind = \"homa\"") {
+                host.truncate(host.find("\n[edge]").or(host.find("[edge]")).unwrap_or(host.len()));
             }
             let traffic = format!("{others}{traffic}{}", failures.replace("UP", up_of(&topology)));
             // A run that ends with its flows also checks that nothing is forgotten.

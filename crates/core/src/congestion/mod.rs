@@ -13,11 +13,15 @@
 //! acknowledgements they may hear notifications, switches' telemetry and a timer of their own. Their
 //! state is behind a pointer, so that TCP's connections stay small.
 //!
+//! Homa has no law, but a line here: its parameters are a transport's, and what may be in flight is
+//! its receivers' decision.
+//!
 //! Invariant: `cwnd` is at least one segment, and `ssthresh` at least two where it means anything.
 
 mod cubic;
 mod dcqcn;
 mod dctcp;
+mod homa;
 mod hpcc;
 mod mptcp;
 mod newreno;
@@ -30,6 +34,7 @@ mod timely;
 pub use cubic::CubicParams;
 pub use dcqcn::DcqcnParams;
 pub use dctcp::{DctcpAlphaUpdate, DctcpEcho, DctcpParams, DctcpReduce};
+pub use homa::{Cutoffs, HomaParams};
 pub use hpcc::HpccParams;
 pub use mptcp::{Coupling, MptcpParams};
 pub use newreno::NewRenoParams;
@@ -44,6 +49,7 @@ use crate::{Rate, Time};
 use cubic::Cubic;
 use dcqcn::Dcqcn;
 use dctcp::Dctcp;
+use homa::Homa;
 use hpcc::Hpcc;
 use mptcp::Mptcp;
 use newreno::NewReno;
@@ -148,6 +154,16 @@ pub enum Family {
     },
     /// A queue pair of RDMA.
     Rdma,
+    /// Messages that their receivers grant.
+    Homa,
+}
+
+impl Family {
+    /// Whether its connections are TCPs, which open by handshakes and read the common keys of
+    /// `[transport]`.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Family::Tcp | Family::Mptcp { .. })
+    }
 }
 
 /// What a queue pair's law is told when its connection begins.
@@ -471,6 +487,7 @@ laws! {
     "hpcc" => hpcc::Hpcc { HpccParams },
     "timely" => timely::Timely { TimelyParams },
     "rdma-dctcp" => rdma_dctcp::RdmaDctcp { RdmaDctcpParams },
+    "homa" => homa::Homa { HomaParams },
 }
 
 const RATE: Quantity = Quantity { name: "rate_gbps", meaning: "the rate at which packets may leave, in Gb/s" };

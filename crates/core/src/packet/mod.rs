@@ -3,11 +3,12 @@
 //! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
 //! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says in
 //! one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`], [`rdma`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
+//! ([`tcp`], [`rdma`], [`homa`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
 //! they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
+pub mod homa;
 pub mod mptcp;
 mod pool;
 pub mod rdma;
@@ -231,6 +232,8 @@ pub mod flags {
     pub const INJECTED: u16 = 64;
     /// Asks for an acknowledgement (the A bit of RDMA's header).
     pub const ASKS: u16 = 128;
+    /// The switch that holds it counts it against its flow (BFC); on no wire.
+    pub const COUNTS: u16 = 256;
 }
 
 /// A transport protocol as a capture shows it. Each is declared in its own file.
@@ -266,6 +269,20 @@ pub enum Kind {
     Nack,
     /// Notifies the sender of congestion.
     Cnp,
+    /// Payload of a Homa message.
+    HomaData,
+    /// Allows more of it.
+    Grant,
+    /// Asks for some of it once more.
+    Resend,
+    /// Says that it was not forgotten.
+    Busy,
+    /// Says that it is there.
+    Done,
+    /// Asks whether it is.
+    Ping,
+    /// Says that nothing of it is.
+    Unknown,
 }
 
 impl Kind {
@@ -280,6 +297,13 @@ impl Kind {
             Kind::RdmaAck => "rdma-ack",
             Kind::Nack => "nack",
             Kind::Cnp => "cnp",
+            Kind::HomaData => "homa-data",
+            Kind::Grant => "grant",
+            Kind::Resend => "resend",
+            Kind::Busy => "busy",
+            Kind::Done => "done",
+            Kind::Ping => "ping",
+            Kind::Unknown => "unknown",
         }
     }
     /// Whose it is.
@@ -287,6 +311,8 @@ impl Kind {
         match self {
             Kind::Data | Kind::Ack | Kind::Syn | Kind::SynAck => &tcp::PROTOCOL,
             Kind::RdmaData | Kind::RdmaAck | Kind::Nack | Kind::Cnp => &rdma::PROTOCOL,
+            Kind::HomaData | Kind::Grant | Kind::Resend | Kind::Busy => &homa::PROTOCOL,
+            Kind::Done | Kind::Ping | Kind::Unknown => &homa::PROTOCOL,
         }
     }
 }
@@ -357,6 +383,69 @@ pub enum Body {
         /// The receiving end's slot.
         slot: u32,
     },
+    /// Payload of a Homa message.
+    HomaData {
+        /// Offset of the first payload byte in the message.
+        offset: u32,
+        /// Bytes of the whole message.
+        length: u32,
+        /// The sending end's slot.
+        slot: u32,
+        /// Which of the connection's messages, counted from 0.
+        number: u16,
+    },
+    /// Allows more of it.
+    Grant {
+        /// The first byte that may not be sent yet.
+        upto: u32,
+        /// The receiving end's slot.
+        slot: u32,
+        /// Which message.
+        number: u16,
+        /// The priority to send it with.
+        priority: u8,
+    },
+    /// Asks for some of it once more.
+    Resend {
+        /// The first byte that is missing.
+        from: u32,
+        /// How many are.
+        len: u32,
+        /// The receiving end's slot.
+        slot: u32,
+        /// Which message.
+        number: u16,
+        /// The priority to send it with.
+        priority: u8,
+    },
+    /// Says that it was not forgotten.
+    Busy {
+        /// The sending end's slot.
+        slot: u32,
+        /// Which message.
+        number: u16,
+    },
+    /// Says that it is there.
+    Done {
+        /// The receiving end's slot.
+        slot: u32,
+        /// Which message.
+        number: u16,
+    },
+    /// Asks whether it is.
+    Ping {
+        /// The sending end's slot.
+        slot: u32,
+        /// Which message.
+        number: u16,
+    },
+    /// Says that nothing of it is.
+    Unknown {
+        /// The receiving end's slot.
+        slot: u32,
+        /// Which message.
+        number: u16,
+    },
 }
 
 impl Default for Body {
@@ -421,18 +510,26 @@ impl Packet {
             Body::RdmaAck { .. } => Kind::RdmaAck,
             Body::Nack { .. } => Kind::Nack,
             Body::Cnp { .. } => Kind::Cnp,
+            Body::HomaData { .. } => Kind::HomaData,
+            Body::Grant { .. } => Kind::Grant,
+            Body::Resend { .. } => Kind::Resend,
+            Body::Busy { .. } => Kind::Busy,
+            Body::Done { .. } => Kind::Done,
+            Body::Ping { .. } => Kind::Ping,
+            Body::Unknown { .. } => Kind::Unknown,
         }
     }
     /// Whether it carries payload, as opposed to an answer or a handshake packet.
     #[inline]
     pub fn is_data(&self) -> bool {
-        matches!(self.body, Body::Data { .. } | Body::RdmaData { .. })
+        matches!(self.body, Body::Data { .. } | Body::RdmaData { .. } | Body::HomaData { .. })
     }
-    /// Offset of the first payload byte in its stream; 0 of what carries none.
+    /// Offset of the first payload byte in its stream, or in its message; 0 of what carries none.
     #[inline]
     pub fn seq(&self) -> u64 {
         match self.body {
             Body::Data { seq, .. } | Body::RdmaData { seq, .. } => seq,
+            Body::HomaData { offset, .. } => u64::from(offset),
             _ => 0,
         }
     }
@@ -460,6 +557,9 @@ impl Packet {
             Body::Data { slot, .. } | Body::Ack { slot, .. } | Body::Syn { slot, .. } | Body::SynAck { slot } => slot,
             Body::RdmaData { slot, .. } | Body::RdmaAck { slot, .. } => slot,
             Body::Nack { slot, .. } | Body::Cnp { slot } => slot,
+            Body::HomaData { slot, .. } | Body::Grant { slot, .. } | Body::Resend { slot, .. } => slot,
+            Body::Busy { slot, .. } | Body::Done { slot, .. } => slot,
+            Body::Ping { slot, .. } | Body::Unknown { slot, .. } => slot,
         }
     }
     /// Its color.

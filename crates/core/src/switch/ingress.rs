@@ -4,10 +4,11 @@
 //! came in.
 
 use super::pause::{IngressView, PAUSED, PauseCounts, PauseFrame, PauseTarget, Signal};
+use super::queue::Load;
 use super::{Ports, Switch, Wire};
 use crate::context::Context;
 use crate::counters::{Count, Counters};
-use crate::packet::PacketId;
+use crate::packet::{PacketId, flags};
 use crate::units::Time;
 
 impl Switch {
@@ -24,7 +25,7 @@ impl Switch {
 
     /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
     pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, target: PauseTarget, wire: &mut W) {
-        let view = self.ingress_view(port, 0, target);
+        let view = self.ingress_view(port, port, target, None);
         let signal = self.pause.on_check(now, &view);
         self.signal(now, &view, signal, wire);
     }
@@ -59,9 +60,15 @@ impl Switch {
         let priority = packet.priority();
         let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
-        let view = self.ingress_view(packet.ingress, port, PauseTarget::Priority(priority));
+        let load = self.ports.load(port, &packet);
+        let target = load.map_or(PauseTarget::Priority(priority), |load| PauseTarget::Flow(load.vfid));
+        let view = self.ingress_view(packet.ingress, port, target, load);
         let context = Context { now, packet: &packet, view, random: &self.random };
         let signal = if enters { self.pause.on_enqueue(&context) } else { self.pause.on_dequeue(&context) };
+        if signal.counts || packet.has(flags::COUNTS) {
+            let its = &mut wire.packets()[id].flags;
+            *its = if signal.counts { *its | flags::COUNTS } else { *its & !flags::COUNTS };
+        }
         self.signal(now, &view, signal, wire);
     }
 
@@ -69,15 +76,16 @@ impl Switch {
     #[cold]
     pub(super) fn refuse_ingress<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         let packet = wire.packets()[id];
-        let view = self.ingress_view(packet.ingress, port, PauseTarget::Priority(packet.priority()));
+        let view = self.ingress_view(packet.ingress, port, PauseTarget::Priority(packet.priority()), None);
         let signal = self.pause.on_refused(&Context { now, packet: &packet, view, random: &self.random });
         self.signal(now, &view, signal, wire);
     }
 
-    fn ingress_view(&self, port: u16, egress: u16, target: PauseTarget) -> IngressView {
-        let PauseTarget::Priority(priority) = target;
-        let bytes = self.ingress_bytes[port as usize][priority as usize];
-        IngressView { port, egress, target, bytes, facts: self.memory.ingress(port, priority) }
+    fn ingress_view(&self, port: u16, egress: u16, target: PauseTarget, load: Option<Load>) -> IngressView {
+        let priority = target.queue().unwrap_or_default();
+        let bytes = self.ingress_bytes[port as usize][usize::from(priority)];
+        let (facts, rate) = (self.memory.ingress(port, priority), self.ports.rate(egress));
+        IngressView { port, egress, target, bytes, facts, load, rate }
     }
 
     /// Does what the pause policy wants.

@@ -34,6 +34,7 @@ use occupancy::Occupancy;
 use path::{Choice, Facts, Passing, Path, Site};
 use pause::{Pause, PauseFrame, PauseTarget};
 use port::{FastPort, GeneralPort, PortConfig, Service, Terms};
+use queue::Load;
 use route::Routes;
 
 /// What a policy may see of one queue, as it is at `now`. The packet in transmission is not in it.
@@ -265,6 +266,20 @@ impl Ports {
         match self {
             Ports::Fast(ports) => ports[port as usize].settled_view(now),
             Ports::General(ports) => ports[port as usize].view(),
+        }
+    }
+    /// How the queue of a packet stands at `port`, where flows have queues.
+    fn load(&self, port: u16, packet: &Packet) -> Option<Load> {
+        match self {
+            Ports::Fast(_) => None,
+            Ports::General(ports) => ports[port as usize].load(packet),
+        }
+    }
+    /// The rate of a general port's link.
+    fn rate(&self, port: u16) -> Rate {
+        match self {
+            Ports::Fast(_) => Rate(0),
+            Ports::General(ports) => ports[port as usize].rate(),
         }
     }
     fn admission(&mut self, port: u16) -> &mut Admission {

@@ -12,7 +12,7 @@ use super::admission::Admission;
 use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
 use super::pause::{FRAME_BYTES, Floor, PauseTarget};
-use super::queue::{PausedSet, Queue};
+use super::queue::{DynamicQueues, Load, PausedSet, Queue};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::{Ecn, Packet, PacketId, Packets};
@@ -396,6 +396,21 @@ impl GeneralPort {
         QueueView { packets: self.packets, bytes: self.bytes }
     }
 
+    /// Its link's rate.
+    pub fn rate(&self) -> Rate {
+        self.rate.rate
+    }
+
+    /// How the queue of a packet stands, where flows have queues.
+    pub fn load(&self, packet: &Packet) -> Option<Load> {
+        self.flows()?.load(packet)
+    }
+
+    /// The queues of flows, where they have some.
+    fn flows(&self) -> Option<&DynamicQueues> {
+        if let Queue::DynamicQueues(flows) = &self.queue { Some(flows) } else { None }
+    }
+
     /// All packets that wait, for the audit.
     pub fn queued(&self) -> Vec<PacketId> {
         self.queue.waiting()
@@ -438,6 +453,9 @@ impl GeneralPort {
             self.marked += 1;
         }
         self.admission.on_enqueue(&Context { now, packet, view, random });
+        if let Queue::DynamicQueues(flows) = &mut self.queue {
+            flows.settle(now);
+        }
         self.queue.push(id, packet);
         self.bytes += packet.size as u64;
         self.packets += 1;
@@ -497,6 +515,9 @@ impl GeneralPort {
         random: &Random,
     ) -> Service {
         let mut service = Service::default();
+        if let Queue::DynamicQueues(flows) = &mut self.queue {
+            flows.settle(now);
+        }
         if now >= self.busy_until
             && self.packets > 0
             && let Some(id) = self.queue.pop(held)
@@ -543,7 +564,10 @@ impl GeneralPort {
     /// A pause frame from the neighbour: stop `target` until then; a time that has passed resumes
     /// it. Follow with [`GeneralPort::serve`].
     pub fn on_pause(&mut self, now: Time, target: PauseTarget, until: Time) {
-        let queue = target.queue();
+        if let (PauseTarget::Flow(vfid), Queue::DynamicQueues(flows)) = (target, &mut self.queue) {
+            return flows.pause(now, vfid, until);
+        }
+        let Some(queue) = target.queue() else { return };
         let Pauses { spans, lasted: sum, .. } = &mut **self.pauses.get_or_insert_default();
         spans.resize(spans.len().max(queue as usize + 1), (Time::ZERO, Time::ZERO));
         *sum += lasted(std::mem::replace(&mut spans[queue as usize], (now, until)), now);
@@ -559,13 +583,17 @@ impl GeneralPort {
 
     /// Whether a target is paused.
     pub fn is_paused(&self, target: PauseTarget) -> bool {
-        self.paused.has(target.queue())
+        match target {
+            PauseTarget::Priority(priority) => self.paused.has(priority & 7),
+            PauseTarget::Flow(vfid) => self.flows().is_some_and(|flows| flows.is_paused(vfid)),
+        }
     }
 
     /// How long queues have been paused by `now`, summed over them.
     pub fn paused_time(&self, now: Time) -> Time {
-        let Some(pauses) = &self.pauses else { return Time::ZERO };
-        pauses.spans.iter().fold(pauses.lasted, |sum, span| sum + lasted(*span, now))
+        let of_flows = self.flows().map_or(Time::ZERO, |flows| flows.paused_time(now));
+        let Some(pauses) = &self.pauses else { return of_flows };
+        pauses.spans.iter().fold(pauses.lasted + of_flows, |sum, span| sum + lasted(*span, now))
     }
 
     fn expire_pauses(&mut self, now: Time) {
@@ -577,7 +605,9 @@ impl GeneralPort {
 
     /// When the first pause ends, or never.
     fn next_resume(&self) -> Time {
-        let Some(pauses) = &self.pauses else { return Time::MAX };
+        let Some(pauses) = &self.pauses else {
+            return self.flows().map_or(Time::MAX, DynamicQueues::next_resume);
+        };
         let paused = pauses.spans.iter().enumerate().filter(|(queue, _)| self.paused.has(*queue as u8));
         paused.map(|(_, span)| span.1).min().unwrap_or(Time::MAX)
     }
@@ -591,6 +621,8 @@ impl GeneralPort {
             if at != self.busy_until {
                 pauses.called_at = at;
             }
+        } else if let Queue::DynamicQueues(flows) = &mut self.queue {
+            return flows.asks(at, at != self.busy_until).then_some(at);
         }
         Some(at)
     }

@@ -179,7 +179,8 @@ impl Lines {
 
 impl Line {
     fn send_pause(&mut self, frame: PauseFrame) -> Result<(), Drop> {
-        let PauseTarget::Priority(priority) = frame.target;
+        // What is at the other end of a real link knows PFC, and no pause of flows.
+        let PauseTarget::Priority(priority) = frame.target else { return Ok(()) };
         let quantum = self.rate.time(pause::QUANTUM_BYTES).as_ps().max(1);
         let mut quanta = [None; 8];
         let count = u16::try_from(frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX);

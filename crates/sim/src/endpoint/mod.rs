@@ -6,6 +6,7 @@
 //! | `tcp` | a byte stream with windows, acknowledgements and timers; its control laws are those of `core::congestion` |
 //! | `mptcp` | RFC 8684: one stream over several TCPs |
 //! | `rdma` | queue pairs: messages, a pace, go-back-N or IRN |
+//! | `homa` | Homa (SIGCOMM 2018): messages, of which receivers grant what is not sent blindly |
 //!
 //! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
 //! knows neither clock nor network. The host tells it what has arrived and when, and asks
@@ -22,12 +23,13 @@
 //! Invariant: while something that was sent is unanswered the sender's deadline is set, so a
 //! connection always goes on by itself, whatever the network loses, reorders or repeats.
 
+pub(crate) mod homa;
 mod mptcp;
 mod rdma;
 mod stages;
 mod tcp;
 
-use millpond_core::congestion::{Family, Quantity};
+use millpond_core::congestion::{Family, Quantity, TransportKind};
 use millpond_core::importance::{ImportanceParams, Marker};
 use millpond_core::packet::{Kind, Telemetry};
 use millpond_core::{Ecn, Mapping, Rate, Sack, Time};
@@ -44,6 +46,8 @@ pub enum Sender {
     Mptcp(Box<mptcp::Sender>),
     /// A queue pair's.
     Rdma(Box<rdma::Sender>),
+    /// Of messages.
+    Homa(Box<homa::Sender>),
 }
 
 /// A connection's receiving end.
@@ -55,6 +59,8 @@ pub enum Receiver {
     Mptcp(Box<mptcp::Receiver>),
     /// A queue pair's.
     Rdma(Box<rdma::Receiver>),
+    /// Of messages.
+    Homa(Box<homa::Receiver>),
 }
 
 /// What the connections of a run share, by family.
@@ -66,6 +72,8 @@ pub struct Config {
     pub mptcp: Vec<mptcp::Config>,
     /// Queue pairs'.
     pub rdma: Vec<rdma::Config>,
+    /// Homa's.
+    pub homa: Vec<homa::Config>,
     /// By the run's number of a transport: whose it is, and its number there.
     which: Vec<Which>,
 }
@@ -76,6 +84,7 @@ enum Which {
     Tcp(u8),
     Mptcp(u8),
     Rdma(u8),
+    Homa(u8),
 }
 
 /// Asks the family of an end, with the family's own configuration where one is given. TCP is asked for
@@ -89,6 +98,7 @@ macro_rules! each {
                 Self::Tcp(_) => unreachable!("it was asked for before"),
                 Self::Mptcp($name) => $answer,
                 Self::Rdma($name) => $answer,
+                Self::Homa($name) => $answer,
             }
         }
     };
@@ -107,6 +117,10 @@ macro_rules! each {
                     let $cfg = &$cfg.rdma[..];
                     $answer
                 }
+                Self::Homa($name) => {
+                    let $cfg = &$cfg.homa[..];
+                    $answer
+                }
             }
         }
     };
@@ -115,7 +129,8 @@ macro_rules! each {
 impl Config {
     /// Of a plan's transports: the scenario's, and those that some traffics have for themselves.
     pub fn new(plan: &Plan) -> Config {
-        let (mut which, mut plain, mut mptcp, mut rdma) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut which, mut plain, mut mptcp) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rdma, mut homa) = (Vec::new(), Vec::new());
         let resolved = |kind| tcp::Config::new(&plan.transport, kind, plan.host.mtu);
         for kind in plan.transports() {
             match kind.demands().family {
@@ -131,12 +146,17 @@ impl Config {
                     which.push(Which::Rdma(rdma.len() as u8));
                     rdma.push(rdma::Config::new(plan, kind, resolved(kind).mss));
                 }
+                Family::Homa => {
+                    let TransportKind::Homa(params) = kind else { continue };
+                    which.push(Which::Homa(homa.len() as u8));
+                    homa.push(homa::Config::new(plan, params, resolved(kind).mss));
+                }
             }
         }
         // Without any TCP the first is that of a subflow, for what all have in common.
         let mut plain = plain.into_iter();
         let first = plain.next().unwrap_or_else(|| resolved(&plan.transport_kind));
-        Config { tcp: first.with_others(plain), mptcp, rdma, which }
+        Config { tcp: first.with_others(plain), mptcp, rdma, homa, which }
     }
 
     /// What a connection of a transport may have waiting in its NIC, where its family says so: a queue
@@ -144,14 +164,19 @@ impl Config {
     pub fn nic_bound(&self, which: u8) -> Option<u64> {
         match self.which[usize::from(which)] {
             Which::Rdma(which) => Some(u64::from(self.rdma[usize::from(which)].mss)),
-            Which::Tcp(_) | Which::Mptcp(_) => None,
+            Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) => None,
         }
+    }
+
+    /// Whether a host decides which of a transport's connections sends next.
+    pub fn is_scheduled(&self, which: u8) -> bool {
+        matches!(self.which[usize::from(which)], Which::Homa(_))
     }
 
     /// What marks the important packets of a new connection, by the run's number of its transport.
     pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {
         let marker = |which: &Which| match which {
-            Which::Tcp(_) | Which::Mptcp(_) => Marker::of(params, true),
+            Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) => Marker::of(params, true),
             Which::Rdma(which) => Marker::of_queue_pair(params, self.rdma[usize::from(*which)].has_clock()),
         };
         self.which.iter().map(marker).collect()
@@ -304,6 +329,7 @@ impl Sender {
             (Which::Tcp(which), false) => Sender::Tcp(tcp::Sender::established(which, &cfg.tcp)),
             (Which::Mptcp(which), _) => Sender::Mptcp(Box::new(mptcp::Sender::new(which, handshake, &cfg.mptcp))),
             (Which::Rdma(which), _) => Sender::Rdma(Box::new(rdma::Sender::new(which, line, &cfg.rdma))),
+            (Which::Homa(which), _) => Sender::Homa(Box::new(homa::Sender::new(which))),
         }
     }
 
@@ -343,8 +369,13 @@ impl Sender {
         match self {
             Sender::Tcp(end) => end.on_syn_ack(now, stamp, &cfg.tcp),
             Sender::Mptcp(end) => end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp),
-            Sender::Rdma(_) => (),
+            Sender::Rdma(_) | Sender::Homa(_) => (),
         }
+    }
+    /// The message that it sends, of one that sends messages.
+    #[inline]
+    pub fn message(&mut self) -> Option<&mut homa::Sender> {
+        if let Sender::Homa(end) = self { Some(end) } else { None }
     }
     /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
     /// ACK of it.
@@ -403,6 +434,7 @@ impl Receiver {
             Which::Tcp(which) => Receiver::Tcp(tcp::Receiver::following(which)),
             Which::Mptcp(which) => Receiver::Mptcp(Box::new(mptcp::Receiver::new(which, &cfg.mptcp))),
             Which::Rdma(which) => Receiver::Rdma(Box::new(rdma::Receiver::new(which))),
+            Which::Homa(which) => Receiver::Homa(Box::new(homa::Receiver::new(which))),
         }
     }
 
@@ -413,6 +445,7 @@ impl Receiver {
             Receiver::Tcp(end) => end.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, &cfg.tcp),
             Receiver::Mptcp(end) => end.on_data(now, &p, &cfg.mptcp),
             Receiver::Rdma(end) => end.on_data(now, &p, &cfg.rdma),
+            Receiver::Homa(_) => unreachable!("a message's data goes to its own end"),
         }
     }
     /// The next byte that is expected of the sequence which a packet with this mapping is of.
@@ -422,6 +455,7 @@ impl Receiver {
             Receiver::Tcp(end) => end.received(),
             Receiver::Mptcp(end) => end.expected(mapping.unwrap_or_default()),
             Receiver::Rdma(end) => end.received(),
+            Receiver::Homa(end) => end.received(),
         }
     }
     /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
@@ -435,15 +469,24 @@ impl Receiver {
             Receiver::Tcp(end) => end.on_timer(now, &cfg.tcp).map(|ack| (ack, None)),
             Receiver::Mptcp(end) => end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow))),
             Receiver::Rdma(_) => None,
+            Receiver::Homa(end) => {
+                end.on_timer(now, &cfg.homa);
+                None
+            }
         }
     }
     /// An ACK of all that has arrived, now.
     pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {
         match self {
             Receiver::Tcp(end) => Some(end.acknowledge(&cfg.tcp)),
-            Receiver::Mptcp(_) => None,
+            Receiver::Mptcp(_) | Receiver::Homa(_) => None,
             Receiver::Rdma(end) => Some(end.acknowledge(&cfg.rdma)),
         }
+    }
+    /// The message that it receives, of one that receives messages.
+    #[inline]
+    pub fn message(&mut self) -> Option<&mut homa::Receiver> {
+        if let Receiver::Homa(end) = self { Some(end) } else { None }
     }
     /// Whether its answers to important data are echoes: there is an ACK clock.
     pub fn echoes(&self, cfg: &Config) -> bool {

@@ -70,6 +70,7 @@ impl Sender {
             Self::Tcp(end) => end.sent(),
             Self::Mptcp(_) => 0,
             Self::Rdma(end) => end.sent(),
+            Self::Homa(end) => end.sent(),
         }
     }
     /// Whether the pace alone keeps a queue pair's next packet.
@@ -91,7 +92,7 @@ impl Sender {
     pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
         match self {
             Self::Tcp(end) => Some(end.forced(seq, len, &cfg.tcp)),
-            Self::Mptcp(_) => None,
+            Self::Mptcp(_) | Self::Homa(_) => None,
             Self::Rdma(end) => Some(end.forced(seq, len, &cfg.rdma)),
         }
     }

@@ -12,6 +12,9 @@ impl Hosts {
         if plan.transport_choices.importance.kind() != "none" {
             self.counters.marking.tell(counters.of(plan.transport_choices.importance.kind()));
         }
+        if !self.messages.is_empty() {
+            self.message_counts.tell(counters.of("homa"));
+        }
         if plan.switch.pause.kind() != "none" {
             counters.of(plan.switch.pause.kind()).add(PAUSED, Count::Micros(self.paused_time(now)));
         }

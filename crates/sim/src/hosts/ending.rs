@@ -95,6 +95,9 @@ impl Hosts {
     }
 
     pub(super) fn count_sent(&mut self, it: &Sending) {
+        if let Sender::Homa(message) = &it.sender {
+            self.count_aborted(message.aborted());
+        }
         let sent = it.sender.counters();
         self.counters.retransmitted += sent.retransmitted as u64;
         self.counters.timeouts += sent.timeouts as u64;
@@ -114,6 +117,9 @@ impl Hosts {
 
     pub(super) fn count_received(&mut self, it: &Receiving) {
         self.counters.out_of_order += it.out_of_order as u64;
+        if let Receiver::Homa(message) = &it.receiver {
+            self.count_aborted(message.aborted());
+        }
         if let Some(gone) = self.gone.get_mut(it.opening.class as usize)
             && !it.opening.role.is_probe()
         {

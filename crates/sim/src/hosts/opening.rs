@@ -182,6 +182,7 @@ impl Hosts {
         let line = shared.plan.topology.links[opening.src as usize].rate;
         let stages = EgressStages {
             is_limited: self.hosts[host as usize].node.is_limited(),
+            is_scheduled: shared.transport.is_scheduled(which),
             marker: shared.markers[usize::from(which)].clone().map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
             label: label(shared, opening.flow, hash, true),

@@ -2,6 +2,7 @@
 
 use super::*;
 use millpond_core::edge::Heard;
+use millpond_core::packet::homa::CONTROL_PRIORITY;
 
 impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
@@ -25,6 +26,8 @@ impl Hosts {
             Kind::SynAck => self.on_syn_ack(now, packet, fabric),
             Kind::RdmaData => self.on_data(now, host, packet, fabric),
             Kind::RdmaAck | Kind::Nack | Kind::Cnp => self.on_answer_of_pair(now, packet, fabric),
+            Kind::HomaData => self.on_message_data(now, host, packet, fabric),
+            _ => self.on_message_control(now, host, packet, fabric),
         }
         fabric.packets.release(packet.side);
     }
@@ -98,16 +101,7 @@ impl Hosts {
         let Some(it) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        if !it.any {
-            it.any = true;
-            it.path = packet.path;
-            it.handshake.first_data(now, packet.has(flags::RETRANSMISSION));
-        }
-        if it.path != packet.path {
-            it.path_changes += 1;
-            it.path = packet.path;
-        }
-        it.hops = TTL.wrapping_sub(packet.ttl);
+        note_way(now, it, packet);
         let data = DataIn {
             seq,
             len: packet.payload as u32,
@@ -125,13 +119,7 @@ impl Hosts {
             it.measured += news;
         }
         it.delivered = arrived.in_order_upto;
-        let deadline = it.receiver.deadline();
-        if deadline < it.timer_at {
-            let key = Key::new(Class::ReceiverTimer, it.host, packet.flow);
-            fabric.events.cancel(it.timer_at, key);
-            it.timer_at = deadline;
-            fabric.events.push(deadline, key);
-        }
+        arm(it, fabric);
         let complete = news > 0 && it.delivered >= it.ends;
         let importance = packet.class.importance();
         if packet.kind() == Kind::RdmaData {
@@ -152,6 +140,8 @@ impl Hosts {
     /// (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        let is_message = packet.kind() == Kind::HomaData;
+        let priority = if is_message { CONTROL_PRIORITY } else { packet.priority() };
         let answer = Packet {
             body: late(packet),
             stamp: packet.stamp,
@@ -161,7 +151,7 @@ impl Hosts {
             entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
             peer: packet.slot(),
             size: self.shared.header as u16,
-            class: TrafficClass::default().with_priority(packet.priority()),
+            class: TrafficClass::default().with_priority(priority),
             ttl: TTL,
             ..Packet::default()
         };
@@ -184,6 +174,8 @@ impl Hosts {
         }
         if let Some((ack, subflow)) = ack {
             self.acknowledge(now, slot, &ack, subflow, Importance::Control, fabric);
+        } else if !self.messages.is_empty() {
+            self.after_message_timer(now, slot, fabric);
         }
     }
 
@@ -256,11 +248,39 @@ impl Hosts {
     }
 }
 
-/// The answer to data of a connection that is over.
+/// Takes note of data's way to its connection.
+#[inline(always)] // in the per-packet path
+pub(super) fn note_way(now: Time, it: &mut Receiving, packet: &Packet) {
+    if !it.any {
+        it.any = true;
+        it.path = packet.path;
+        it.handshake.first_data(now, packet.has(flags::RETRANSMISSION));
+    }
+    if it.path != packet.path {
+        it.path_changes += 1;
+        it.path = packet.path;
+    }
+    it.hops = TTL.wrapping_sub(packet.ttl);
+}
+
+/// Keeps a receiving end's timer armed.
+#[inline(always)] // in the per-packet path
+pub(super) fn arm(it: &mut Receiving, fabric: &mut Fabric) {
+    let deadline = it.receiver.deadline();
+    if deadline < it.timer_at {
+        let key = Key::new(Class::ReceiverTimer, it.host, it.opening.flow);
+        fabric.events.cancel(it.timer_at, key);
+        it.timer_at = deadline;
+        fabric.events.push(deadline, key);
+    }
+}
+
+/// The answer to data of a connection that is over, or to the question whether it is there.
 fn late(packet: &Packet) -> Body {
     let ack = packet.seq() + u64::from(packet.payload);
-    match packet.kind() {
-        Kind::RdmaData => Body::RdmaAck { ack, slot: NONE, hops: 0 },
+    match packet.body {
+        Body::HomaData { number, .. } | Body::Ping { number, .. } => Body::Done { slot: NONE, number },
+        Body::RdmaData { .. } => Body::RdmaAck { ack, slot: NONE, hops: 0 },
         _ => Body::Ack { ack, slot: NONE, hops: 0 },
     }
 }

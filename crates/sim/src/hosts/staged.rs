@@ -40,6 +40,9 @@ impl Hosts {
     #[inline(never)]
     pub(super) fn pump_staged(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(egress) = &mut self.senders.at(slot).egress else { return };
+        if egress.is_scheduled() {
+            return self.pump_message(now, slot, fabric);
+        }
         let (is_limited, is_marked) = (egress.is_limited(), egress.marker().is_some());
         if is_limited {
             self.pump_limited(now, slot, fabric);

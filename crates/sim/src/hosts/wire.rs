@@ -19,6 +19,8 @@ pub(super) struct Departed {
     slot: u32,
     flow: FlowId,
     at: Time,
+    /// Its host, if it is a message's.
+    of_messages_at: Option<u32>,
 }
 
 /// What one poll of a receive queue did, or its timer.
@@ -127,7 +129,8 @@ impl HostWire for Link<'_> {
     }
     #[inline]
     fn departs(&mut self, last: &Packet, at: Time) {
-        self.departed.push(Departed { slot: last.slot(), flow: last.flow, at });
+        let of_messages_at = matches!(last.body, Body::HomaData { .. }).then_some(self.host);
+        self.departed.push(Departed { slot: last.slot(), flow: last.flow, at, of_messages_at });
     }
     #[inline]
     fn call(&mut self, at: Time, call: Call) {
@@ -277,7 +280,12 @@ impl Hosts {
     }
 
     fn note_all_departures(&mut self, fabric: &mut Fabric) {
-        for Departed { slot, flow, at } in self.departed.drain(..) {
+        let mut departed = std::mem::take(&mut self.departed);
+        for Departed { slot, flow, at, of_messages_at } in departed.drain(..) {
+            if let Some(host) = of_messages_at {
+                self.message_leaves(host, at, fabric);
+                continue;
+            }
             let Some(it) = self.senders.get(slot, flow) else { continue };
             let Some(egress) = &mut it.egress else { continue };
             egress.queue.leaves(at);
@@ -285,6 +293,7 @@ impl Hosts {
                 sending::wake_when_room(it, &self.shared, fabric);
             }
         }
+        self.departed = departed;
     }
 
     /// Packets that have arrived and are not handed up yet.

@@ -74,7 +74,9 @@ impl Ecmp {
         let own = EPHEMERAL.0 + packet.flow % EPHEMERAL.1;
         let (from, to) = match packet.kind() {
             Kind::Data | Kind::Syn | Kind::RdmaData => (own, DATA_PORT),
+            Kind::HomaData | Kind::Busy | Kind::Ping => (own, DATA_PORT),
             Kind::Ack | Kind::SynAck | Kind::RdmaAck | Kind::Nack | Kind::Cnp => (DATA_PORT, own),
+            Kind::Grant | Kind::Resend | Kind::Done | Kind::Unknown => (DATA_PORT, own),
         };
         self.address(packet.src).wrapping_mul(59) ^ self.address(packet.dst) ^ TCP ^ from << 16 ^ to
     }

@@ -5,17 +5,21 @@
 //! ([`PauseTarget`]). What a paused port does is the port's part ([`super::port::GeneralPort`]) and
 //! exists whether or not any policy sends pauses.
 
+mod bfc;
 mod floor;
 mod none;
 mod pfc;
 
+pub use bfc::{Bfc, BfcParams};
 pub use floor::Floor;
 pub use none::{Unpaused, UnpausedParams};
 pub use pfc::{Pfc, PfcFrames, PfcParams};
 
 use super::buffer::IngressFacts;
+use super::queue::Load;
 use crate::context::Context;
 use crate::counters::Named;
+use crate::packet::PRIORITIES;
 use crate::units::{Rate, Time};
 
 /// Bytes of a pause frame on the wire: the least that Ethernet has.
@@ -33,15 +37,18 @@ pub const PAUSED: &str = "paused_us";
 pub enum PauseTarget {
     /// A priority of the link (PFC, IEEE 802.1Qbb).
     Priority(u8),
+    /// A flow, by its number (BFC).
+    Flow(u16),
 }
 
 impl PauseTarget {
     /// The queue of a port that stands still. One without queues by priority stands still as a
-    /// whole.
+    /// whole. A flow's is whichever has it: the port's queues know.
     #[inline]
-    pub fn queue(self) -> u8 {
+    pub fn queue(self) -> Option<u8> {
         match self {
-            PauseTarget::Priority(priority) => priority & 7,
+            PauseTarget::Priority(priority) => Some(priority & 7),
+            PauseTarget::Flow(_) => None,
         }
     }
     /// A number, for drivers that remember a target in one; in the order of targets.
@@ -49,12 +56,16 @@ impl PauseTarget {
     pub fn number(self) -> u32 {
         match self {
             PauseTarget::Priority(priority) => u32::from(priority),
+            PauseTarget::Flow(vfid) => PRIORITIES as u32 + u32::from(vfid),
         }
     }
     /// The target of a number that [`PauseTarget::number`] gave.
     #[inline]
     pub fn of_number(number: u32) -> PauseTarget {
-        PauseTarget::Priority(number as u8)
+        match number.checked_sub(PRIORITIES as u32) {
+            None => PauseTarget::Priority(number as u8),
+            Some(vfid) => PauseTarget::Flow(vfid as u16),
+        }
     }
 }
 
@@ -81,6 +92,10 @@ pub struct IngressView {
     pub bytes: u64,
     /// How they stand in the buffer.
     pub facts: IngressFacts,
+    /// Of a packet in dynamic queues: how its own stands at the egress port.
+    pub load: Option<Load>,
+    /// The egress port's rate.
+    pub rate: Rate,
 }
 
 /// What a policy wants done.
@@ -90,6 +105,8 @@ pub struct Signal {
     pub frame: Option<PauseFrame>,
     /// Ask [`Pause::on_check`] of this ingress and target then.
     pub call_at: Option<Time>,
+    /// The packet that joined counts against its flow until it leaves.
+    pub counts: bool,
 }
 
 /// What a policy has counted.
@@ -147,6 +164,10 @@ pub(super) trait Pauses {
     fn min_rate(&self) -> Option<Rate> {
         None
     }
+    /// Whether it stops flows, which takes queues of flows at switches and NICs.
+    fn stops_flows(&self) -> bool {
+        false
+    }
 }
 
 crate::registry! {
@@ -169,7 +190,10 @@ crate::registry! {
         fn is_active(&self) -> bool;
         /// What each priority of a port is served although it is paused.
         fn min_rate(&self) -> Option<Rate>;
+        /// Whether it stops flows, which takes queues of flows at switches and NICs.
+        fn stops_flows(&self) -> bool;
     };
+    "bfc" => Bfc { BfcParams, Bfc; bfc::ABOUT },
     "none" => None { UnpausedParams, Unpaused; none::ABOUT },
     "pfc" => Pfc { PfcParams, Pfc; pfc::ABOUT },
 }

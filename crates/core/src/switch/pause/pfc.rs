@@ -16,7 +16,7 @@
 //! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that resumes follows one that
 //! stops.
 
-use super::{IngressView, PauseCounts, PauseFrame, PauseTarget, Pauses, Signal};
+use super::{IngressView, PauseCounts, PauseFrame, Pauses, Signal};
 use crate::context::Context;
 use crate::packet::PRIORITIES;
 use crate::registry::{About, PathProperty};
@@ -152,8 +152,8 @@ impl Pfc {
     }
 
     fn group(&mut self, view: &IngressView) -> &mut Group {
-        let PauseTarget::Priority(priority) = view.target;
-        &mut self.groups[view.port as usize][priority as usize]
+        let priority = view.target.queue().unwrap_or_default();
+        &mut self.groups[view.port as usize][usize::from(priority)]
     }
 
     /// What the group holds beyond its minimum, in 1/1024 of a byte; `None`: nothing.
@@ -182,7 +182,11 @@ impl Pfc {
         let at = group.next_look();
         self.counts.episodes += u64::from(is_new);
         self.counts.frames += 1;
-        Signal { frame: Some(PauseFrame { target: view.target, duration }), call_at: self.call(view, at) }
+        Signal {
+            frame: Some(PauseFrame { target: view.target, duration }),
+            call_at: self.call(view, at),
+            counts: false,
+        }
     }
 
     fn let_go_on(&mut self, view: &IngressView) -> Signal {
@@ -193,7 +197,7 @@ impl Pfc {
             return Signal::default();
         }
         self.counts.resumes += 1;
-        Signal { frame: Some(PauseFrame { target: view.target, duration: Time::ZERO }), call_at: None }
+        Signal { frame: Some(PauseFrame { target: view.target, duration: Time::ZERO }), ..Signal::default() }
     }
 
     /// An arrival that finds its priority to be stopped.
@@ -250,7 +254,7 @@ impl Pauses for Pfc {
         let Some(by) = group.due(now) else {
             // A frame has been sent since: its look is later. Or there is nothing to look at any more.
             let at = group.next_look();
-            return Signal { frame: None, call_at: self.call(view, at) };
+            return Signal { frame: None, call_at: self.call(view, at), counts: false };
         };
         if self.may_go_on(view) { self.let_go_on(view) } else { self.stop(now, by, view) }
     }
@@ -272,6 +276,7 @@ impl Pauses for Pfc {
 #[cfg(test)]
 mod tests {
     use super::super::IngressFacts;
+    use super::super::PauseTarget;
     use super::*;
     use crate::packet::Packet;
     use crate::switch::tests::seeing_at;
@@ -281,7 +286,7 @@ mod tests {
     /// A priority that holds so much, alone in the switch of TLT's simulations.
     fn view(bytes: u64) -> IngressView {
         let facts = IngressFacts { minimum: 3_000, free: POOL - bytes as i64, headroom: 0 };
-        IngressView { port: 0, egress: 0, target: PauseTarget::Priority(3), bytes, facts }
+        IngressView { port: 0, egress: 0, target: PauseTarget::Priority(3), bytes, facts, load: None, rate: Rate(0) }
     }
 
     fn pfc(params: PfcParams) -> Pfc {
@@ -302,7 +307,15 @@ mod tests {
         assert!(goes.iter().all(|(bytes, goes)| it.may_go_on(&view(*bytes)) == *goes));
         let with = |bytes: u64, free: i64, headroom: u64| {
             let facts = IngressFacts { minimum: 3_000, free, headroom };
-            let view = IngressView { port: 0, egress: 0, target: PauseTarget::Priority(3), bytes, facts };
+            let view = IngressView {
+                port: 0,
+                egress: 0,
+                target: PauseTarget::Priority(3),
+                bytes,
+                facts,
+                load: None,
+                rate: Rate(0),
+            };
             (it.must_stop(&view), it.may_go_on(&view))
         };
         assert_eq!(with(3_000, -50_000, 0), (false, true));
@@ -382,7 +395,7 @@ mod tests {
         }
         // The call comes before the look that the last frame has put off.
         let early = it.on_check(Time::from_us(2), &full);
-        assert_eq!(early, Signal { frame: None, call_at: Some(Time::from_ns(2_900)) });
+        assert_eq!(early, Signal { call_at: Some(Time::from_ns(2_900)), ..Signal::default() });
         assert_eq!(it.on_check(Time::from_ns(2_900), &full).frame, first.frame);
         assert_eq!(
             seeing_at(Time::from_us(3), view(1_500), &Packet::default(), |at| it.on_dequeue(at)),

@@ -3,12 +3,15 @@
 //! A policy holds packet ids in the order in which they will be served, in one physical queue or
 //! several, which have numbers from 0. Pause is a set of those numbers that the caller passes in:
 //! what is paused is never served, and a policy with one queue stands still while any is paused.
+//! Dynamic queues keep pauses of flows by themselves.
 
+mod dynamic;
 mod fifo;
 mod sp_pifo;
 mod srpt;
 mod strict_priority;
 
+pub use dynamic::{DynamicQueues, DynamicQueuesParams, Load};
 pub use fifo::{Fifo, FifoParams};
 pub use sp_pifo::{SpPifo, SpPifoParams};
 pub use srpt::{Srpt, SrptParams, SrptService};
@@ -58,6 +61,7 @@ crate::registry! {
         /// All packets that wait, for the audit.
         fn waiting(&self) -> Vec<PacketId>;
     };
+    "dynamic-queues" => DynamicQueues { DynamicQueuesParams, DynamicQueues; dynamic::ABOUT },
     "fifo" => Fifo { FifoParams, Fifo; fifo::ABOUT },
     "sp-pifo" => SpPifo { SpPifoParams, SpPifo; sp_pifo::ABOUT },
     "srpt" => Srpt { SrptParams, Srpt; srpt::ABOUT },

@@ -137,7 +137,8 @@ impl Run {
             }
             What::Frame(port) => {
                 let frame = w.frames[port as usize].pop_front().expect("it is on its way");
-                w.paused_until[port as usize][frame.target.queue() as usize] = now + frame.duration;
+                w.paused_until[port as usize][frame.target.queue().expect("it stops a priority") as usize] =
+                    now + frame.duration;
                 w.events.insert((now.max(w.busy_until[port as usize]), What::Send(port)));
             }
             What::Send(port) => self.send(now, port, w, random),

@@ -211,7 +211,7 @@ pub fn numbers(p: &Packet) -> (u32, u32) {
 
 /// What a pause's frame says: which priority, and for how many quanta of its link.
 fn said(record: &PauseRecord) -> (u8, u16) {
-    let PauseTarget::Priority(priority) = record.frame.target;
+    let PauseTarget::Priority(priority) = record.frame.target else { panic!("no PFC frame: {record:?}") };
     let quantum = record.rate.time(QUANTUM_BYTES).as_ps();
     (priority, u16::try_from(record.frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX))
 }

@@ -1,13 +1,12 @@
 //! Whatever a network does, everything arrives once and in order.
 
 use super::*;
-use millpond_core::congestion::Family;
 use millpond_core::registry::Choice;
 use proptest::prelude::*;
 
 fn any_kind() -> impl Strategy<Value = TransportKind> {
     let kinds = TransportKind::place().mechanisms.iter().filter_map(|m| TransportKind::of_kind(m.kind));
-    let kinds = kinds.filter(|kind| kind.demands().family != Family::Rdma);
+    let kinds = kinds.filter(|kind| kind.demands().family.is_tcp());
     prop_oneof![
         prop::sample::select(kinds.collect::<Vec<_>>()),
         any::<bool>().prop_map(|newreno_ecn| TransportKind::NewReno(NewRenoParams { newreno_ecn })),

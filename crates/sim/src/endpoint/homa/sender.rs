@@ -1,0 +1,332 @@
+//! A message that goes out: what of it may be sent, and what is asked for again.
+//!
+//! **Sending.** Up to RTTbytes leave without a grant, with the priority of the message's length,
+//! the rest as far as it is granted, with the priority that the last grant said.
+//!
+//! **RESEND** asks for a range again. What of it has been sent goes out once more, before all
+//! else; of the rest it counts as a grant, since that may be what was lost. A range of which
+//! nothing has been sent yet is answered by BUSY: the host had shorter messages to send.
+//!
+//! **PING** asks whether the message is there, when nothing may be sent and nothing has been heard
+//! for `ping-after`. Its answer is what the receiver has to say: DONE, a grant, or UNKNOWN, after
+//! which the message begins anew. A receiver that is silent for `abort-after` is given up.
+//!
+//! Invariant: `sent ≤ top ≤ length`; while a message is neither done nor given up the deadline is
+//! set.
+
+use super::Config;
+use crate::endpoint::{Counters, Outgoing, Standing};
+use millpond_core::Time;
+use millpond_core::ranges::Ranges;
+
+/// A piece of a message, for one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which of the connection's messages.
+    pub number: u16,
+    /// Bytes of the whole message.
+    pub length: u32,
+    /// The first of the piece's.
+    pub offset: u32,
+    /// The piece's.
+    pub len: u32,
+    /// Was sent before.
+    pub is_again: bool,
+    /// With which to send it.
+    pub priority: u8,
+}
+
+/// What a RESEND asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The first byte that is missing.
+    pub from: u32,
+    /// How many are.
+    pub len: u32,
+    /// The priority to send it with.
+    pub priority: u8,
+}
+
+/// A connection's sending end: its present message.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Its number; the first is 0.
+    number: u16,
+    length: u32,
+    /// The next byte to send in turn, and the first never sent.
+    sent: u32,
+    top: u32,
+    /// What may be sent.
+    granted: u32,
+    /// Of what is granted.
+    priority: u8,
+    /// What was asked for again, and with which priority.
+    again: Ranges,
+    again_priority: u8,
+    is_done: bool,
+    is_given_up: bool,
+    /// Bytes of the messages before it, and of all that was written.
+    before: u64,
+    written: u64,
+    /// When the receiver was last heard of, and when it is asked next.
+    heard_at: Time,
+    ping_at: Time,
+    /// A PING is to leave.
+    pings: bool,
+    deadline: Time,
+    retransmitted: u32,
+    timeouts: u32,
+    aborted: u32,
+    /// Which of the run's Homa transports it follows.
+    which: u8,
+}
+
+impl Sender {
+    /// Nothing written, of a connection that follows Homa transport `which`.
+    pub fn new(which: u8) -> Sender {
+        Sender {
+            number: u16::MAX,
+            length: 0,
+            sent: 0,
+            top: 0,
+            granted: 0,
+            priority: 0,
+            again: Ranges::default(),
+            again_priority: 0,
+            is_done: true,
+            is_given_up: false,
+            before: 0,
+            written: 0,
+            heard_at: Time::ZERO,
+            ping_at: Time::MAX,
+            pings: false,
+            deadline: Time::MAX,
+            retransmitted: 0,
+            timeouts: 0,
+            aborted: 0,
+            which,
+        }
+    }
+
+    /// The application writes a message: whoever does so has heard that the last one was there.
+    pub fn write(&mut self, _now: Time, bytes: u64) {
+        if self.sent == self.length && self.rest() == 0 {
+            self.is_done = true;
+        }
+        self.written += bytes;
+    }
+
+    /// Bytes written that are of no message yet.
+    fn rest(&self) -> u64 {
+        self.written - self.before - u64::from(self.length)
+    }
+
+    /// Begins the next message, if the last is done and there is one.
+    pub fn begin(&mut self, now: Time, cfg: &[Config]) {
+        let (cfg, rest) = (self.config(cfg), self.rest());
+        if !self.is_done || rest == 0 {
+            return;
+        }
+        self.before += u64::from(self.length);
+        self.number = self.number.wrapping_add(1);
+        self.length = u32::try_from(rest).unwrap_or(u32::MAX);
+        (self.sent, self.top, self.is_done) = (0, 0, false);
+        self.again = Ranges::default();
+        self.granted = cfg.unscheduled(self.length);
+        self.heard(now, cfg);
+    }
+
+    /// What all like it have in common.
+    fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
+        &cfg[usize::from(self.which)]
+    }
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+    /// Packets leave by the host's [`Outbox`](super::Outbox), and no other way.
+    pub fn poll_send(&mut self, _: Time, _: u32, _: &[Config]) -> Option<Outgoing> {
+        None
+    }
+    pub fn would_send(&self, _: &[Config]) -> bool {
+        self.urgency().is_some()
+    }
+    /// Round trips are not measured.
+    pub fn on_rtt(&mut self, _: Time, _: &[Config]) {}
+    pub fn srtt(&self) -> Time {
+        Time::ZERO
+    }
+    /// Its retransmission timer is the receiver's.
+    pub fn rto(&self) -> Time {
+        Time::ZERO
+    }
+    /// Bytes of messages that are done.
+    pub fn acked(&self) -> u64 {
+        self.before + if self.is_done { u64::from(self.length) } else { 0 }
+    }
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+    pub fn is_done(&self) -> bool {
+        self.written > 0 && self.acked() == self.written
+    }
+    pub fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+    /// Messages given up.
+    pub fn aborted(&self) -> u32 {
+        self.aborted
+    }
+    /// The present message's number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+    /// Bytes sent of all that was written.
+    pub fn sent(&self) -> u64 {
+        self.before + u64::from(self.top)
+    }
+
+    /// What may be sent stands for the window.
+    pub fn standing(&self, _: &[Config]) -> Standing {
+        let is_open = !self.is_done && self.again.is_empty();
+        Standing {
+            state: if is_open || self.is_done { "open" } else { "recovery" },
+            cwnd: u64::from(self.granted),
+            ssthresh: u64::MAX,
+            in_flight: if self.is_done { 0 } else { u64::from(self.top) },
+            law: Vec::new(),
+        }
+    }
+
+    /// How urgent its next piece is, smaller first; `None`: there is none. What is sent again comes
+    /// before all else; then it is the bytes that are left to send (SRPT).
+    pub fn urgency(&self) -> Option<u64> {
+        if self.is_done || self.is_given_up {
+            None
+        } else if !self.again.is_empty() {
+            Some(0)
+        } else {
+            (self.sent < self.granted).then(|| u64::from(self.length - self.sent))
+        }
+    }
+
+    /// The next piece, of which [`Sender::urgency`] has told.
+    pub fn next(&mut self, now: Time, cfg: &[Config]) -> Option<Piece> {
+        self.urgency()?;
+        let cfg = self.config(cfg);
+        let (offset, len, priority) = match self.again.first() {
+            Some((from, to)) => {
+                let len = (to - from).min(u64::from(cfg.mss));
+                self.again.remove_below(from + len);
+                (from as u32, len as u32, self.again_priority)
+            }
+            None => {
+                let (at, unscheduled) = (self.sent, cfg.unscheduled(self.length));
+                let is_blind = at < unscheduled;
+                self.sent += (self.granted - at).min(cfg.mss);
+                let priority = if is_blind { cfg.unscheduled_priority(self.length) } else { self.priority };
+                (at, self.sent - at, priority)
+            }
+        };
+        let is_again = offset < self.top;
+        self.retransmitted += u32::from(is_again);
+        self.top = self.top.max(offset + len);
+        self.ping_at = now.saturating_add(cfg.ping_after);
+        self.arm(cfg);
+        Some(Piece { number: self.number, length: self.length, offset, len, is_again, priority })
+    }
+
+    /// A grant.
+    pub fn on_grant(&mut self, now: Time, number: u16, upto: u32, priority: u8, cfg: &[Config]) {
+        if !self.is_about(number) {
+            return;
+        }
+        self.priority = priority;
+        self.granted = self.granted.max(upto.min(self.length));
+        self.heard(now, self.config(cfg));
+    }
+
+    /// A RESEND. Whether the answer is BUSY.
+    pub fn on_resend(&mut self, now: Time, number: u16, asked: Asked, cfg: &[Config]) -> bool {
+        if !self.is_about(number) {
+            return false;
+        }
+        let (from, to) = (asked.from.min(self.length), asked.from.saturating_add(asked.len).min(self.length));
+        self.timeouts += 1;
+        self.again_priority = asked.priority;
+        if to > self.granted {
+            // Nothing but a grant that was lost asks for what may not be sent.
+            self.granted = to;
+        }
+        let is_busy = from >= self.sent;
+        if !is_busy {
+            self.again.insert(u64::from(from), u64::from(to.min(self.sent)));
+        }
+        self.heard(now, self.config(cfg));
+        is_busy
+    }
+
+    /// The message is there.
+    pub fn on_done(&mut self, now: Time, number: u16, cfg: &[Config]) {
+        if !self.is_about(number) {
+            return;
+        }
+        self.is_done = true;
+        (self.deadline, self.pings) = (Time::MAX, false);
+        self.begin(now, cfg);
+    }
+
+    /// Nothing of the message is there: it begins anew.
+    pub fn on_unknown(&mut self, now: Time, number: u16, cfg: &[Config]) {
+        if !self.is_about(number) {
+            return;
+        }
+        let cfg = self.config(cfg);
+        self.sent = 0;
+        self.again = Ranges::default();
+        self.granted = cfg.unscheduled(self.length);
+        self.heard(now, cfg);
+    }
+
+    /// Whether something that comes is about the present message, which is under way.
+    fn is_about(&self, number: u16) -> bool {
+        number == self.number && !self.is_done && !self.is_given_up
+    }
+
+    /// Whether a PING is to leave now; it is said once.
+    pub fn takes_ping(&mut self) -> bool {
+        std::mem::take(&mut self.pings)
+    }
+
+    /// Time has come to `now`; does nothing before the deadline.
+    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+        if now < self.deadline {
+            return;
+        }
+        let cfg = self.config(cfg);
+        if self.urgency().is_some() {
+            // Its host has shorter messages to send: it has not been silent for want of an answer.
+            self.heard(now, cfg);
+        } else if cfg.abort_after.is_some_and(|(_, silence)| self.heard_at.saturating_add(silence) <= now) {
+            self.is_given_up = true;
+            self.aborted += 1;
+            self.deadline = Time::MAX;
+        } else {
+            self.pings = true;
+            self.timeouts += 1;
+            self.ping_at = now.saturating_add(cfg.ping_after);
+            self.arm(cfg);
+        }
+    }
+
+    /// The receiver has been heard of.
+    fn heard(&mut self, now: Time, cfg: &Config) {
+        self.heard_at = now;
+        self.ping_at = now.saturating_add(cfg.ping_after);
+        self.arm(cfg);
+    }
+
+    fn arm(&mut self, cfg: &Config) {
+        let abort = cfg.abort_after.map_or(Time::MAX, |(_, silence)| self.heard_at.saturating_add(silence));
+        self.deadline = self.ping_at.min(abort);
+    }
+}
