@@ -30,7 +30,7 @@ const SUMMARY: &[(&str, &[&str])] = &[
     ),
     (
         "/packets/dropped_by",
-        &["queue-full", "shared-buffer", "early", "color", "no-deflection", "evicted", "ttl", "receive-ring", "limit"],
+        &["queue-full", "shared-buffer", "early", "color", "no-deflection", "evicted", "ttl", "receive-ring", "virtual-switch", "limit"],
     ),
     ("/packets/dropped_by", &["link-down", "injected"]),
     ("/packets/dropped_kinds", &["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp"]),

@@ -7,7 +7,7 @@ use millpond_core::packet::{Kind, Packet, flags};
 
 /// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
 /// that was sent before.
-pub const DROPPED: [&str; 7] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp"];
+pub const DROPPED: [&str; 8] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "overlay"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {
@@ -18,6 +18,7 @@ fn dropped_as(packet: &Packet) -> usize {
         Kind::SynAck => 4,
         Kind::Nack => 5,
         Kind::Cnp => 6,
+        Kind::Overlay => 7,
     }
 }
 

@@ -81,6 +81,8 @@ pub struct Egress {
 pub struct EgressStages {
     /// Its host has limits.
     pub is_limited: bool,
+    /// Its host's virtual switch may hold it, and takes from it what the NIC has room for.
+    pub is_switched: bool,
     /// Which of its packets are important.
     pub marker: Option<Box<Marker>>,
     /// Its packets' ranks.
@@ -91,7 +93,7 @@ pub struct EgressStages {
 
 impl EgressStages {
     fn is_empty(&self) -> bool {
-        !self.is_limited && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
+        !self.is_limited && !self.is_switched && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
     }
 }
 
@@ -113,6 +115,11 @@ impl Egress {
     /// Whether its host has limits.
     pub fn is_limited(&self) -> bool {
         self.stages.as_ref().is_some_and(|stages| stages.is_limited)
+    }
+
+    /// Whether its host's virtual switch may hold it.
+    pub fn is_switched(&self) -> bool {
+        self.stages.as_ref().is_some_and(|stages| stages.is_switched)
     }
 
     /// What marks its important packets.

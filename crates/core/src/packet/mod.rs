@@ -3,12 +3,13 @@
 //! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
 //! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says in
 //! one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`], [`rdma`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
+//! ([`tcp`], [`rdma`], [`overlay`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
 //! they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
 pub mod mptcp;
+pub mod overlay;
 mod pool;
 pub mod rdma;
 mod side;
@@ -16,6 +17,7 @@ pub mod tcp;
 pub mod telemetry;
 
 pub use mptcp::Mapping;
+pub use overlay::Words;
 pub use pool::{Pool, push_tight};
 pub use side::{Packets, Record, Side, Sided};
 pub use tcp::Sack;
@@ -266,6 +268,8 @@ pub enum Kind {
     Nack,
     /// Notifies the sender of congestion.
     Cnp,
+    /// Says to a virtual switch whom to pause.
+    Overlay,
 }
 
 impl Kind {
@@ -280,6 +284,7 @@ impl Kind {
             Kind::RdmaAck => "rdma-ack",
             Kind::Nack => "nack",
             Kind::Cnp => "cnp",
+            Kind::Overlay => "overlay",
         }
     }
     /// Whose it is.
@@ -287,6 +292,7 @@ impl Kind {
         match self {
             Kind::Data | Kind::Ack | Kind::Syn | Kind::SynAck => &tcp::PROTOCOL,
             Kind::RdmaData | Kind::RdmaAck | Kind::Nack | Kind::Cnp => &rdma::PROTOCOL,
+            Kind::Overlay => &overlay::PROTOCOL,
         }
     }
 }
@@ -357,6 +363,8 @@ pub enum Body {
         /// The receiving end's slot.
         slot: u32,
     },
+    /// Says to a virtual switch whom to pause; the words are a side record.
+    Overlay,
 }
 
 impl Default for Body {
@@ -421,6 +429,7 @@ impl Packet {
             Body::RdmaAck { .. } => Kind::RdmaAck,
             Body::Nack { .. } => Kind::Nack,
             Body::Cnp { .. } => Kind::Cnp,
+            Body::Overlay => Kind::Overlay,
         }
     }
     /// Whether it carries payload, as opposed to an answer or a handshake packet.
@@ -460,6 +469,7 @@ impl Packet {
             Body::Data { slot, .. } | Body::Ack { slot, .. } | Body::Syn { slot, .. } | Body::SynAck { slot } => slot,
             Body::RdmaData { slot, .. } | Body::RdmaAck { slot, .. } => slot,
             Body::Nack { slot, .. } | Body::Cnp { slot } => slot,
+            Body::Overlay => NONE,
         }
     }
     /// Its color.

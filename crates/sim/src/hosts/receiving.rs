@@ -25,6 +25,8 @@ impl Hosts {
             Kind::SynAck => self.on_syn_ack(now, packet, fabric),
             Kind::RdmaData => self.on_data(now, host, packet, fabric),
             Kind::RdmaAck | Kind::Nack | Kind::Cnp => self.on_answer_of_pair(now, packet, fabric),
+            // The virtual switch has heard it; without one nobody says anything.
+            Kind::Overlay => {}
         }
         fabric.packets.release(packet.side);
     }
@@ -61,6 +63,9 @@ impl Hosts {
         it.peer = packet.slot();
         let mapping = fabric.packets.side(packet).copied();
         it.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
+        if self.shared.has_overlay {
+            self.settle_held(now, packet.peer, fabric);
+        }
         self.pump(now, packet.peer, fabric);
     }
 

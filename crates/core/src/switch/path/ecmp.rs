@@ -75,6 +75,7 @@ impl Ecmp {
         let (from, to) = match packet.kind() {
             Kind::Data | Kind::Syn | Kind::RdmaData => (own, DATA_PORT),
             Kind::Ack | Kind::SynAck | Kind::RdmaAck | Kind::Nack | Kind::Cnp => (DATA_PORT, own),
+            Kind::Overlay => (DATA_PORT, DATA_PORT),
         };
         self.address(packet.src).wrapping_mul(59) ^ self.address(packet.dst) ^ TCP ^ from << 16 ^ to
     }
