@@ -156,7 +156,6 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
             .chain(not_started(plan, outcome))
             .collect(),
         audit: conserved,
-        ..Totals::default()
     }
 }
 

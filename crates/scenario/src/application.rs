@@ -23,7 +23,8 @@ params! {
     pub struct ApplicationCommon {
         /// What it is called, for variants to set its keys by. Off: "application".
         pub name: Option<String> = None,
-        /// The traffics (or classes of a list of flows) that go to it; empty means all that no application before it has.
+        /// The traffics (or classes of a list of flows) that go to it; empty means all that no
+        /// application before it has.
         pub traffic: Vec<String> = Vec::new(),
         /// The hosts that have it: "all", a number, or ranges such as "0..7" (both ends count).
         pub hosts: HostSet = HostSet::All,
@@ -57,8 +58,8 @@ pub struct ApplicationPlan {
     pub costs: ApplicationCosts,
 }
 
-/// The applications of a plan; what is wrong with them, and with the virtual switch that they need, is in
-/// the report.
+/// The applications of a plan; what is wrong with them, and with the virtual switch that they
+/// need, is in the report.
 pub(crate) fn applications(
     s: &Settings,
     topology: &Topology,

@@ -220,6 +220,7 @@ fn sending() -> Box<Egress> {
     let rank = RankParams::RemainingBytes(RemainingBytesParams::default());
     let stages = EgressStages {
         is_limited: true,
+        is_switched: false,
         marker: Some(Box::new(Marker::Window(WindowMarker::new(&TltParams::default())))),
         ranker: Ranker::new(&rank).map(Box::new),
         label: Some(Box::new(Label::new(&RULE, 1, 2, 0))),

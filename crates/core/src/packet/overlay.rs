@@ -1,9 +1,9 @@
-//! What virtual switches tell each other (Backdraft, NSDI 2022), as packets: UDP with the datagram of
-//! [`crate::overlay::wire`].
+//! What virtual switches tell each other (Backdraft, NSDI 2022), as packets: UDP with the datagram
+//! of [`crate::overlay::wire`].
 //!
-//! A packet's side record has the words of its datagram, with flows by number where the datagram has
-//! addresses. A capture shows the datagram; its tag is made with a key of zeros, for a simulation has
-//! no secrets, and both epochs are 1, for its switches do not restart.
+//! A packet's side record has the words of its datagram, with flows by number where the datagram
+//! has addresses. A capture shows the datagram; its tag is made with a key of zeros, for a
+//! simulation has no secrets, and both epochs are 1, for its switches do not restart.
 //!
 //! Invariant: a packet's length is what its words take in a datagram.
 

@@ -1,6 +1,7 @@
-//! Flows behind a virtual switch that pauses: one that another host's switch has told to pause hands
-//! nothing down, and its timer stands still. The others take turns at the NIC: it is handed more only
-//! while less than `nic-limit` waits in it, or what a pause cannot stop any more would have no bound.
+//! Flows behind a virtual switch that pauses: one that another host's switch has told to pause
+//! hands nothing down, and its timer stands still. The others take turns at the NIC: it is handed
+//! more only while less than `nic-limit` waits in it, or what a pause cannot stop any more would
+//! have no bound.
 //!
 //! A handshake is exempt: a connection that opens by one learns that it is held when that is over.
 //! Acknowledgements are another connection's direction, and never held.

@@ -1,12 +1,13 @@
 //! One core of an application: it polls its ring when it has nothing else to do, and serves what it
 //! took one packet after the other.
 //!
-//! A packet (or a message) costs a fixed time, a time for each byte of payload, and an exponentially
-//! distributed time, all of it slowed down by a factor. Now and then the core stalls: stalls begin as
-//! a Poisson process, last the same time each, and stop whatever the core does.
+//! A packet (or a message) costs a fixed time, a time for each byte of payload, and an
+//! exponentially distributed time, all of it slowed down by a factor. Now and then the core
+//! stalls: stalls begin as a Poisson process, last the same time each, and stop whatever the core
+//! does.
 //!
-//! Invariant: a core serves one packet at a time, in the order of its ring; what stalls and services
-//! last depends on the core's random streams alone.
+//! Invariant: a core serves one packet at a time, in the order of its ring; what stalls and
+//! services last depends on the core's random streams alone.
 
 use crate::packet::PacketId;
 use crate::random::Stream;
@@ -26,17 +27,19 @@ crate::choice! {
 crate::params! {
     /// What the cores of an application cost, beside the traffic that they have.
     pub struct ApplicationCosts {
-        /// Cores of the application at each host, each with a ring of its own; a hash spreads flows over them. Source:
-        /// ours, one.
+        /// Cores of the application at each host, each with a ring of its own; a hash spreads
+        /// flows over them. Source: ours, one.
         #[within(1..=1024)]
         pub cores: u32 = 1,
-        /// Packets that wait in a core's ring. Source: the authors' release, the ring of a vhost port.
+        /// Packets that wait in a core's ring. Source: the authors' release, the ring of a vhost
+        /// port.
         #[within(1..=1_000_000)]
         pub ring: u32 = 256,
         /// Packets that a core takes from its ring at a time. Source: the authors' applications.
         #[within(1..=4096)]
         pub batch: u32 = 32,
-        /// What work and mean are spent on: each packet, or each packet that ends a message or a flow.
+        /// What work and mean are spent on: each packet, or each packet that ends a message or a
+        /// flow.
         pub per: Per = Per::Packet,
         /// Work of a core, fixed. Source: ours, none.
         #[within(0..=1e12)]
@@ -44,8 +47,8 @@ crate::params! {
         /// Work for a byte of payload. Source: ours, none.
         #[within(0..=1e9)]
         pub per_byte: Time = Time::ZERO,
-        /// Mean of the exponentially distributed work on top. Source: ours, none; the authors' Homa server has 5us a
-        /// message.
+        /// Mean of the exponentially distributed work on top. Source: ours, none; the authors'
+        /// Homa server has 5us a message.
         #[within(0..=1e12)]
         pub mean: Time = Time::ZERO,
         /// By what all work is multiplied. Source: ours, one.

@@ -1,5 +1,5 @@
-//! The virtual switch of a receiving host: between the NIC's receive ring and the applications' rings,
-//! and the applications' cores behind them.
+//! The virtual switch of a receiving host: between the NIC's receive ring and the applications'
+//! rings, and the applications' cores behind them.
 //!
 //! ```text
 //! link ══► receive ring ──► core of the switch ──► queue ──► ring ──► core of an application ──► up
@@ -19,29 +19,32 @@
 //! | file | what |
 //! |---|---|
 //! | `params` | the kinds and their keys |
+//! | `counts` | what is counted |
 //! | `application` | a core of an application: services, stalls |
 //! | `queue` | the queue of one core of an application, by kind |
 //! | `overlay` | what switches tell each other, and what they were told |
 //!
-//! *A core of the switch* runs to completion: it takes up to a batch from its ring, and what that costs
-//! passes before anything becomes of it. A round costs a look at each queue that is polled, so much a
-//! packet, and so much a doorbell. A core without work begins with the next packet. Packets from the
-//! queue to the ring cost nothing more.
+//! *A core of the switch* runs to completion: it takes up to a batch from its ring, and what that
+//! costs passes before anything becomes of it. A round costs a look at each queue that is polled,
+//! so much a packet, and so much a doorbell. A core without work begins with the next packet.
+//! Packets from the queue to the ring cost nothing more.
 //!
-//! *The transport* lies in user space, above the application's ring: its endpoint sees a packet with
-//! payload when the application's core has served it. What has no payload costs the application
-//! nothing and goes up when the switch has had it, as does the data of a traffic that no application
-//! has. Sending costs nothing.
+//! *The transport* lies in user space, above the application's ring: its endpoint sees a packet
+//! with payload when the application's core has served it. What has no payload costs the
+//! application nothing and goes up when the switch has had it, as does the data of a traffic that
+//! no application has. Sending costs nothing.
 //!
-//! Invariants: what arrives is handed up or dropped once; packets of a flow keep their order, but for
-//! those without payload; all times follow from arrivals and random streams alone.
+//! Invariants: what arrives is handed up or dropped once; packets of a flow keep their order, but
+//! for those without payload; all times follow from arrivals and random streams alone.
 
 mod application;
+mod counts;
 mod overlay;
 mod params;
 mod queue;
 
 pub use application::{ApplicationCosts, ApplicationCounts, Per};
+pub use counts::{Counts, FlowCounts};
 pub use params::{
     BackdraftParams, BackpressureParams, Doorbells, FlowQueuesParams, LossyParams, NoVirtualSwitchParams,
     VirtualSwitchParams,
@@ -49,7 +52,7 @@ pub use params::{
 
 use super::ingress::Received;
 use super::{Call, Flows, HostWire, passes};
-use crate::counters::{Count, DropReason, Named};
+use crate::counters::DropReason;
 use crate::overlay::Change;
 use crate::packet::{FlowId, HostId, Kind, Packet, PacketId};
 use crate::random::{Stream, mix64};
@@ -141,74 +144,6 @@ struct Port {
     is_here: bool,
 }
 
-/// What a switch has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Rounds of its cores.
-    pub rounds: u64,
-    /// Queues that these looked at.
-    pub polls: u64,
-    /// Packets that they took.
-    pub packets: u64,
-    /// Doorbells.
-    pub doorbells: u64,
-    /// Packets that found a receive ring full.
-    pub ring_drops: u64,
-    /// Packets that found no room behind it.
-    pub drops: u64,
-    /// Payload of both, which has crossed the network for nothing.
-    pub wasted: u64,
-    /// Times that polling stopped.
-    pub stops: u64,
-    /// What applications have served.
-    pub served: ApplicationCounts,
-    /// Of flow queues, if it has them.
-    pub flows: Option<FlowCounts>,
-    /// Words said to other switches, if it says any: PAUSE, REFRESH, RESUME.
-    pub words: Option<[u64; 3]>,
-}
-
-/// What its flow queues have counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowCounts {
-    /// Flows told to pause.
-    pub pauses: u64,
-    /// Flows told to go on.
-    pub resumes: u64,
-    /// The most bytes that waited in the queues of one core of an application.
-    pub peak_bytes: u64,
-    /// Bytes that wait now.
-    pub queued: u64,
-}
-
-impl Counts {
-    /// Tells them by name.
-    pub fn tell(&self, named: &mut Named) {
-        let Counts { rounds, polls, packets, doorbells, ring_drops, drops, wasted, stops, served, .. } = *self;
-        named.add("rounds", rounds);
-        named.add("polls", polls);
-        named.add("packets", packets);
-        named.add("polls-per-1000-packets", Count::Mean(u128::from(polls) * 1000, packets));
-        named.add("ring-drops", ring_drops);
-        named.add("drops", drops);
-        named.add("wasted-bytes", wasted);
-        named.add("stops", stops);
-        named.add("served-packets", served.packets);
-        named.add("served-bytes", served.bytes);
-        named.add("served-us", Count::Micros(served.busy));
-        let Some(flows) = self.flows else { return };
-        named.add("doorbells", doorbells);
-        named.add("peak-bytes", Count::Max(flows.peak_bytes));
-        named.add("queued-bytes", flows.queued);
-        let Some([pauses, refreshes, resumes]) = self.words else { return };
-        named.add("flow-pauses", flows.pauses);
-        named.add("flow-resumes", flows.resumes);
-        named.add("pauses", pauses);
-        named.add("refreshes", refreshes);
-        named.add("resumes", resumes);
-    }
-}
-
 /// The virtual switch of one host.
 pub struct VirtualSwitch {
     me: HostId,
@@ -219,6 +154,8 @@ pub struct VirtualSwitch {
     by_class: Vec<Option<(u16, u16)>>,
     overlay: Option<Box<Overlay>>,
     counts: Counts,
+    /// Scratch: the flows of a round.
+    rung: Vec<FlowId>,
 }
 
 impl VirtualSwitch {
@@ -246,6 +183,7 @@ impl VirtualSwitch {
             by_class: config.by_class.iter().map(of).collect(),
             overlay: Overlay::new(&mut config),
             counts: Counts::default(),
+            rung: Vec::new(),
         }))
     }
 
@@ -348,7 +286,7 @@ impl VirtualSwitch {
 
     /// How many queues a round looks at, and how many doorbells it rings: one a flow that it has
     /// something for.
-    fn looks<W: HostWire>(&self, number: usize, wire: &mut W) -> (u64, u64) {
+    fn looks<W: HostWire>(&mut self, number: usize, wire: &mut W) -> (u64, u64) {
         let flows = || self.ports.iter().map(|port| port.queue.flow_count() as u64).sum::<u64>();
         match self.costs.doorbells {
             None => (1 + self.ports.iter().filter(|port| port.is_here).count() as u64, 0),
@@ -356,10 +294,11 @@ impl VirtualSwitch {
             Some(Doorbells::Armed | Doorbells::Counted) => {
                 let taken = &self.cores[number].taken;
                 let pool = wire.packets();
-                let mut rung: Vec<FlowId> = taken.iter().map(|id| pool[*id].flow).collect();
-                rung.sort_unstable();
-                rung.dedup();
-                (2, rung.len() as u64)
+                self.rung.clear();
+                self.rung.extend(taken.iter().map(|id| pool[*id].flow));
+                self.rung.sort_unstable();
+                self.rung.dedup();
+                (2, self.rung.len() as u64)
             }
         }
     }

@@ -1,10 +1,10 @@
 //! What a host's switch tells others, and what it was told ([`crate::overlay`] decides).
 //!
-//! A flow that its queue tells to pause is said so to its sender. Where a core of an application has no
-//! shared memory left, all who send to it are told together, since flows that are told one after the
-//! other need the sum of their headroom. That ends when all headroom is there and half of the memory.
-//! Memory is that of one core of an application, so a pause of all that goes to a host, which is the
-//! next rung of [`Rung`], would stop others for nothing, and is not said.
+//! A flow that its queue tells to pause is said so to its sender. Where a core of an application
+//! has no shared memory left, all who send to it are told together, since flows that are told one
+//! after the other need the sum of their headroom. That ends when all headroom is there and half
+//! of the memory. Memory is that of one core of an application, so a pause of all that goes to a
+//! host, which is the next rung of [`Rung`], would stop others for nothing, and is not said.
 //!
 //! What was lost on arrival is drawn here (`control-loss`). Switches do not restart, so epochs and
 //! tags of datagrams have no part.
@@ -28,6 +28,34 @@ struct Senders {
     is_paused: bool,
 }
 
+/// A time for each of some hosts.
+#[derive(Clone, Debug, Default)]
+struct Due {
+    by_time: BTreeSet<(Time, HostId)>,
+    of: BTreeMap<HostId, Time>,
+}
+
+impl Due {
+    fn set(&mut self, host: HostId, at: Option<Time>) {
+        let old = match at {
+            Some(at) => self.of.insert(host, at),
+            None => self.of.remove(&host),
+        };
+        if let Some(old) = old {
+            self.by_time.remove(&(old, host));
+        }
+        self.by_time.extend(at.map(|at| (at, host)));
+    }
+    fn first(&self) -> Option<Time> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+    fn pop_first_if_due(&mut self, now: Time) -> Option<(Time, HostId)> {
+        let (at, host) = *self.by_time.first().filter(|(at, _)| *at <= now)?;
+        self.set(host, None);
+        Some((at, host))
+    }
+}
+
 /// One host's part.
 pub(super) struct Overlay {
     me: HostId,
@@ -38,8 +66,10 @@ pub(super) struct Overlay {
     priority: u8,
     /// By port.
     senders: BTreeMap<u16, Senders>,
-    /// Hosts that something is to be said to, now or later.
-    open: BTreeSet<HostId>,
+    /// Hosts that something may be to be said to now.
+    touched: BTreeSet<HostId>,
+    /// When something is to be said to the others.
+    due: Due,
     /// Targets that may no longer, or may again, send.
     pub(super) changes: VecDeque<Change>,
     /// When the host is called; [`Time::MAX`]: it is not.
@@ -70,7 +100,8 @@ impl Overlay {
             memory: p.memory.0,
             priority: p.priority as u8,
             senders: BTreeMap::new(),
-            open: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            due: Due::default(),
             changes: VecDeque::new(),
             timer_at: Time::MAX,
             loss: p.control_loss,
@@ -133,7 +164,7 @@ impl Overlay {
         if verdict.is_told || self.senders[&port].is_paused {
             let key = Whom::key(packet.flow, port, packet.src, self.me);
             self.teller.arrived(now, packet.src, &key);
-            self.open.insert(packet.src);
+            self.touched.insert(packet.src);
         }
     }
 
@@ -146,7 +177,7 @@ impl Overlay {
                 Some(queued) => self.teller.pause(now, sender, target, queued.0),
                 None => self.teller.resume(now, sender, target),
             }
-            self.open.insert(sender);
+            self.touched.insert(sender);
         }
     }
 
@@ -159,7 +190,7 @@ impl Overlay {
                 true => self.teller.pause(now, from, target, signal.queued.0),
                 false => self.teller.resume(now, from, target),
             }
-            self.open.insert(from);
+            self.touched.insert(from);
         }
         let is_calm = queues.is_headroom_full() && queues.queued().0 <= self.memory / 2;
         let Some(senders) = self.senders.get_mut(&port).filter(|senders| is_calm && senders.is_paused) else { return };
@@ -167,26 +198,30 @@ impl Overlay {
         self.say_to_all(now, port, None);
     }
 
-    /// What is to be said now, and to whom.
+    /// What is to be said now, and to whom. To be asked until there is no more.
     pub(super) fn next_words(&mut self, now: Time) -> Option<(HostId, Words)> {
-        let mut spoken = None;
-        for &host in &self.open {
+        while let Some((_, host)) = self.due.pop_first_if_due(now) {
+            self.touched.insert(host);
+        }
+        while let Some(&host) = self.touched.first() {
             let records = self.teller.poll(now, host, WORDS);
-            if !records.is_empty() {
-                spoken = Some((host, records));
-                break;
+            if records.is_empty() {
+                self.touched.pop_first();
+                let next = self.teller.deadline(host).map(|at| at.max(now + Time::from_ps(1)));
+                self.due.set(host, next);
+                continue;
             }
+            for record in &records {
+                let at = match record.word {
+                    Word::Pause => 0,
+                    Word::Refresh => 1,
+                    Word::Resume => 2,
+                };
+                self.said[at] += 1;
+            }
+            return Some((host, Words::new(&records)));
         }
-        let (host, records) = spoken?;
-        for record in &records {
-            let at = match record.word {
-                Word::Pause => 0,
-                Word::Refresh => 1,
-                Word::Resume => 2,
-            };
-            self.said[at] += 1;
-        }
-        Some((host, Words::new(&records)))
+        None
     }
 
     /// The packet of these words.
@@ -208,9 +243,7 @@ impl Overlay {
 
     /// Keeps the timer no later than there is something to do.
     pub(super) fn arm<W: HostWire>(&mut self, now: Time, wire: &mut W) {
-        self.open.retain(|host| self.teller.len(*host) > 0);
-        let said = self.open.iter().filter_map(|host| self.teller.deadline(*host)).min();
-        let next = said.into_iter().chain(self.keeper.deadline()).min().unwrap_or(Time::MAX);
+        let next = self.due.first().into_iter().chain(self.keeper.deadline()).min().unwrap_or(Time::MAX);
         let next = if next == Time::MAX { next } else { next.max(now + Time::from_ps(1)) };
         if next == self.timer_at {
             return;

@@ -49,12 +49,12 @@ macro_rules! kind {
         crate::params! {
             $(#[$meta])*
             pub struct $name {
-                /// Packets that may wait in a core's receive ring of the NIC; what comes beyond is dropped (receive-ring).
-                /// Source: ours.
+                /// Packets that may wait in a core's receive ring of the NIC; what comes beyond is
+                /// dropped (receive-ring). Source: ours.
                 #[within(1..=1_000_000)]
                 pub ring: u32 = 1024,
-                /// Cores of the switch, each with a receive ring of its own; a hash spreads flows over them. Source:
-                /// ours, one.
+                /// Cores of the switch, each with a receive ring of its own; a hash spreads flows
+                /// over them. Source: ours, one.
                 #[within(1..=64)]
                 pub cores: u32 = 1,
                 /// Packets that a core takes at a time. Source: BESS, kMaxBurst.
@@ -78,9 +78,9 @@ macro_rules! with_queues {
         kind! {
             $(#[$meta])*
             $name {
-                /// How a core learns which queues have something: true, a queue that becomes busy rings once;
-                /// "counted", each batch sends a message with its count, as the authors' release does; false, the
-                /// core looks at all queues each time.
+                /// How a core learns which queues have something: true, a queue that becomes busy
+                /// rings once; "counted", each batch sends a message with its count, as the
+                /// authors' release does; false, the core looks at all queues each time.
                 pub doorbells: Doorbells = $doorbells,
                 /// Work of a core for a doorbell. Source: ours.
                 #[within(0..=1_000_000_000)]
@@ -88,12 +88,12 @@ macro_rules! with_queues {
                 /// Memory that the queues of one core of an application share. Source: ours.
                 #[within(3_000..=1e12)]
                 pub memory: Bytes = Bytes(64 << 20),
-                /// A flow is told to pause when its queue has this times the shared memory that is left. Source:
-                /// Choudhury and Hahne, 1998; its value is ours.
+                /// A flow is told to pause when its queue has this times the shared memory that is
+                /// left. Source: Choudhury and Hahne, 1998; its value is ours.
                 #[within(0..=64)]
                 pub alpha: f64 = 1.0,
-                /// Packets at which a flow is told to pause, however much memory is left. Source: the authors' release,
-                /// 7/8 of 4096.
+                /// Packets at which a flow is told to pause, however much memory is left. Source:
+                /// the authors' release, 7/8 of 4096.
                 #[within(1..=1_000_000_000)]
                 pub flow_cap: u32 = 3584,
                 /// Queues of one core of an application; further flows share one. Source: ours.
@@ -138,18 +138,20 @@ with_queues! {
 with_queues! {
     /// A queue a flow, and switches that tell each other to pause.
     BackdraftParams, Doorbells::Armed, {
-        /// Bytes that may wait in a NIC for the switch to hand it more data; up to a segment may come on top. Source:
-        /// ours.
+        /// Bytes that may wait in a NIC for the switch to hand it more data; up to a segment may
+        /// come on top. Source: ours.
         #[within(1..=1e12)]
         pub nic_limit: Bytes = Bytes(64 << 10),
-        /// Memory beyond that, for what still comes of flows that were told to pause. "auto": what arrives over the
-        /// host's link in the feedback time and half as much for each of losses, what the NICs of headroom-senders
-        /// hosts may have waiting, and headroom-fabric. Source: ours.
+        /// Memory beyond that, for what still comes of flows that were told to pause. "auto": what
+        /// arrives over the host's link in the feedback time and half as much for each of losses,
+        /// what the NICs of headroom-senders hosts may have waiting, and headroom-fabric. Source:
+        /// ours.
         pub headroom: Auto<Bytes> = Auto::Auto,
         /// Hosts whose NICs headroom "auto" has room for. Source: ours.
-        #[within(1..=1_000_000)]
+        #[within(1..=65_535)]
         pub headroom_senders: u32 = 16,
-        /// Bytes waiting in the fabric that headroom "auto" has room for. Source: ours, the ECN threshold of 100 Gb/s.
+        /// Bytes waiting in the fabric that headroom "auto" has room for. Source: ours, the ECN
+        /// threshold of 100 Gb/s.
         pub headroom_fabric: Bytes = Bytes(200_000),
         /// Pauses in a row whose loss headroom "auto" survives. Source: ours.
         #[within(0..=100)]
@@ -163,12 +165,14 @@ with_queues! {
         /// With more paused flows than this an application is paused as a whole. Source: ours.
         #[within(0..=1_000_000)]
         pub application_flows: u32 = 16,
-        /// Whether a TCP's retransmission timer stands still while its flow is paused. Source: ours.
+        /// Whether a TCP's retransmission timer stands still while its flow is paused. Source:
+        /// ours.
         pub freeze_timers: bool = true,
         /// Priority of the switches' own packets, 0 (lowest) to 7. Source: ours.
         #[within(0..=7)]
         pub priority: u32 = 7,
-        /// Share of the switches' own packets that is lost on arrival, at random. Source: ours, none.
+        /// Share of the switches' own packets that is lost on arrival, at random. Source: ours,
+        /// none.
         #[within(0..=1)]
         pub control_loss: f64 = 0.0,
         /// Packets in a row from one switch that may be lost so, at most. Source: ours.
