@@ -118,7 +118,7 @@ fn applications_need_a_switch_and_traffic_that_there_is() {
     fails(&format!("{lossy}[[application]]\ntraffic = [\"nobody\"]"), 5, 11, "nobody");
     fails(&format!("{lossy}[[application]]\nhosts = 60000"), 5, 9, "60000 is no host");
     fails(&format!("{lossy}[host]\nreceive-cpu = {{ }}"), 5, 1, "cannot be together");
-    fails("[edge]\nvirtual-switch = { kind = \"lossy\", cores = 65 }", 3, 45, "1 to 64");
+    fails("[edge]\nvirtual-switch = { kind = \"lossy\", cores = 65 }", 3, 44, "1 to 64");
 }
 
 #[test]
