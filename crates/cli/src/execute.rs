@@ -142,6 +142,7 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         out_of_order: outcome.hosts.out_of_order,
         timeouts: outcome.hosts.timeouts,
         pause_frames: outcome.pause_frames,
+        overlay_pauses: outcome.counters.get(plan.edge.virtual_switch.kind(), "pauses"),
         mechanisms: outcome.counters.numbers(),
         fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
         calls: calls(plan),
@@ -155,7 +156,6 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
             .chain(not_started(plan, outcome))
             .collect(),
         audit: conserved,
-        ..Totals::default()
     }
 }
 

@@ -33,6 +33,8 @@ pub enum DropReason {
     Ttl,
     /// The receiving host's ring was full.
     ReceiveRing,
+    /// A virtual switch had no room for it.
+    VirtualSwitch,
     /// A bandwidth limit refused it.
     Limit,
     /// Its link was down.
@@ -43,7 +45,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All of them, in the order of reports.
-    pub const ALL: [DropReason; 12] = [
+    pub const ALL: [DropReason; 13] = [
         DropReason::QueueFull,
         DropReason::SharedBuffer,
         DropReason::Early,
@@ -53,6 +55,7 @@ impl DropReason {
         DropReason::Evicted,
         DropReason::Ttl,
         DropReason::ReceiveRing,
+        DropReason::VirtualSwitch,
         DropReason::Limit,
         DropReason::LinkDown,
         DropReason::Injected,
@@ -70,6 +73,7 @@ impl DropReason {
             DropReason::Evicted => "evicted",
             DropReason::Ttl => "ttl",
             DropReason::ReceiveRing => "receive-ring",
+            DropReason::VirtualSwitch => "virtual-switch",
             DropReason::Limit => "limit",
             DropReason::LinkDown => "link-down",
             DropReason::Injected => "injected",

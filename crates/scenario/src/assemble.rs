@@ -1,6 +1,7 @@
 //! From settings to a plan: reads the files that a scenario names, checks what takes several numbers together (of a switch
 //! in `switch.rs`), and builds the network and the traffic.
 
+use crate::application;
 use crate::capture;
 use crate::cdf::SizeSpec;
 use crate::composition;
@@ -67,6 +68,7 @@ pub(crate) fn assemble(
         let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
         report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
     }
+    let applications = application::applications(&s, &topology, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
@@ -112,6 +114,7 @@ pub(crate) fn assemble(
         rdma_choices: s.rdma_choices,
         edge: s.edge,
         traffic: Arc::new(traffic),
+        applications,
         limits,
         failures,
         capture,
@@ -340,6 +343,9 @@ const ROWS_INLINE_MAX: usize = 10_000;
 
 /// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology) {
+    for a in &mut s.applications {
+        a.common.name = Some(application::name_of(a));
+    }
     for l in &mut s.limits {
         l.common.name = Some(limit::name_of(l));
     }

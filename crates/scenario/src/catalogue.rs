@@ -3,6 +3,7 @@
 //!
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
+use crate::application::ApplicationCommon;
 use crate::capture::{CaptureParams, FailureParams};
 use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::{LimitCommon, LimitKind};
@@ -13,6 +14,7 @@ use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, ReceiveCpuPa
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use millpond_core::host::virtual_switch::ApplicationCosts;
 use millpond_core::params::{Key, Params};
 use millpond_core::registry::{Choice, Mechanism, Place};
 
@@ -171,6 +173,16 @@ pub fn tables() -> Vec<TableInfo> {
                     A packet is lost (link-down, or by chance injected) if its link is down at any time between the \
                     start of its transmission and its arrival.",
             keys: keys("failure", &FailureParams::default()),
+        },
+        TableInfo {
+            path: "application",
+            about: "An application at the receiving hosts, behind their virtual switch (edge.virtual-switch): which traffic \
+                    goes to its cores, and how slow they are; as many tables as there are applications.",
+            keys: {
+                let mut all = keys("application", &ApplicationCommon::default());
+                all.extend(keys("application", &ApplicationCosts::default()));
+                all
+            },
         },
         TableInfo {
             path: "limit",

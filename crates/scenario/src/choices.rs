@@ -13,10 +13,10 @@
 
 use crate::jitter::JitterParams;
 use crate::rdma::RecoveryParams;
-use crate::settings::VirtualSwitchParams;
 use millpond_core::edge::flowcell::LoadBalancingParams;
 use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::{OrderingParams, RankParams};
+use millpond_core::host::virtual_switch::VirtualSwitchParams;
 use millpond_core::importance::ImportanceParams;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::AdmissionParams;

@@ -53,7 +53,7 @@ fn spellings(name: &str) -> Vec<String> {
     let mut list = vec![name.to_string(), name.to_lowercase().replace('_', "-")];
     let Some(mut path) = parse_path(name) else { return list };
     // One table of several, by its name or its number.
-    if path.len() >= 2 && ["traffic", "limit", "failure"].contains(&path[0].as_str()) {
+    if path.len() >= 2 && ["traffic", "limit", "application", "failure"].contains(&path[0].as_str()) {
         path.remove(1);
         list.push(path.join("."));
     }

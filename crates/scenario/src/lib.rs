@@ -6,6 +6,7 @@
 //! Invariant: whoever runs a plan reads no text and finds no error in it; whoever writes a scenario learns of all of its
 //! errors at once, each with file, line and column.
 
+pub mod application;
 mod assemble;
 mod capture;
 pub mod catalogue;

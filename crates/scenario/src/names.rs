@@ -212,9 +212,9 @@ pub(crate) const NAMES: &[Name] = &[
     kind("switch.pause", &["lossless", "802.1qbb"], "it is switch.pause = { kind = \"pfc\" }", "pfc"),
     kind(
         "edge.virtual-switch",
-        &["backdraft", "lossy", "backpressure", "flow-queues", "per-flow-queues", "ovs"],
-        "virtual switches in the host (Backdraft, NSDI 2022) are not built yet; what holds a flow back in the host is host.nic.per-flow-limit",
-        "host.nic.per-flow-limit",
+        &["per-flow-queues", "dpfq", "pfq", "dynamic-per-flow-queues"],
+        "it is edge.virtual-switch = { kind = \"flow-queues\" }",
+        "flow-queues",
     ),
     kind("limit", &["tbf", "token-bucket", "tc"], "it is a [[limit]] of kind \"htb\"", "htb"),
     // Topologies and traffic.

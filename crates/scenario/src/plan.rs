@@ -2,6 +2,7 @@
 //!
 //! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
 
+use crate::application::ApplicationPlan;
 pub use crate::capture::Losable;
 use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitPlan;
@@ -63,6 +64,8 @@ pub struct Plan {
     pub edge: EdgeChoices,
     /// The flows.
     pub traffic: Arc<TrafficPlan>,
+    /// What receives at the hosts, behind their virtual switch.
+    pub applications: Vec<ApplicationPlan>,
     /// What holds hosts to a bandwidth.
     pub limits: Vec<LimitPlan>,
     /// What fails, and when.

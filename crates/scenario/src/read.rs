@@ -182,6 +182,7 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     r.params(&mut capture, &mut s.capture, &[]);
     r.finish(capture, None);
     s.failures = r.failures(&mut top);
+    s.applications = r.applications(&mut top);
     s.limits = r.limits(&mut top);
     s.traffic = r.traffic(&mut top);
     top.take("variant");

@@ -20,6 +20,7 @@ pub fn reference() -> String {
             "traffic" => "`[[traffic]]`: common keys".to_string(),
             "transport" => "`[transport]`: common keys".to_string(),
             "failure" => "`[[failure]]`".to_string(),
+            "application" => "`[[application]]`".to_string(),
             "limit" => "`[[limit]]`: common keys".to_string(),
             path => format!("`[{path}]`"),
         };

@@ -170,6 +170,11 @@ pub(crate) fn write(s: &Settings) -> String {
         out.push_str("\n[[failure]]\n");
         lines(&mut out, &pairs(f));
     }
+    for a in &s.applications {
+        out.push_str("\n[[application]]\n");
+        lines(&mut out, &pairs(&a.common));
+        lines(&mut out, &pairs(&a.costs));
+    }
     for l in &s.limits {
         limit(&mut out, l);
     }

@@ -36,6 +36,7 @@ pub fn schema() -> Value {
     let mut failure = object(table("failure"));
     failure["required"] = json!(["link", "at"]);
     root.insert("failure".into(), list(failure));
+    root.insert("application".into(), list(object(table("application"))));
     root.insert("limit".into(), list(kinds("limit", &table("limit"))));
     let mut traffic = table("traffic");
     traffic.insert("transport".into(), kinds("transport", &Map::new()));
@@ -157,12 +158,12 @@ fn changes() -> Value {
     // A failure has no name to set it by.
     let tables = tables();
     tables.iter().filter(|t| t.path != "failure").flat_map(|t| &t.keys).for_each(|key| set.add_key(key));
-    set.tables(["host", "host.nic", "switch", "rdma", "edge", "engine", "capture", "traffic", "limit"]);
+    set.tables(["host", "host.nic", "switch", "rdma", "edge", "engine", "capture", "traffic", "limit", "application"]);
     set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
     for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
         set.known.insert(path.into(), json!({ "type": ["string", "object"] }));
     }
-    for pattern in ["^(traffic|limit)\\.[^.]+$", "^traffic\\..+\\.transport$"] {
+    for pattern in ["^(traffic|limit|application)\\.[^.]+$", "^traffic\\..+\\.transport$"] {
         set.patterns.insert(pattern.into(), json!({ "type": "object" }));
     }
     let mut table = object(set.known);
@@ -183,7 +184,7 @@ impl Changes {
     /// of them.
     fn add(&mut self, path: &str, value: Value) {
         let (list, path) = match path.split_once('.') {
-            Some((list @ ("traffic" | "limit"), key)) => {
+            Some((list @ ("traffic" | "limit" | "application"), key)) => {
                 (&mut self.patterns, format!("^{list}\\..+\\.{}$", escaped(key)))
             }
             _ => (&mut self.known, path.to_string()),
@@ -251,7 +252,12 @@ fn property(info: &KeyInfo) -> Value {
         "traffic.sizes" => sizes(),
         "topology.graph" => graph(),
         "traffic.rows" => rows(),
-        "limit.hosts" | "capture.connections.flows" | "capture.connections.src" | "capture.connections.dst" => json!({
+        "edge.virtual-switch.doorbells" => json!({ "type": ["boolean", "string"], "enum": [true, false, "counted"] }),
+        "limit.hosts"
+        | "application.hosts"
+        | "capture.connections.flows"
+        | "capture.connections.src"
+        | "capture.connections.dst" => json!({
             "type": ["array", "string", "integer"], "items": { "type": ["string", "integer"] }, "minimum": 0,
         }),
         "traffic.receiver" => json!({ "type": ["string", "integer"], "pattern": "^random$", "minimum": 0 }),

@@ -3,6 +3,7 @@
 //! Invariant: every key of every table is declared here or in a registry, so that the reader, the resolved text, the
 //! schema and the reference can never disagree about what there is.
 
+use crate::application::ApplicationSettings;
 use crate::capture::{CaptureParams, FailureParams};
 use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::limit::LimitSettings;
@@ -17,7 +18,7 @@ pub use millpond_core::host::ReceiveCpuParams;
 use millpond_core::registry::About;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::MarkingParams;
-use millpond_core::{Bytes, Time, choice, params, registry};
+use millpond_core::{Bytes, Time, choice, params};
 use std::collections::BTreeMap;
 
 choice! {
@@ -116,18 +117,9 @@ params! {
 pub(crate) const fn without(summary: &'static str) -> About {
     About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
-const NO_SWITCH: About = without("packets wait in the NIC alone");
-
-registry! {
-    /// Which virtual switch the hosts run.
-    place: "edge.virtual-switch", question: "where do packets wait in the host?", default: None,
-    params: VirtualSwitchParams;
-    "none" => None { NothingParams; NO_SWITCH },
-}
 
 /// Kinds that later versions will have, so that asking for one says so.
-pub(crate) const PLANNED: &[(&str, &[&str])] =
-    &[("edge.virtual-switch", &["lossy", "backpressure", "flow-queues", "backdraft"])];
+pub(crate) const PLANNED: &[(&str, &[&str])] = &[];
 
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -205,6 +197,8 @@ pub struct Settings {
     pub capture: CaptureParams,
     /// What fails, in order.
     pub failures: Vec<FailureParams>,
+    /// The applications, in order.
+    pub applications: Vec<ApplicationSettings>,
     /// The limits, in order.
     pub limits: Vec<LimitSettings>,
     /// The traffic, in order.

@@ -107,7 +107,18 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[edge]\nvirtual-switch = { kind = \"backdraft\" }", 3, 27, "not built yet");
+    fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
+    fails("[transport]\nkind = \"homa\"", 3, 8, "not built yet");
+}
+
+#[test]
+fn applications_need_a_switch_and_traffic_that_there_is() {
+    fails("[[application]]\nwork = \"1us\"", 2, 3, "no effect");
+    let lossy = "[edge]\nvirtual-switch = { kind = \"lossy\" }\n";
+    fails(&format!("{lossy}[[application]]\ntraffic = [\"nobody\"]"), 5, 11, "nobody");
+    fails(&format!("{lossy}[[application]]\nhosts = 60000"), 5, 9, "60000 is no host");
+    fails(&format!("{lossy}[host]\nreceive-cpu = {{ }}"), 5, 1, "cannot be together");
+    fails("[edge]\nvirtual-switch = { kind = \"lossy\", cores = 65 }", 3, 44, "1 to 64");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use millpond_core::packet::{Kind, Packet, flags};
 
 /// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
 /// that was sent before.
-pub const DROPPED: [&str; 8] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"];
+pub const DROPPED: [&str; 9] =
+    ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant", "overlay"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {
@@ -19,6 +20,7 @@ fn dropped_as(packet: &Packet) -> usize {
         Kind::Nack | Kind::Resend | Kind::Unknown => 5,
         Kind::Cnp => 6,
         Kind::Grant | Kind::Busy | Kind::Ping => 7,
+        Kind::Overlay => 8,
     }
 }
 

@@ -175,6 +175,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             id: index as u32,
             out: fabric.outlinks.len() as u32,
             node: equip::host(plan, index as u32, topology.links[id as usize / 2].rate),
+            turns: Default::default(),
         });
         let cell = layout.cell(topology, End::Host(index as u32));
         outlink(id, cell, &mut fabric);

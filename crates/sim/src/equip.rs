@@ -1,8 +1,10 @@
 //! What a plan's hosts have between their endpoints and the link.
 
 use crate::build::pauses;
+use crate::shared::has_overlay;
 use millpond_core::host::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
-use millpond_core::host::{Host, HostConfig, LimiterConfig, Nic, ReceiveConfig};
+use millpond_core::host::virtual_switch::{ApplicationConfig, VirtualSwitchParams};
+use millpond_core::host::{Host, HostConfig, LimiterConfig, Nic, ReceiveConfig, VirtualSwitchConfig};
 use millpond_core::packet::tcp::HEADERS;
 use millpond_core::random::Stream;
 use millpond_core::switch::admission::Admission;
@@ -12,7 +14,8 @@ use millpond_core::switch::pause::Pause;
 use millpond_core::switch::port::PortConfig;
 use millpond_core::switch::queue::{DynamicQueuesParams, Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::site::Auto;
-use millpond_core::{HostId, Rate};
+use millpond_core::{Bytes, HostId, Rate};
+use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::limit::{LimitKind, LimitPlan};
 use millpond_scenario::plan::Plan;
 
@@ -23,7 +26,33 @@ pub fn host(plan: &Plan, host: HostId, rate: Rate) -> Host {
         nic: nic(plan, host, rate),
         limit: limits(plan, host),
         receive: ReceiveConfig::new(&plan.host.choices.receive_offload, costs, plan.warm_up),
+        virtual_switch: virtual_switch(plan, host, rate),
         ordering: plan.transport_choices.ordering.timeout(),
+    })
+}
+
+/// What its virtual switch is made of; `None`: it has none.
+fn virtual_switch(plan: &Plan, host: HostId, rate: Rate) -> Option<VirtualSwitchConfig> {
+    if matches!(plan.edge.virtual_switch, VirtualSwitchParams::None(_)) {
+        return None;
+    }
+    let applications = plan.applications.iter().map(|application| ApplicationConfig {
+        costs: application.costs.clone(),
+        is_here: application.hosts.as_ref().is_none_or(|hosts| hosts.binary_search(&host).is_ok()),
+    });
+    let of_class = |class: u16| {
+        let has = |it: &ApplicationPlan| it.classes.as_ref().is_none_or(|classes| classes.contains(&class));
+        plan.applications.iter().position(has).map(|at| at as u16)
+    };
+    Some(VirtualSwitchConfig {
+        host,
+        params: plan.edge.virtual_switch.clone(),
+        applications: applications.collect(),
+        by_class: (0..plan.traffic.classes.len() as u16).map(of_class).collect(),
+        rate,
+        packet_max: plan.host.packet_max() as u32,
+        segment: plan.host.segment_offload.unwrap_or(Bytes(plan.host.packet_max())),
+        random: Stream::new(plan.seed, &format!("virtual-switch/host{host}")),
     })
 }
 
@@ -33,13 +62,13 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
     let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
     let site = plan.port_site(0, rate);
     let capacity = Capacity::new(buffer, &site);
-    // A NIC that can be paused has a queue for each priority, or one would hold up the others; and
-    // one for each flow where flows are paused.
+    // A NIC that can be paused has a queue for each priority, or one would hold up the others, and one
+    // for each flow where flows are paused; what virtual switches tell each other goes before data.
     let queue = match &plan.switch.queue {
         QueueParams::DynamicQueues(p) if Pause::new(&plan.switch.pause).stops_flows() => {
             QueueParams::DynamicQueues(DynamicQueuesParams { queues: None, ..p.clone() })
         }
-        _ if pauses(plan) => QueueParams::StrictPriority(StrictPriorityParams::default()),
+        _ if pauses(plan) || has_overlay(plan) => QueueParams::StrictPriority(StrictPriorityParams::default()),
         _ => QueueParams::default(),
     };
     let config = PortConfig {

@@ -14,6 +14,7 @@
 mod answering;
 mod counting;
 mod ending;
+mod holding;
 mod messages;
 mod opening;
 mod queue_pairs;
@@ -40,7 +41,7 @@ use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Time, TrafficClass};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 pub use waiting::{WAITED, Waiting};
 pub use wire::PollRecord;
@@ -54,6 +55,8 @@ pub struct Host {
     pub out: u32,
     /// What lies between its endpoints and the link.
     pub node: host::Host,
+    /// Connections that wait for its NIC, in their order: slot and flow.
+    pub turns: VecDeque<(u32, FlowId)>,
 }
 
 /// The sending side of a connection.
@@ -133,6 +136,8 @@ pub struct HostCounters {
     pub measured_bytes: u64,
     /// What TLT has marked.
     pub marking: MarkingCounters,
+    /// How long flows were held by other hosts' virtual switches, summed over them.
+    pub held: Time,
 }
 
 impl HostCounters {
@@ -146,6 +151,7 @@ impl HostCounters {
         self.out_of_order += other.out_of_order;
         self.measured_bytes += other.measured_bytes;
         self.marking.merge(&other.marking);
+        self.held += other.held;
     }
 }
 

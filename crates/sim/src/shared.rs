@@ -6,6 +6,7 @@ use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use millpond_core::edge::Ranker;
 use millpond_core::host::Cut;
+use millpond_core::host::virtual_switch::VirtualSwitchParams;
 use millpond_core::importance::Marker;
 use millpond_core::packet::tcp::HEADERS;
 use millpond_core::packet::telemetry;
@@ -49,10 +50,21 @@ pub struct Shared {
     pub markers: Vec<Option<Marker>>,
     /// What labels flowcells get, if hosts spread what they send.
     pub labels: Option<LabelPlan>,
+    /// Whether virtual switches tell each other whom to pause.
+    pub has_overlay: bool,
+    /// Bytes that may wait in a NIC for such a switch to hand it more.
+    pub switch_limit: u64,
+    /// Whether retransmission timers stand still meanwhile.
+    pub freezes: bool,
     /// Completion times in the empty network.
     pub ideal: IdealTimes,
     /// The changes of the network's routes.
     pub epochs: Vec<Epoch>,
+}
+
+/// Whether a plan's virtual switches tell each other whom to pause.
+pub(crate) fn has_overlay(plan: &Plan) -> bool {
+    matches!(plan.edge.virtual_switch, VirtualSwitchParams::Backdraft(_))
 }
 
 impl Shared {
@@ -70,6 +82,12 @@ impl Shared {
             ranker: Ranker::new(&plan.transport_choices.rank),
             markers: transport.markers(&plan.transport_choices.importance),
             labels: LabelPlan::new(plan),
+            has_overlay: has_overlay(plan),
+            switch_limit: match &plan.edge.virtual_switch {
+                VirtualSwitchParams::Backdraft(p) => p.nic_limit.get(),
+                _ => u64::MAX,
+            },
+            freezes: matches!(&plan.edge.virtual_switch, VirtualSwitchParams::Backdraft(p) if p.freeze_timers),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
             transport,

@@ -228,6 +228,11 @@ fn host() -> impl Strategy<Value = String> {
         "receive-offload = { kind = \"stock-gro\", coalescing = \"0us\" }\nreceive-cpu = { per-byte = \"2ns\", ring = 80 }",
         "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 }\nreceive-cpu = { ring = 20, cores = 3 }\n\
          [edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }",
+        "[edge]\nvirtual-switch = { kind = \"lossy\", ring = 9, cores = 2 }",
+        "[edge]\nvirtual-switch = { kind = \"backpressure\", ring = 40, queue = 20, batch = 3 }",
+        "[edge]\nvirtual-switch = { kind = \"flow-queues\", memory = \"20KB\", max-queues = 2, doorbells = \"counted\" }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", memory = \"20KB\", control-loss = 0.3, application-flows = 1 }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", headroom = 9000, flow-cap = 3, freeze-timers = false, cores = 2 }",
     ]);
     // Exact hosts, and lots: much happens at one instant.
     let jitter = prop::sample::select(vec!["", "jitter = \"off\"\n", "jitter = { packets = 0 }\n"]);
@@ -301,6 +306,15 @@ fn scenario() -> impl Strategy<Value = String> {
             }
             if transport.contains("kind = \"homa\"") {
                 host.truncate(host.find("\n[edge]").or(host.find("[edge]")).unwrap_or(host.len()));
+            }
+            if host.contains("virtual-switch") {
+                others += "[[application]]\nwork = \"3us\"\nmean = \"2us\"\nring = 4\ncores = 2\nstall-every = \"200us\"\n";
+            }
+            if host.contains("backdraft") {
+                // Nothing that forces packets out of flows that were told to pause.
+                for tlt in ["importance = { kind = \"tlt\" }", "importance = { kind = \"tlt\", every = 3 }"] {
+                    transport = transport.replace(tlt, "");
+                }
             }
             let traffic = format!("{others}{traffic}{}", failures.replace("UP", up_of(&topology)));
             // A run that ends with its flows also checks that nothing is forgotten.

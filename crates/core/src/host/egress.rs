@@ -83,6 +83,8 @@ pub struct EgressStages {
     pub is_limited: bool,
     /// Its host decides which of its connections sends next, and in whose queue that waits.
     pub is_scheduled: bool,
+    /// Its host's virtual switch may hold it, and takes from it what the NIC has room for.
+    pub is_switched: bool,
     /// Which of its packets are important.
     pub marker: Option<Box<Marker>>,
     /// Its packets' ranks.
@@ -93,7 +95,8 @@ pub struct EgressStages {
 
 impl EgressStages {
     fn is_empty(&self) -> bool {
-        !self.is_limited && !self.is_scheduled && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
+        let is_plain = !self.is_limited && !self.is_scheduled && !self.is_switched;
+        is_plain && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
     }
 }
 
@@ -120,6 +123,11 @@ impl Egress {
     /// Whether its host decides which of its connections sends next.
     pub fn is_scheduled(&self) -> bool {
         self.stages.as_ref().is_some_and(|stages| stages.is_scheduled)
+    }
+
+    /// Whether its host's virtual switch may hold it.
+    pub fn is_switched(&self) -> bool {
+        self.stages.as_ref().is_some_and(|stages| stages.is_switched)
     }
 
     /// What marks its important packets.

@@ -5,6 +5,9 @@
 //! made ([`FlowQueue::room`]), and the segment joins it when it has passed all stages above. Segments
 //! are the transport's super-segments; the NIC cuts them.
 //!
+//! A virtual switch may hold a flow ([`FlowQueue::hold`]). Whoever sends asks for that first: it is
+//! a switch's hosts alone that have to.
+//!
 //! Invariant: what a flow has waiting never exceeds the bound, and every segment handed down is
 //! accounted for until its last packet has left.
 
@@ -21,15 +24,28 @@ pub struct FlowQueue {
     segments: VecDeque<(u32, Time)>,
     /// When the flow will be woken; `Time::MAX`: not at all.
     wake_at: Time,
+    /// Since when it is held; `Time::MAX`: it is not.
+    held_since: Time,
     /// The flow waits for room.
     pub is_wanted: bool,
+    /// It is among those that wait for their host's NIC.
+    pub is_queued: bool,
 }
 
 impl FlowQueue {
     /// An empty queue; without a bound it only tells what waits.
     pub fn new(limit: Option<u64>) -> FlowQueue {
         let limit = limit.unwrap_or(u64::MAX);
-        FlowQueue { limit, waiting: 0, segments: VecDeque::new(), wake_at: Time::MAX, is_wanted: false }
+        let (wake_at, held_since) = (Time::MAX, Time::MAX);
+        FlowQueue {
+            limit,
+            waiting: 0,
+            segments: VecDeque::new(),
+            wake_at,
+            held_since,
+            is_wanted: false,
+            is_queued: false,
+        }
     }
 
     /// How much the flow may hand down now, at most `whole`; less than a whole segment only where
@@ -98,6 +114,24 @@ impl FlowQueue {
         is_due
     }
 
+    /// The flow may hand down nothing from now on.
+    pub fn hold(&mut self, now: Time) {
+        self.held_since = now;
+    }
+    /// The flow may go on.
+    pub fn release(&mut self) {
+        self.held_since = Time::MAX;
+    }
+    /// Since when it is held, if it is.
+    pub fn held_since(&self) -> Option<Time> {
+        (self.held_since != Time::MAX).then_some(self.held_since)
+    }
+    /// Whether it is held.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.held_since != Time::MAX
+    }
+
     /// When the first segment leaves (`Time::MAX`: nothing waits, or it is not known yet).
     fn first_leaves(&self) -> Time {
         self.segments.front().map_or(Time::MAX, |(_, at)| *at)
@@ -132,6 +166,16 @@ mod tests {
         assert_eq!(queue.wake(true), None, "nobody knows when it leaves");
         queue.leaves(Time::from_us(6));
         assert_eq!(queue.room(Time::from_us(6), 65_160), Some(3_000));
+    }
+
+    #[test]
+    fn a_flow_knows_since_when_it_is_held() {
+        let mut queue = FlowQueue::new(None);
+        queue.hold(Time::from_us(3));
+        assert_eq!((queue.is_held(), queue.held_since()), (true, Some(Time::from_us(3))));
+        assert_eq!(queue.wake(true), None, "whoever lets it go on calls it");
+        queue.release();
+        assert_eq!((queue.is_held(), queue.held_since()), (false, None));
     }
 
     #[test]

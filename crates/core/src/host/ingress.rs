@@ -14,10 +14,11 @@
 //! which its stages let it through.
 
 use super::order::Order;
-use super::{Host, HostWire, Label, Receive, Seen};
+use super::{Call, Host, HostWire, Label, Receive, Seen, VirtualSwitch};
 use crate::counters::DropReason;
 use crate::limit::Verdict;
-use crate::packet::{Ecn, FlowId, Packet, PacketId, Packets};
+use crate::overlay::Change;
+use crate::packet::{Ecn, FlowId, HostId, Packet, PacketId, Packets};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -85,6 +86,10 @@ pub trait Flows {
     fn is_ahead(&mut self, packet: &Packet, _: &Packets) -> bool {
         self.expecting(packet).is_some_and(|it| packet.seq() > it.next)
     }
+    /// Whether a data packet ends its flow or message.
+    fn ends_message(&mut self, _: &Packet) -> bool {
+        true
+    }
     /// The connection of this flow that receives here.
     fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>>;
 }
@@ -92,6 +97,8 @@ pub trait Flows {
 /// What a host has for what arrives.
 pub(super) struct Arrival<K> {
     pub(super) receive: Option<Receive<K>>,
+    /// What has the receive ring in its place.
+    pub(super) switch: Option<Box<VirtualSwitch>>,
     /// How long an ordering buffer may hold a packet.
     ordering: Option<Time>,
     /// Limits see what arrives.
@@ -106,16 +113,19 @@ impl<K: Copy + Eq> Arrival<K> {
     /// `None`: what arrives is handed up as it comes.
     pub(super) fn new(
         receive: Option<Receive<K>>,
+        switch: Option<Box<VirtualSwitch>>,
         ordering: Option<Time>,
         is_limited: bool,
     ) -> Option<Box<Arrival<K>>> {
-        let has_any = receive.is_some() || ordering.is_some() || is_limited;
-        has_any.then(|| Box::new(Arrival { receive, ordering, is_limited, up: VecDeque::new(), due: VecDeque::new() }))
+        let has_any = receive.is_some() || switch.is_some() || ordering.is_some() || is_limited;
+        let (up, due) = (VecDeque::new(), VecDeque::new());
+        has_any.then(|| Box::new(Arrival { receive, switch, ordering, is_limited, up, due }))
     }
 
     pub(super) fn kept(&self) -> usize {
         let waiting = self.up.iter().chain(&self.due).count();
-        waiting + self.receive.as_ref().map_or(0, |receive| receive.kept())
+        let switched = self.switch.as_ref().map_or(0, |switch| switch.kept());
+        waiting + switched + self.receive.as_ref().map_or(0, |receive| receive.kept())
     }
 
     /// The next segment that is in order, as far as that is restored.
@@ -157,6 +167,9 @@ impl<K: Copy + Eq> Host<K> {
         let Some(arrival) = &mut self.arrival else { return };
         if let Some(receive) = &mut arrival.receive {
             return receive.on_arrival(now, id, wire);
+        }
+        if let Some(switch) = &mut arrival.switch {
+            return switch.on_arrival(now, id, wire);
         }
         wire.arrived(id);
         arrival.up.push_back(Received::one(id, &wire.packets()[id]));
@@ -222,6 +235,34 @@ impl<K: Copy + Eq> Host<K> {
             }
             return Some(received.id);
         }
+    }
+
+    /// A core of the virtual switch has ended its round, a core of an application its service, or the
+    /// overlay's time has come, as `call` says.
+    pub fn on_switch<F: Flows, W: HostWire<Flow = K>>(&mut self, now: Time, call: Call, flows: &mut F, wire: &mut W) {
+        let Some(arrival) = &mut self.arrival else { return };
+        let Some(switch) = &mut arrival.switch else { return };
+        match call {
+            Call::Switch(core) => switch.on_round(now, core, &mut arrival.up, flows, wire),
+            Call::Application(port) => switch.on_application(now, port, &mut arrival.up, flows, wire),
+            _ => switch.on_overlay(now),
+        }
+        while let Some(packet) = switch.next_word(now, wire) {
+            let id = wire.inject(packet);
+            self.nic.offer(now, id, wire);
+        }
+        switch.arm(now, wire);
+    }
+
+    /// What may no longer, or may again, send: to be asked after [`Host::on_switch`] until there is
+    /// no more.
+    pub fn next_change(&mut self) -> Option<Change> {
+        self.arrival.as_mut()?.switch.as_mut()?.next_change()
+    }
+
+    /// Whether another host's switch has told a flow from here to pause.
+    pub fn is_held(&self, class: u16, flow: FlowId, to: HostId) -> bool {
+        self.virtual_switch().is_some_and(|switch| switch.is_held(class, flow, to))
     }
 
     /// Forgets some of the flows that are idle. Polls do it, too: for a driver with none at times.

@@ -15,6 +15,7 @@
 //! | `flow_queue` | egress | how much may a flow have waiting in the NIC? |
 //! | `nic` | egress | when does the link carry it? |
 //! | `receive` | ingress | when does a core look at it? |
+//! | `virtual_switch` | ingress, in place of the two | when does its application look at it? |
 //! | `offload` | ingress | what does it go up with? |
 //! | `order` | ingress | has what comes before it arrived? |
 //!
@@ -45,6 +46,7 @@ mod rank;
 pub mod receive;
 #[cfg(test)]
 mod tests;
+pub mod virtual_switch;
 
 pub use egress::{Cut, Egress, EgressStages, Segment, Stream};
 pub use flow_queue::FlowQueue;
@@ -54,6 +56,7 @@ pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
 pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, tell_cores};
+pub use virtual_switch::{VirtualSwitch, VirtualSwitchConfig};
 
 use crate::counters::DropReason;
 use crate::edge::gro;
@@ -78,6 +81,12 @@ pub enum Call {
     Order(FlowId),
     /// The flow has room in its queue again: for the endpoint.
     Room(FlowId),
+    /// [`Host::on_switch`]: this core of the virtual switch has ended its round.
+    Switch(u16),
+    /// [`Host::on_switch`]: this core of an application has served a packet.
+    Application(u16),
+    /// [`Host::on_switch`]: something is to be told to other switches, or has lasted long enough.
+    Overlay,
 }
 
 /// What the driver does for a host: its link, its timers, and the pool that packets live in.
@@ -134,6 +143,8 @@ pub struct HostConfig {
     pub limit: Option<LimiterConfig>,
     /// Its receive rings, if what arrives waits for a poll.
     pub receive: Option<ReceiveConfig>,
+    /// Its virtual switch, which has the receive rings in their place.
+    pub virtual_switch: Option<VirtualSwitchConfig>,
     /// How long an ordering buffer may hold a packet, if there are any.
     pub ordering: Option<Time>,
 }
@@ -151,7 +162,9 @@ impl<K: Copy + Eq> Host<K> {
         let limit = config.limit.map(|config| Box::new(Limiter::new(config)));
         let is_limited = limit.as_ref().is_some_and(|limit| limit.sees_arrivals());
         let receive = config.receive.map(|config| Receive::new(&config));
-        Host { nic: config.nic, arrival: ingress::Arrival::new(receive, config.ordering, is_limited), limit }
+        let switch = config.virtual_switch.and_then(VirtualSwitch::new);
+        let arrival = ingress::Arrival::new(receive, switch, config.ordering, is_limited);
+        Host { nic: config.nic, arrival, limit }
     }
 
     /// Whether anything limits what leaves it. Then [`Host::ask`] comes before [`Host::send_staged`].
@@ -167,6 +180,11 @@ impl<K: Copy + Eq> Host<K> {
     /// Its rings and cores.
     pub fn receive(&self) -> Option<&Receive<K>> {
         self.arrival.as_ref()?.receive.as_ref()
+    }
+
+    /// Its virtual switch.
+    pub fn virtual_switch(&self) -> Option<&VirtualSwitch> {
+        self.arrival.as_ref()?.switch.as_deref()
     }
 
     /// All packets that wait to leave, for the audit.
@@ -185,6 +203,11 @@ impl<K: Copy + Eq> Host<K> {
     /// holds back is not there yet.
     pub fn occupancy(&mut self, at: Time) -> QueueView {
         self.nic.occupancy(at)
+    }
+
+    /// Bytes that wait in the NIC, if it is one that holds packets.
+    pub fn waiting(&self) -> u64 {
+        self.nic.waiting()
     }
 
     /// Packets marked here.

@@ -115,6 +115,14 @@ impl Nic {
         }
     }
 
+    /// Bytes that wait here, where packets do.
+    pub(super) fn waiting(&self) -> u64 {
+        match self {
+            Nic::Fast(..) | Nic::Driver => 0,
+            Nic::General(inner) => inner.0.view().bytes,
+        }
+    }
+
     /// Packets marked here.
     pub(super) fn marked(&self) -> u64 {
         match self {

@@ -67,6 +67,9 @@ fn number(call: Call) -> u32 {
         Call::Worked(core) => 4 << 16 | u32::from(core),
         Call::Order(flow) => 5 << 16 | flow,
         Call::Room(flow) => 6 << 16 | flow,
+        Call::Switch(core) => 7 << 16 | u32::from(core),
+        Call::Application(port) => 8 << 16 | u32::from(port),
+        Call::Overlay => 9 << 16,
     }
 }
 
@@ -207,6 +210,7 @@ fn whole(classes: Vec<ClassConfig>) -> Host {
         nic: nic(true),
         limit: Some(limits(10_000, classes)),
         receive: Some(receive(1, Some(1))),
+        virtual_switch: None,
         ordering: Some(us(100)),
     })
 }
@@ -217,6 +221,7 @@ fn sending() -> Box<Egress> {
     let stages = EgressStages {
         is_limited: true,
         is_scheduled: false,
+        is_switched: false,
         marker: Some(Box::new(Marker::Window(WindowMarker::new(&TltParams::default())))),
         ranker: Ranker::new(&rank).map(Box::new),
         label: Some(Box::new(Label::new(&RULE, 1, 2, 0))),

@@ -8,7 +8,8 @@
 //! lost. A RESUME is said again after a feedback time, and then the target is forgotten.
 //!
 //! Where more than `flows` flows of one application are paused, the application is paused in their
-//! place until half as many are.
+//! place until half as many are. While an application is paused, for that or by the driver's will, its
+//! flows are not told by themselves.
 //!
 //! Invariant: a target has one thing to be said, the latest; a peer is sent no more than
 //! `datagrams` datagrams in half a feedback time.
@@ -65,17 +66,17 @@ impl Teller {
     pub fn pause(&mut self, now: Time, peer: PeerId, target: Target, queued: u64) {
         let side = self.sides.entry(peer).or_default();
         let is_new = side.pause(now, target, BY_DRIVER, queued);
-        let Target::Flow(flow) = target else { return };
         if !is_new {
             return;
         }
+        let Target::Flow(flow) = target else { return side.cover(target) };
         let application = Target::application(&flow);
         let count = side.flows.entry(application).or_insert(0);
         *count += 1;
         if *count == self.config.flows + 1 {
             side.pause(now, application, BY_NUMBER, queued);
         }
-        if side.is_paused(&application, BY_NUMBER) {
+        if side.is_paused(&application, BY_NUMBER | BY_DRIVER) {
             side.set_due(target, Time::MAX);
         }
     }
@@ -83,10 +84,19 @@ impl Teller {
     pub fn resume(&mut self, now: Time, peer: PeerId, target: Target) {
         let Some(side) = self.sides.get_mut(&peer) else { return };
         let half = self.config.feedback / 2;
+        let Target::Flow(flow) = target else {
+            let speaks = side.is_paused(&target, BY_DRIVER) && !side.is_paused(&target, BY_NUMBER);
+            let covers = speaks && target != Target::Peer;
+            if covers {
+                side.uncover(now, target);
+            }
+            // Those that stay paused are told first.
+            side.resume(if covers { now + half } else { now }, target, BY_DRIVER, half);
+            return;
+        };
         if !side.resume(now, target, BY_DRIVER, half) {
             return;
         }
-        let Target::Flow(flow) = target else { return };
         let application = Target::application(&flow);
         let Some(count) = side.flows.get_mut(&application) else { return };
         *count -= 1;
@@ -95,7 +105,9 @@ impl Teller {
             side.flows.remove(&application);
         }
         if left <= self.config.flows / 2 && side.is_paused(&application, BY_NUMBER) {
-            side.uncover(now, application);
+            if !side.is_paused(&application, BY_DRIVER) {
+                side.uncover(now, application);
+            }
             // Those that stay paused are told first.
             side.resume(now + half, application, BY_NUMBER, half);
         }
@@ -208,6 +220,13 @@ impl Side {
         if let Some(told) = self.told.remove(&target) {
             self.due.remove(&(told.due, target));
         }
+    }
+    /// An application speaks for its flows.
+    fn cover(&mut self, application: Target) {
+        let is_of = |target: &Target| matches!(target, Target::Flow(flow) if Target::application(flow) == application);
+        let covered: Vec<Target> =
+            self.told.iter().filter(|(target, told)| told.causes != 0 && is_of(target)).map(|(t, _)| *t).collect();
+        covered.into_iter().for_each(|target| self.set_due(target, Time::MAX));
     }
     /// The flows that an application spoke for speak for themselves.
     fn uncover(&mut self, now: Time, application: Target) {

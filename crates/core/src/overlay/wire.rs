@@ -108,6 +108,11 @@ pub fn encode(head: &Head, records: &[Record], key: &Key) -> Vec<u8> {
     bytes
 }
 
+/// Bytes of a datagram of so many records.
+pub const fn length(records: usize) -> usize {
+    HEAD + records * RECORD + TAG
+}
+
 fn put(bytes: &mut Vec<u8>, record: &Record) {
     let word = match record.word {
         Word::Pause => 1,

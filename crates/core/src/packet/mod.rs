@@ -3,13 +3,15 @@
 //! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
 //! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says in
 //! one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`], [`rdma`], [`homa`]). In the Linux world the same struct is parsed from the frame and the bytes stay where
+//! ([`tcp`], [`rdma`], [`homa`], [`overlay`]). In the Linux world the same struct is parsed from the frame
+//! and the bytes stay where
 //! they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
 pub mod homa;
 pub mod mptcp;
+pub mod overlay;
 mod pool;
 pub mod rdma;
 mod side;
@@ -17,6 +19,7 @@ pub mod tcp;
 pub mod telemetry;
 
 pub use mptcp::Mapping;
+pub use overlay::Words;
 pub use pool::{Pool, push_tight};
 pub use side::{Packets, Record, Side, Sided};
 pub use tcp::Sack;
@@ -283,6 +286,8 @@ pub enum Kind {
     Ping,
     /// Says that nothing of it is.
     Unknown,
+    /// Says to a virtual switch whom to pause.
+    Overlay,
 }
 
 impl Kind {
@@ -304,6 +309,7 @@ impl Kind {
             Kind::Done => "done",
             Kind::Ping => "ping",
             Kind::Unknown => "unknown",
+            Kind::Overlay => "overlay",
         }
     }
     /// Whose it is.
@@ -313,6 +319,7 @@ impl Kind {
             Kind::RdmaData | Kind::RdmaAck | Kind::Nack | Kind::Cnp => &rdma::PROTOCOL,
             Kind::HomaData | Kind::Grant | Kind::Resend | Kind::Busy => &homa::PROTOCOL,
             Kind::Done | Kind::Ping | Kind::Unknown => &homa::PROTOCOL,
+            Kind::Overlay => &overlay::PROTOCOL,
         }
     }
 }
@@ -446,6 +453,8 @@ pub enum Body {
         /// Which message.
         number: u16,
     },
+    /// Says to a virtual switch whom to pause; the words are a side record.
+    Overlay,
 }
 
 impl Default for Body {
@@ -517,6 +526,7 @@ impl Packet {
             Body::Done { .. } => Kind::Done,
             Body::Ping { .. } => Kind::Ping,
             Body::Unknown { .. } => Kind::Unknown,
+            Body::Overlay => Kind::Overlay,
         }
     }
     /// Whether it carries payload, as opposed to an answer or a handshake packet.
@@ -560,6 +570,7 @@ impl Packet {
             Body::HomaData { slot, .. } | Body::Grant { slot, .. } | Body::Resend { slot, .. } => slot,
             Body::Busy { slot, .. } | Body::Done { slot, .. } => slot,
             Body::Ping { slot, .. } | Body::Unknown { slot, .. } => slot,
+            Body::Overlay => NONE,
         }
     }
     /// Its color.

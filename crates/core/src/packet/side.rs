@@ -7,7 +7,7 @@
 //! pool or in somebody's hands, and is freed with it.
 
 use super::pool::Pool;
-use super::{Mapping, Packet, PacketId, Sack, Telemetry};
+use super::{Mapping, Packet, PacketId, Sack, Telemetry, Words};
 use crate::switch::path::CongaHeader;
 
 /// A packet's list of side records.
@@ -144,6 +144,8 @@ sides! {
     2: Mapping, mappings;
     /// What switches write for the sender's control law, on its data and on what answers it.
     3: Telemetry, telemetry;
+    /// Of virtual switches: whom to pause.
+    4: Words, words;
 }
 
 impl Record {

@@ -98,8 +98,15 @@ impl Edge {
                 Call::Poll(ring) => self.host.on_poll(now, ring, &mut link),
                 Call::Held(ring) => self.host.on_held(now, ring, &mut link),
                 Call::Worked(core) => self.host.on_worked(core),
-                // Of limits, a NIC's queue, ordering buffers and endpoints: those are the kernel's.
-                Call::Ready | Call::Release(_) | Call::Order(_) | Call::Room(_) => {
+                // Of limits, a NIC's queue, ordering buffers, endpoints and the simulator's virtual switch: those
+                // are the kernel's, or this switch itself.
+                Call::Ready
+                | Call::Release(_)
+                | Call::Order(_)
+                | Call::Room(_)
+                | Call::Switch(_)
+                | Call::Application(_)
+                | Call::Overlay => {
                     debug_assert!(false, "{call:?} of a host that has nothing to call for");
                 }
             }

@@ -72,7 +72,8 @@ impl Edge {
             cores: None,
             measured_from: Time::ZERO,
         };
-        let config = HostConfig { nic: Nic::Driver, limit: None, receive: Some(receive), ordering: None };
+        let config =
+            HostConfig { nic: Nic::Driver, limit: None, receive: Some(receive), virtual_switch: None, ordering: None };
         let keys = Keys::default();
         Edge {
             host: Host::new(config),

@@ -1,6 +1,7 @@
-//! Tables of which there can be several: `[[failure]]` and `[[limit]]`.
+//! Tables of which there can be several: `[[failure]]`, `[[application]]` and `[[limit]]`.
 
 use super::{Reader, Section};
+use crate::application::ApplicationSettings;
 use crate::capture::FailureParams;
 use crate::error::Problem;
 use crate::limit::{LimitCommon, LimitKind, LimitSettings};
@@ -32,6 +33,33 @@ impl Reader<'_> {
                 self.report.add(node.span, problem);
             }
             list.push(failure);
+        }
+        list
+    }
+
+    pub(super) fn applications(&mut self, top: &mut Section<'_>) -> Vec<ApplicationSettings> {
+        let Some(entry) = top.take("application") else { return Vec::new() };
+        self.places.insert("application".into(), entry.key_span);
+        let Datum::Array(items) = &entry.node.datum else {
+            let message = format!("expected [[application]] tables, found {}", entry.node.describe());
+            self.report.value(entry.node.span, "application", message);
+            return Vec::new();
+        };
+        let mut list = Vec::new();
+        for node in items {
+            let Some(table) = node.as_table() else {
+                let message = format!("expected a table, found {}", node.describe());
+                self.report.value(node.span, "application", message);
+                continue;
+            };
+            let name = table.text("name").unwrap_or("application");
+            let mut section = Section::new(format!("application.{name}"), Some(table));
+            self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+            let mut application = ApplicationSettings::default();
+            self.params(&mut section, &mut application.common, &[]);
+            self.params(&mut section, &mut application.costs, &[]);
+            self.finish(section, None);
+            list.push(application);
         }
         list
     }

@@ -23,5 +23,14 @@ impl Hosts {
         {
             offload.tell(counters.of(plan.host.choices.receive_offload.kind()));
         }
+        if plan.edge.virtual_switch.kind() != "none" {
+            let named = counters.of(plan.edge.virtual_switch.kind());
+            for switch in self.hosts.iter().filter_map(|host| host.node.virtual_switch()) {
+                switch.counts().tell(named);
+            }
+            if self.shared.has_overlay {
+                named.add("held-us", Count::Micros(self.counters.held));
+            }
+        }
     }
 }

@@ -148,6 +148,9 @@ impl Hosts {
         let senders = std::mem::take(&mut self.senders);
         for (_, it) in senders.iter() {
             self.count_sent(it);
+            if let Some(since) = it.egress.as_ref().and_then(|egress| egress.queue.held_since()) {
+                self.counters.held += end.saturating_sub(since);
+            }
             let o = &it.opening;
             let sent_all_before = it.delivered.is_some_and(|delivered| delivered.at < warm_up);
             if end > warm_up && !o.role.is_probe() && !it.sender.is_done() && !sent_all_before {

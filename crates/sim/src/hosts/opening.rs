@@ -183,10 +183,12 @@ impl Hosts {
         let stages = EgressStages {
             is_limited: self.hosts[host as usize].node.is_limited(),
             is_scheduled: shared.transport.is_scheduled(which),
+            is_switched: shared.has_overlay,
             marker: shared.markers[usize::from(which)].clone().map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
             label: label(shared, opening.flow, hash, true),
         };
+        let bound = shared.transport.nic_bound(which).or(shared.nic_limit);
         let sending = Sending {
             sender: Sender::new(which, handshake, line, &shared.transport),
             host,
@@ -197,11 +199,14 @@ impl Hosts {
             timer_at: Time::MAX,
             first_sent: None,
             delivered: None,
-            egress: Egress::new(shared.transport.nic_bound(which).or(shared.nic_limit), stages),
+            egress: Egress::new(bound, stages),
         };
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
         self.senders.at(slot).opening = opening;
+        if self.shared.has_overlay && !handshake {
+            self.settle_held(now, slot, fabric);
+        }
         self.tell(now, opening.dst, Note::Open(opening), fabric);
         slot
     }

@@ -27,6 +27,8 @@ impl Hosts {
             Kind::RdmaData => self.on_data(now, host, packet, fabric),
             Kind::RdmaAck | Kind::Nack | Kind::Cnp => self.on_answer_of_pair(now, packet, fabric),
             Kind::HomaData => self.on_message_data(now, host, packet, fabric),
+            // The virtual switch has heard it; without one nobody says anything.
+            Kind::Overlay => {}
             _ => self.on_message_control(now, host, packet, fabric),
         }
         fabric.packets.release(packet.side);
@@ -64,6 +66,9 @@ impl Hosts {
         it.peer = packet.slot();
         let mapping = fabric.packets.side(packet).copied();
         it.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
+        if self.shared.has_overlay {
+            self.settle_held(now, packet.peer, fabric);
+        }
         self.pump(now, packet.peer, fabric);
     }
 

@@ -16,6 +16,9 @@ impl Hosts {
                 None => shared.segment_max,
                 Some(egress) if egress.is_staged() => {
                     self.pump_staged(now, slot, fabric);
+                    if self.senders.at(slot).is_frozen(&self.shared) {
+                        return;
+                    }
                     break;
                 }
                 Some(egress) => match egress.queue.room(now, shared.segment_max) {
@@ -66,6 +69,9 @@ impl Hosts {
             return;
         }
         it.timer_at = Time::MAX;
+        if self.shared.has_overlay && it.is_frozen(&self.shared) {
+            return; // it goes on when the flow does
+        }
         let timeouts = it.sender.counters().timeouts;
         it.sender.on_timer(now, &self.shared.transport);
         if it.sender.counters().timeouts > timeouts

@@ -44,10 +44,11 @@ impl Hosts {
             return self.pump_message(now, slot, fabric);
         }
         let (is_limited, is_marked) = (egress.is_limited(), egress.marker().is_some());
+        let is_switched = egress.is_switched();
         if is_limited {
-            self.pump_limited(now, slot, fabric);
+            self.pump_limited(now, slot, is_switched, fabric);
         } else {
-            self.pump_stamped(now, slot, is_marked, fabric);
+            self.pump_stamped(now, slot, (is_marked, is_switched), fabric);
         }
         if is_marked {
             self.keep_clock(now, slot, fabric);
@@ -55,8 +56,11 @@ impl Hosts {
     }
 
     /// Of a host without limits.
-    fn pump_stamped(&mut self, now: Time, slot: u32, is_marked: bool, fabric: &mut Fabric) {
+    fn pump_stamped(&mut self, now: Time, slot: u32, (is_marked, is_switched): (bool, bool), fabric: &mut Fabric) {
         loop {
+            if is_switched && !self.may_leave(slot) {
+                return;
+            }
             let shared = &*self.shared;
             let it = self.senders.at(slot);
             let Some(egress) = &mut it.egress else { return };
@@ -72,6 +76,7 @@ impl Hosts {
             let (node, mut link) = at_host!(self, it.host, fabric);
             let Some(egress) = &mut it.egress else { return };
             let stream = Written(&it.sender, &shared.transport);
+            link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
             link.telemetry = out.telemetry();
             node.send_staged(now, egress, &stream, segment, None, shared.cut_of(&out), &mut link);
             self.note_departures(fabric);
@@ -79,12 +84,15 @@ impl Hosts {
     }
 
     /// Of a host with limits: each segment is looked at, decided on, and only then sent.
-    fn pump_limited(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+    fn pump_limited(&mut self, now: Time, slot: u32, is_switched: bool, fabric: &mut Fabric) {
         // To be looked at when a segment leaves only if it waits for that: a look is an attempt here, and may be refused.
         if let Some(egress) = &mut self.senders.at(slot).egress {
             egress.queue.is_wanted = false;
         }
         loop {
+            if is_switched && !self.may_leave(slot) {
+                return;
+            }
             let shared = &*self.shared;
             let it = self.senders.at(slot);
             let Some(egress) = &mut it.egress else { return };

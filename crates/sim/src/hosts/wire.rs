@@ -12,7 +12,7 @@ use millpond_core::packet::Telemetry;
 use millpond_core::{Packets, Sack};
 
 /// What a poll's event says in its sequence, beside the ring or the core.
-const POLLS: u32 = 3;
+const POLLS: u32 = 6;
 
 /// A segment's last packet leaves its host.
 pub(super) struct Departed {
@@ -61,7 +61,7 @@ pub(super) struct Link<'a> {
 macro_rules! at_host {
     ($hosts:expr, $host:expr, $fabric:expr) => {{
         let host: u32 = $host;
-        let Host { id, out, node } = &mut $hosts.hosts[host as usize];
+        let Host { id, out, node, .. } = &mut $hosts.hosts[host as usize];
         let link = $crate::hosts::wire::Link {
             fabric: $fabric,
             shared: &$hosts.shared,
@@ -97,6 +97,9 @@ impl Link<'_> {
             Call::Worked(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 2),
             Call::Order(flow) => Key::new(Class::OrderingTimer, self.host, flow),
             Call::Room(flow) => Key::new(Class::NicRoom, self.host, flow),
+            Call::Switch(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 3),
+            Call::Application(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 4),
+            Call::Overlay => Key::new(Class::Poll, self.host, 5),
         }
     }
 }
@@ -185,6 +188,11 @@ impl Flows for Ends<'_> {
         let it = self.receivers.get(slot, packet.flow)?;
         Some(Expecting { next: it.delivered, ingress: &mut it.ingress })
     }
+    fn ends_message(&mut self, packet: &Packet) -> bool {
+        let slot = slot_of(self.receivers, packet);
+        let end = packet.seq() + u64::from(packet.payload);
+        self.receivers.get(slot, packet.flow).is_some_and(|it| end >= it.ends)
+    }
     fn is_ahead(&mut self, packet: &Packet, packets: &Packets) -> bool {
         let slot = slot_of(self.receivers, packet);
         let mapping = packets.side(packet).copied();
@@ -216,6 +224,9 @@ impl Hosts {
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_ready(now, &mut link);
         self.note_departures(fabric);
+        if !self.hosts[host as usize].turns.is_empty() {
+            self.take_turns(now, host, fabric);
+        }
     }
 
     /// A pause frame has reached a NIC.
@@ -234,14 +245,32 @@ impl Hosts {
 
     /// A poll, the timer of what receive offload holds, or the end of a core's work.
     pub fn on_poll(&mut self, now: Time, host: u32, sequence: u32, fabric: &mut Fabric) {
-        let (node, mut link) = at_host!(self, host, fabric);
         let number = (sequence / POLLS) as u16;
+        if sequence % POLLS > 2 {
+            return self.on_switch(now, host, (sequence % POLLS, number), fabric);
+        }
+        let (node, mut link) = at_host!(self, host, fabric);
         match sequence % POLLS {
             0 => node.on_poll(now, number, &mut link),
             1 => node.on_held(now, number, &mut link),
             _ => node.on_worked(number),
         }
         self.hand_up(now, host, fabric);
+    }
+
+    /// Something is due in a host's virtual switch.
+    #[inline(never)]
+    fn on_switch(&mut self, now: Time, host: u32, (what, number): (u32, u16), fabric: &mut Fabric) {
+        let call = match what {
+            3 => Call::Switch(number),
+            4 => Call::Application(number),
+            _ => Call::Overlay,
+        };
+        let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.on_switch(now, call, &mut ends, &mut link);
+        self.hand_up(now, host, fabric);
+        self.obey(now, host, fabric);
     }
 
     /// An ordering buffer has held a packet long enough, unless the gap has filled since.

@@ -173,6 +173,7 @@ fn a_limit_decides_on_what_receive_offload_has_merged() {
         nic: nic(true),
         limit: Some(limits(1, Vec::new())),
         receive: Some(receive(1, None)),
+        virtual_switch: None,
         ordering: None,
     });
     let (mut world, mut connection) = (World::default(), Connection::default());

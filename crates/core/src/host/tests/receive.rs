@@ -4,7 +4,7 @@ use super::*;
 
 fn host(rings: u16, cores: u16) -> Host {
     let receive = Some(receive(rings, Some(cores)));
-    Host::new(HostConfig { nic: nic(true), limit: None, receive, ordering: None })
+    Host::new(HostConfig { nic: nic(true), limit: None, receive, virtual_switch: None, ordering: None })
 }
 
 /// Sixteen flows send a packet at once; when the last of them went up, and what each core has done.
@@ -49,7 +49,13 @@ fn flows_are_spread_over_rings_and_rings_over_cores() {
 fn a_ring_has_its_own_bound() {
     let mut config = receive(1, Some(1));
     config.cores = Some((1, ReceiveCpuParams { ring: 2, ..ReceiveCpuParams::default() }));
-    let mut host = Host::new(HostConfig { nic: nic(true), limit: None, receive: Some(config), ordering: None });
+    let mut host = Host::new(HostConfig {
+        nic: nic(true),
+        limit: None,
+        receive: Some(config),
+        virtual_switch: None,
+        ordering: None,
+    });
     let mut world = World::default();
     for n in 0..3 {
         let id = world.packets.insert(data(n));

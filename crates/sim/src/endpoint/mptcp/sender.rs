@@ -99,6 +99,12 @@ impl Sender {
     pub fn write(&mut self, _now: Time, bytes: u64) {
         self.written += bytes;
     }
+    pub fn thaw(&mut self, now: Time, held: Time) {
+        self.subflows.iter_mut().for_each(|subflow| subflow.tcp.thaw(now, held));
+        self.deadline = self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+    }
+    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
+    #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline
     }

@@ -207,6 +207,13 @@ impl Sender {
     pub fn deadline(&self) -> Time {
         self.deadline
     }
+    /// Its timers stood still for so long: they expire as much later, but no later than if they were
+    /// started now, since an acknowledgement may have started them meanwhile.
+    pub fn thaw(&mut self, now: Time, held: Time) {
+        let latest = now.saturating_add(self.rto.current());
+        let later = |at: Time| if at == Time::MAX { at } else { at.saturating_add(held).min(latest.max(at)) };
+        (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
+    }
     /// Bytes acknowledged.
     #[inline]
     pub fn acked(&self) -> u64 {

@@ -1,0 +1,484 @@
+//! The virtual switch of a receiving host: between the NIC's receive ring and the applications'
+//! rings, and the applications' cores behind them.
+//!
+//! ```text
+//! link ══► receive ring ──► core of the switch ──► queue ──► ring ──► core of an application ──► up
+//!                                  └────────────► what has no payload ─────────────────────────► up
+//! ```
+//!
+//! Follows Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that
+//! Prevents the Slow Receiver Problem, NSDI 2022) and what it compares with:
+//!
+//! | kind | the queue | without room |
+//! |---|---|---|
+//! | `lossy` | none | the packet is dropped |
+//! | `backpressure` | one an application's core | receive rings are polled no more, from 0.9 of a queue on until 0.15 |
+//! | `flow-queues` | one a flow | rings are polled no more, when memory is exhausted |
+//! | `backdraft` | one a flow | senders are told to pause (`overlay`), then as above |
+//!
+//! | file | what |
+//! |---|---|
+//! | `params` | the kinds and their keys |
+//! | `counts` | what is counted |
+//! | `application` | a core of an application: services, stalls |
+//! | `queue` | the queue of one core of an application, by kind |
+//! | `overlay` | what switches tell each other, and what they were told |
+//!
+//! *A core of the switch* runs to completion: it takes up to a batch from its ring, and what that
+//! costs passes before anything becomes of it. A round costs a look at each queue that is polled,
+//! so much a packet, and so much a doorbell. A core without work begins with the next packet.
+//! Packets from the queue to the ring cost nothing more.
+//!
+//! *The transport* lies in user space, above the application's ring: its endpoint sees a packet
+//! with payload when the application's core has served it. What has no payload costs the
+//! application nothing and goes up when the switch has had it, as does the data of a traffic that
+//! no application has. Sending costs nothing.
+//!
+//! Invariants: what arrives is handed up or dropped once; packets of a flow keep their order, but
+//! for those without payload; all times follow from arrivals and random streams alone.
+
+mod application;
+mod counts;
+mod overlay;
+mod params;
+mod queue;
+
+pub use application::{ApplicationCosts, ApplicationCounts, Per};
+pub use counts::{Counts, FlowCounts};
+pub use params::{
+    BackdraftParams, BackpressureParams, Doorbells, FlowQueuesParams, LossyParams, NoVirtualSwitchParams,
+    VirtualSwitchParams,
+};
+
+use super::ingress::Received;
+use super::{Call, Flows, HostWire, passes};
+use crate::counters::DropReason;
+use crate::overlay::Change;
+use crate::packet::{FlowId, HostId, Kind, Packet, PacketId};
+use crate::random::{Stream, mix64};
+use crate::units::{Bytes, Rate, Time};
+use application::ApplicationCore;
+use overlay::Overlay;
+use queue::{Placed, Queue};
+use std::collections::VecDeque;
+
+/// An application of a host.
+#[derive(Clone, Debug)]
+pub struct ApplicationConfig {
+    /// What its cores cost.
+    pub costs: ApplicationCosts,
+    /// This host has it; other hosts may.
+    pub is_here: bool,
+}
+
+/// What a host's switch is made of.
+pub struct VirtualSwitchConfig {
+    /// Its host.
+    pub host: HostId,
+    /// The kind with its keys.
+    pub params: VirtualSwitchParams,
+    /// The applications of all hosts, which number their cores.
+    pub applications: Vec<ApplicationConfig>,
+    /// By class of traffic: the application that has it.
+    pub by_class: Vec<Option<u16>>,
+    /// The rate of the host's link.
+    pub rate: Rate,
+    /// Bytes of the largest packet on the wire.
+    pub packet_max: u32,
+    /// Bytes of the largest segment that a sender hands down.
+    pub segment: Bytes,
+    /// For applications and queues.
+    pub random: Stream,
+}
+
+/// What a round costs.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    ring: usize,
+    batch: usize,
+    poll: Time,
+    per_packet: Time,
+    doorbell: Time,
+    doorbells: Option<Doorbells>,
+}
+
+impl Costs {
+    /// Of a kind; and its number of cores.
+    fn new(params: &VirtualSwitchParams) -> (Costs, u32) {
+        macro_rules! of {
+            ($p:expr, $doorbell:expr, $doorbells:expr) => {{
+                let (ring, batch) = ($p.ring as usize, $p.batch as usize);
+                let (poll, per_packet) = ($p.poll, $p.per_packet);
+                (Costs { ring, batch, poll, per_packet, doorbell: $doorbell, doorbells: $doorbells }, $p.cores)
+            }};
+        }
+        match params {
+            VirtualSwitchParams::None(_) => of!(LossyParams::default(), Time::ZERO, None),
+            VirtualSwitchParams::Lossy(p) => of!(p, Time::ZERO, None),
+            VirtualSwitchParams::Backpressure(p) => of!(p, Time::ZERO, None),
+            VirtualSwitchParams::FlowQueues(p) => of!(p, p.doorbell, Some(p.doorbells)),
+            VirtualSwitchParams::Backdraft(p) => of!(p, p.doorbell, Some(p.doorbells)),
+        }
+    }
+}
+
+/// A core of the switch, with its receive ring.
+#[derive(Default)]
+struct Core {
+    ring: VecDeque<PacketId>,
+    /// Words of other switches, which come before data.
+    words: VecDeque<PacketId>,
+    /// What its present round has taken.
+    taken: VecDeque<PacketId>,
+    heard: usize,
+    is_busy: bool,
+    /// A packet of it found no memory.
+    is_stopped: bool,
+    rounds: u32,
+}
+
+/// A core of an application with the queue before its ring.
+struct Port {
+    queue: Queue,
+    core: ApplicationCore,
+    is_here: bool,
+}
+
+/// The virtual switch of one host.
+pub struct VirtualSwitch {
+    me: HostId,
+    costs: Costs,
+    cores: Vec<Core>,
+    ports: Vec<Port>,
+    /// By class: the application's first port, and how many it has.
+    by_class: Vec<Option<(u16, u16)>>,
+    overlay: Option<Box<Overlay>>,
+    counts: Counts,
+    /// Scratch: the flows of a round.
+    rung: Vec<FlowId>,
+}
+
+impl VirtualSwitch {
+    /// Idle; `None` of the kind that is none.
+    pub fn new(mut config: VirtualSwitchConfig) -> Option<Box<VirtualSwitch>> {
+        if matches!(config.params, VirtualSwitchParams::None(_)) {
+            return None;
+        }
+        let (costs, cores) = Costs::new(&config.params);
+        let (mut ports, mut first_of) = (Vec::new(), Vec::new());
+        for application in std::mem::take(&mut config.applications) {
+            first_of.push((ports.len() as u16, application.costs.cores as u16));
+            for _ in 0..application.costs.cores {
+                let queue = Queue::new(&mut config);
+                let core = ApplicationCore::new(&application.costs, config.random.fork());
+                ports.push(Port { queue, core, is_here: application.is_here });
+            }
+        }
+        let of = |application: &Option<u16>| application.map(|it| first_of[usize::from(it)]);
+        Some(Box::new(VirtualSwitch {
+            me: config.host,
+            costs,
+            cores: (0..cores).map(|_| Core::default()).collect(),
+            ports,
+            by_class: config.by_class.iter().map(of).collect(),
+            overlay: Overlay::new(&mut config),
+            counts: Counts::default(),
+            rung: Vec::new(),
+        }))
+    }
+
+    /// Packets here.
+    pub(super) fn kept(&self) -> usize {
+        let cores = self.cores.iter().map(|core| core.ring.len() + core.words.len() + core.taken.len());
+        let ports = self.ports.iter().map(|port| port.queue.len() + port.core.kept());
+        cores.sum::<usize>() + ports.sum::<usize>()
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.counts;
+        for Port { queue, core, .. } in &self.ports {
+            let ApplicationCounts { packets, bytes, busy } = core.counts;
+            counts.served.packets += packets;
+            counts.served.bytes += bytes;
+            counts.served.busy += busy;
+            if let Queue::Flows(queues) = queue {
+                let its = queues.counters();
+                let flows = counts.flows.get_or_insert_default();
+                flows.pauses += its.pauses;
+                flows.resumes += its.resumes;
+                flows.peak_bytes = flows.peak_bytes.max(its.peak_bytes);
+                flows.queued += queues.queued().0;
+            }
+        }
+        counts.words = self.overlay.as_ref().map(|overlay| overlay.said);
+        counts
+    }
+
+    /// The core of an application that a flow's data goes to.
+    fn port_of(&self, class: Option<u16>, flow: FlowId) -> Option<u16> {
+        let (first, cores) = (*self.by_class.get(usize::from(class?))?)?;
+        Some(first + (mix64(u64::from(flow)) >> 32) as u16 % cores)
+    }
+
+    fn core_of(&self, flow: FlowId) -> usize {
+        match self.cores.len() {
+            1 => 0,
+            cores => (mix64(u64::from(flow)) % cores as u64) as usize,
+        }
+    }
+
+    /// A packet has arrived.
+    pub(super) fn on_arrival<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+        let packet = wire.packets()[id];
+        passes!(Ring);
+        if packet.kind() == Kind::Overlay {
+            return self.on_word(now, id, packet.src, wire);
+        }
+        let number = self.core_of(packet.flow);
+        let core = &mut self.cores[number];
+        if core.ring.len() >= self.costs.ring {
+            self.counts.ring_drops += 1;
+            self.counts.wasted += u64::from(packet.payload);
+            return wire.discard(id, DropReason::ReceiveRing);
+        }
+        wire.arrived(id);
+        core.ring.push_back(id);
+        self.begin(now, number, wire);
+    }
+
+    /// Another switch has said something, if it is not lost.
+    fn on_word<W: HostWire>(&mut self, now: Time, id: PacketId, from: HostId, wire: &mut W) {
+        let Some(overlay) = &mut self.overlay else { return wire.discard(id, DropReason::VirtualSwitch) };
+        if overlay.loses(from) {
+            return wire.discard(id, DropReason::Injected);
+        }
+        wire.arrived(id);
+        self.cores[0].words.push_back(id);
+        self.begin(now, 0, wire);
+    }
+
+    /// Begins a round, if the core has nothing to do and something to take.
+    fn begin<W: HostWire>(&mut self, now: Time, number: usize, wire: &mut W) {
+        let stands = self.ports.iter().any(|port| port.queue.is_overloaded());
+        let core = &mut self.cores[number];
+        if core.is_busy {
+            return;
+        }
+        let may_take = if stands || core.is_stopped { 0 } else { self.costs.batch };
+        core.taken.extend(core.ring.drain(..core.ring.len().min(may_take)));
+        core.heard = core.words.len().min(self.costs.batch);
+        let packets = (core.taken.len() + core.heard) as u64;
+        if packets == 0 {
+            return;
+        }
+        core.is_busy = true;
+        let (polls, doorbells) = self.looks(number, wire);
+        self.counts.rounds += 1;
+        self.counts.polls += polls;
+        self.counts.packets += packets;
+        self.counts.doorbells += doorbells;
+        let messages = if self.costs.doorbells == Some(Doorbells::Counted) { doorbells } else { 0 };
+        let work =
+            self.costs.poll * polls + self.costs.per_packet * (packets + messages) + self.costs.doorbell * doorbells;
+        wire.call(now.saturating_add(work), Call::Switch(number as u16));
+    }
+
+    /// How many queues a round looks at, and how many doorbells it rings: one a flow that it has
+    /// something for.
+    fn looks<W: HostWire>(&mut self, number: usize, wire: &mut W) -> (u64, u64) {
+        let flows = || self.ports.iter().map(|port| port.queue.flow_count() as u64).sum::<u64>();
+        match self.costs.doorbells {
+            None => (1 + self.ports.iter().filter(|port| port.is_here).count() as u64, 0),
+            Some(Doorbells::Polled) => (1 + flows(), 0),
+            Some(Doorbells::Armed | Doorbells::Counted) => {
+                let taken = &self.cores[number].taken;
+                let pool = wire.packets();
+                self.rung.clear();
+                self.rung.extend(taken.iter().map(|id| pool[*id].flow));
+                self.rung.sort_unstable();
+                self.rung.dedup();
+                (2, self.rung.len() as u64)
+            }
+        }
+    }
+
+    /// A round ends: what it took goes on.
+    pub(super) fn on_round<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        number: u16,
+        up: &mut VecDeque<Received>,
+        flows: &mut F,
+        wire: &mut W,
+    ) {
+        let number = usize::from(number);
+        passes!(Core);
+        self.cores[number].is_busy = false;
+        self.cores[number].rounds += 1;
+        for _ in 0..std::mem::take(&mut self.cores[number].heard) {
+            let Some(id) = self.cores[number].words.pop_front() else { break };
+            if let Some(overlay) = &mut self.overlay {
+                let packets = wire.packets();
+                let packet = packets[id];
+                if let Some(words) = packets.side(&packet).copied() {
+                    overlay.hear(now, packet.src, &words);
+                }
+            }
+            wire.packets().remove(id);
+        }
+        while let Some(id) = self.cores[number].taken.pop_front() {
+            let packet = wire.packets()[id];
+            let port = match packet.payload {
+                0 => None,
+                _ => self.port_of(flows.class(packet.flow), packet.flow),
+            };
+            let Some(port) = port.filter(|port| self.ports[usize::from(*port)].is_here) else {
+                up.push_back(Received::one(id, &packet));
+                continue;
+            };
+            if !self.place(now, usize::from(port), (id, &packet), flows, wire) {
+                let core = &mut self.cores[number];
+                self.counts.stops += u64::from(!std::mem::replace(&mut core.is_stopped, true));
+                core.ring.push_front(id);
+                while let Some(rest) = core.taken.pop_back() {
+                    core.ring.insert(1, rest);
+                }
+                break;
+            }
+        }
+        if self.cores[number].rounds.is_multiple_of(EXPIRY_ROUNDS) {
+            self.ports.iter_mut().for_each(|port| port.queue.expire(now));
+        }
+        self.begin(now, number, wire);
+    }
+
+    /// Gives a packet to a core of an application; `false`: there is no memory, it stays here.
+    fn place<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        port: usize,
+        (id, packet): (PacketId, &Packet),
+        flows: &mut F,
+        wire: &mut W,
+    ) -> bool {
+        let Port { queue, core, .. } = &mut self.ports[port];
+        let was_overloaded = queue.is_overloaded();
+        match queue.place(now, id, packet, core) {
+            Placed::Taken(verdict) => {
+                if let (Some(overlay), Some(verdict)) = (&mut self.overlay, verdict) {
+                    overlay.arrived(now, port as u16, packet, &verdict, queue.queued());
+                }
+            }
+            Placed::Dropped => {
+                self.counts.drops += 1;
+                self.counts.wasted += u64::from(packet.payload);
+                wire.discard_received(Received::one(id, packet), DropReason::VirtualSwitch);
+                return true;
+            }
+            Placed::Held(verdict) => {
+                if let Some(overlay) = &mut self.overlay {
+                    overlay.arrived(now, port as u16, packet, &verdict, queue.queued());
+                }
+                self.tell(now, port);
+                return false;
+            }
+        }
+        self.counts.stops += u64::from(!was_overloaded && self.ports[port].queue.is_overloaded());
+        self.serve(now, port, flows, wire);
+        self.tell(now, port);
+        true
+    }
+
+    /// Moves packets from a queue to its ring, and lets the application's core begin, if it has
+    /// nothing to do.
+    fn serve<F: Flows, W: HostWire>(&mut self, now: Time, port: usize, flows: &mut F, wire: &mut W) {
+        let Port { queue, core, .. } = &mut self.ports[port];
+        queue.fill(now, core);
+        if !core.is_ready() {
+            return;
+        }
+        core.poll();
+        queue.fill(now, core);
+        self.next_service(now, port, flows, wire);
+    }
+
+    fn next_service<F: Flows, W: HostWire>(&mut self, now: Time, port: usize, flows: &mut F, wire: &mut W) {
+        let core = &mut self.ports[port].core;
+        let Some(id) = core.first() else { return };
+        let packet = wire.packets()[id];
+        let is_service = !core.asks_for_ends() || flows.ends_message(&packet);
+        let ends = core.serve(now, packet.payload, is_service);
+        wire.call(ends, Call::Application(port as u16));
+    }
+
+    /// The core of an application has served a packet, which goes up.
+    pub(super) fn on_application<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        up: &mut VecDeque<Received>,
+        flows: &mut F,
+        wire: &mut W,
+    ) {
+        let port = usize::from(port);
+        let Some(id) = self.ports[port].core.served() else { return };
+        up.push_back(Received::one(id, &wire.packets()[id]));
+        if self.ports[port].core.first().is_some() {
+            return self.next_service(now, port, flows, wire);
+        }
+        self.serve(now, port, flows, wire);
+        self.tell(now, port);
+        // There may be room again for what was not taken.
+        for number in 0..self.cores.len() {
+            self.cores[number].is_stopped = false;
+            self.begin(now, number, wire);
+        }
+    }
+
+    /// Tells the other switches what a port's queues want them to be told.
+    fn tell(&mut self, now: Time, port: usize) {
+        let Some(overlay) = &mut self.overlay else { return self.ports[port].queue.ignore_signals() };
+        if let Queue::Flows(queues) = &mut self.ports[port].queue {
+            overlay.tell(now, port as u16, queues);
+        }
+    }
+
+    /// The next packet for another switch.
+    pub(super) fn next_word<W: HostWire>(&mut self, now: Time, wire: &mut W) -> Option<Packet> {
+        let overlay = self.overlay.as_mut()?;
+        let (to, words) = overlay.next_words(now)?;
+        let mut packet = overlay.packet(now, self.me, to, &words);
+        wire.packets().attach(&mut packet, words);
+        Some(packet)
+    }
+
+    /// The overlay's time has come.
+    pub(super) fn on_overlay(&mut self, now: Time) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.expire(now);
+        }
+    }
+
+    /// Keeps the overlay's timer no later than it has something to do.
+    pub(super) fn arm<W: HostWire>(&mut self, now: Time, wire: &mut W) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.arm(now, wire);
+        }
+    }
+
+    /// A target that may no longer, or may again, send.
+    pub(super) fn next_change(&mut self) -> Option<Change> {
+        self.overlay.as_mut()?.changes.pop_front()
+    }
+
+    /// Whether a flow from here may not send.
+    pub(super) fn is_held(&self, class: u16, flow: FlowId, to: HostId) -> bool {
+        let Some(overlay) = &self.overlay else { return false };
+        // The host that receives has the same applications.
+        overlay.is_held(flow, self.port_of(Some(class), flow).unwrap_or(u16::MAX), to)
+    }
+}
+
+/// Queues of silent flows are looked for once in so many rounds.
+const EXPIRY_ROUNDS: u32 = 1024;

@@ -1,0 +1,225 @@
+//! The kinds of virtual switch that a scenario chooses from, and their keys.
+//!
+//! Costs of cores, rings, thresholds and watermarks are those of BESS and of the authors' release
+//! where these have them; the rest is this project's, and says so.
+
+use crate::params::{Field, Form, Value, ValueError};
+use crate::registry::{About, PathProperty};
+use crate::switch::site::Auto;
+use crate::units::{Bytes, Time};
+
+/// How a core learns which of its data queues have something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doorbells {
+    /// It does not: it polls all of them.
+    Polled,
+    /// A queue that becomes busy rings once.
+    Armed,
+    /// Each batch sends a message with its count, as in the authors' release.
+    Counted,
+}
+
+impl Field for Doorbells {
+    const FORM: Form = Form::Choice(&["true", "false", "counted"]);
+    fn to_value(&self) -> Value {
+        match self {
+            Doorbells::Polled => Value::Bool(false),
+            Doorbells::Armed => Value::Bool(true),
+            Doorbells::Counted => Value::Text("counted".into()),
+        }
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::Bool(false) => Ok(Doorbells::Polled),
+            Value::Bool(true) => Ok(Doorbells::Armed),
+            Value::Text(text) => match text.as_str() {
+                "true" => Ok(Doorbells::Armed),
+                "false" => Ok(Doorbells::Polled),
+                "counted" => Ok(Doorbells::Counted),
+                _ => Err(ValueError(format!("expected true, false or \"counted\", found {text:?}"))),
+            },
+            _ => Err(ValueError("expected true, false or \"counted\"".into())),
+        }
+    }
+}
+
+/// Declares a kind's parameters: what all kinds have, and its own.
+macro_rules! kind {
+    ($(#[$meta:meta])* $name:ident { $($own:tt)* }) => {
+        crate::params! {
+            $(#[$meta])*
+            pub struct $name {
+                /// Packets that may wait in a core's receive ring of the NIC; what comes beyond is
+                /// dropped (receive-ring). Source: ours.
+                #[within(1..=1_000_000)]
+                pub ring: u32 = 1024,
+                /// Cores of the switch, each with a receive ring of its own; a hash spreads flows
+                /// over them. Source: ours, one.
+                #[within(1..=64)]
+                pub cores: u32 = 1,
+                /// Packets that a core takes at a time. Source: BESS, kMaxBurst.
+                #[within(1..=4096)]
+                pub batch: u32 = 32,
+                /// Work of a core to look at a queue, whatever is in it. Source: ours.
+                #[within(0..=1_000_000_000)]
+                pub poll: Time = Time::from_ns(20),
+                /// Work of a core for a packet. Source: ours, 12.5 million packets a second.
+                #[within(0..=1_000_000_000)]
+                pub per_packet: Time = Time::from_ns(80),
+                $($own)*
+            }
+        }
+    };
+}
+
+/// Declares a kind with flow queues.
+macro_rules! with_queues {
+    ($(#[$meta:meta])* $name:ident, $doorbells:expr, { $($own:tt)* }) => {
+        kind! {
+            $(#[$meta])*
+            $name {
+                /// How a core learns which queues have something: true, a queue that becomes busy
+                /// rings once; "counted", each batch sends a message with its count, as the
+                /// authors' release does; false, the core looks at all queues each time.
+                pub doorbells: Doorbells = $doorbells,
+                /// Work of a core for a doorbell. Source: ours.
+                #[within(0..=1_000_000_000)]
+                pub doorbell: Time = Time::from_ns(40),
+                /// Memory that the queues of one core of an application share. Source: ours.
+                #[within(3_000..=1e12)]
+                pub memory: Bytes = Bytes(64 << 20),
+                /// A flow is told to pause when its queue has this times the shared memory that is
+                /// left. Source: Choudhury and Hahne, 1998; its value is ours.
+                #[within(0..=64)]
+                pub alpha: f64 = 1.0,
+                /// Packets at which a flow is told to pause, however much memory is left. Source:
+                /// the authors' release, 7/8 of 4096.
+                #[within(1..=1_000_000_000)]
+                pub flow_cap: u32 = 3584,
+                /// Queues of one core of an application; further flows share one. Source: ours.
+                #[within(1..=1_000_000)]
+                pub max_queues: u32 = 4096,
+                $($own)*
+            }
+        }
+    };
+}
+
+crate::params! {
+    /// Nothing to set.
+    pub struct NoVirtualSwitchParams {}
+}
+
+kind! {
+    /// Tail-drop rings.
+    LossyParams {}
+}
+
+kind! {
+    /// A queue an application's core, with watermarks.
+    BackpressureParams {
+        /// Packets that a queue holds. Source: BESS, Queue.
+        #[within(2..=1_000_000)]
+        pub queue: u32 = 1024,
+        /// Share of a queue at which the receive rings are polled no more. Source: BESS, 0.90.
+        #[within(0..=1)]
+        pub high: f64 = 0.9,
+        /// Share of a queue at which they are polled again. Source: BESS, 0.15.
+        #[within(0..=1)]
+        pub low: f64 = 0.15,
+    }
+}
+
+with_queues! {
+    /// A queue a flow; where memory is exhausted the receive rings are polled no more.
+    FlowQueuesParams, Doorbells::Polled, {}
+}
+
+with_queues! {
+    /// A queue a flow, and switches that tell each other to pause.
+    BackdraftParams, Doorbells::Armed, {
+        /// Bytes that may wait in a NIC for the switch to hand it more data; up to a segment may
+        /// come on top. Source: ours.
+        #[within(1..=1e12)]
+        pub nic_limit: Bytes = Bytes(64 << 10),
+        /// Memory beyond that, for what still comes of flows that were told to pause. "auto": what
+        /// arrives over the host's link in the feedback time and half as much for each of losses,
+        /// what the NICs of headroom-senders hosts may have waiting, and headroom-fabric. Source:
+        /// ours.
+        pub headroom: Auto<Bytes> = Auto::Auto,
+        /// Hosts whose NICs headroom "auto" has room for. Source: ours.
+        #[within(1..=65_535)]
+        pub headroom_senders: u32 = 16,
+        /// Bytes waiting in the fabric that headroom "auto" has room for. Source: ours, the ECN
+        /// threshold of 100 Gb/s.
+        pub headroom_fabric: Bytes = Bytes(200_000),
+        /// Pauses in a row whose loss headroom "auto" survives. Source: ours.
+        #[within(0..=100)]
+        pub losses: u32 = 2,
+        /// From telling a flow to pause until nothing more of it arrives. Source: ours.
+        #[within(1..=1e12)]
+        pub feedback: Time = Time::from_us(20),
+        /// How long a pause holds that is not refreshed. Source: ours, five feedback times.
+        #[within(1_000_000..=1e12)]
+        pub ttl: Time = Time::from_us(100),
+        /// With more paused flows than this an application is paused as a whole. Source: ours.
+        #[within(0..=1_000_000)]
+        pub application_flows: u32 = 16,
+        /// Whether a TCP's retransmission timer stands still while its flow is paused. Source:
+        /// ours.
+        pub freeze_timers: bool = true,
+        /// Priority of the switches' own packets, 0 (lowest) to 7. Source: ours.
+        #[within(0..=7)]
+        pub priority: u32 = 7,
+        /// Share of the switches' own packets that is lost on arrival, at random. Source: ours,
+        /// none.
+        #[within(0..=1)]
+        pub control_loss: f64 = 0.0,
+        /// Packets in a row from one switch that may be lost so, at most. Source: ours.
+        #[within(0..=1_000_000)]
+        pub control_loss_run: u32 = 2,
+    }
+}
+
+const NONE: About =
+    About { summary: "packets wait in the NIC alone", source: "", needs: &[], breaks: &[], restores: &[] };
+const LOSSY: About = About {
+    summary: "cores move packets from the NIC's ring to applications' rings, and drop what does not fit",
+    source: "BESS; Backdraft, NSDI 2022, its baseline",
+    needs: &[],
+    breaks: &[PathProperty::NoLossAfterAdmission],
+    restores: &[],
+};
+const BACKPRESSURE: About = About {
+    summary: "a queue an application that is nearly full stops the polling of the NIC's ring",
+    source: "BESS, Queue with backpressure; Backdraft, NSDI 2022, its second baseline",
+    needs: &[],
+    breaks: &[PathProperty::NoLossAfterAdmission],
+    restores: &[],
+};
+const FLOW_QUEUES: About = About {
+    summary: "a queue a flow, made and grown on demand and served in turn; polling stops when memory is exhausted",
+    source: "Backdraft, NSDI 2022: dynamic per-flow queues and doorbells",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
+const BACKDRAFT: About = About {
+    summary: "flow queues, and pauses past the fabric: what has no room waits in the senders' memory",
+    source: "Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver \
+             Problem, NSDI 2022",
+    needs: &[PathProperty::ControlNeverWaits],
+    breaks: &[],
+    restores: &[],
+};
+
+crate::registry! {
+    /// Which virtual switch the hosts run.
+    place: "edge.virtual-switch", question: "where do packets wait in the host?", default: None,
+    params: VirtualSwitchParams;
+    "none" => None { NoVirtualSwitchParams; NONE },
+    "lossy" => Lossy { LossyParams; LOSSY },
+    "backpressure" => Backpressure { BackpressureParams; BACKPRESSURE },
+    "flow-queues" => FlowQueues { FlowQueuesParams; FLOW_QUEUES },
+    "backdraft" => Backdraft { BackdraftParams; BACKDRAFT },
+}

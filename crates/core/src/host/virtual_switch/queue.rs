@@ -1,0 +1,212 @@
+//! The queue before the ring of one core of an application, by kind of switch.
+//!
+//! Invariant: what was placed leaves once, each flow's in the order in which it came.
+
+use super::application::ApplicationCore;
+use super::{VirtualSwitchConfig, VirtualSwitchParams};
+use crate::flow_queues::headroom::{Loop, Peak, segments};
+use crate::flow_queues::{Arrival, Class, Config, FlowQueues, Outcome, SLOTS, Verdict};
+use crate::packet::{FlowId, HostId, Packet, PacketId};
+use crate::random::{Random, mix64};
+use crate::switch::site::Auto;
+use crate::units::{Bytes, Time};
+use std::collections::VecDeque;
+
+/// A flow as the queues know it: its number, and who sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flow {
+    pub id: FlowId,
+    pub from: HostId,
+}
+
+pub(super) type Queues = FlowQueues<Flow, PacketId>;
+
+/// The smallest packet with payload that memory is divided for.
+const SMALLEST: u32 = 64;
+
+/// A queue with watermarks.
+pub(super) struct Shared {
+    waiting: VecDeque<PacketId>,
+    size: usize,
+    /// Packets from which on, and up to which.
+    high: usize,
+    low: usize,
+    is_overloaded: bool,
+}
+
+pub(super) enum Queue {
+    /// There is none: a packet joins the ring or is dropped.
+    Ring,
+    Shared(Shared),
+    Flows(Box<Queues>),
+}
+
+/// What became of a packet.
+pub(super) enum Placed {
+    /// It waits; of flow queues with what these say.
+    Taken(Option<Verdict<PacketId>>),
+    Dropped,
+    /// There is no memory.
+    Held(Verdict<PacketId>),
+}
+
+impl Queue {
+    pub(super) fn new(config: &mut VirtualSwitchConfig) -> Queue {
+        let random = Random::from(config.random.fork());
+        match &config.params {
+            VirtualSwitchParams::None(_) | VirtualSwitchParams::Lossy(_) => Queue::Ring,
+            VirtualSwitchParams::Backpressure(p) => {
+                let part = |share: f64| (f64::from(p.queue) * share) as usize;
+                let (size, high) = (p.queue as usize, part(p.high).max(1));
+                let low = part(p.low).min(high - 1);
+                Queue::Shared(Shared { waiting: VecDeque::new(), size, high, low, is_overloaded: false })
+            }
+            VirtualSwitchParams::FlowQueues(p) => {
+                let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
+                Queue::flows(config, memory, Bytes(0), Time::from_us(20), random)
+            }
+            VirtualSwitchParams::Backdraft(p) => {
+                let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
+                let (headroom, feedback) = (headroom(config, p), p.feedback);
+                Queue::flows(config, memory, headroom, feedback, random)
+            }
+        }
+    }
+
+    fn flows(
+        config: &VirtualSwitchConfig,
+        (memory, alpha, cap, max_queues, batch): (Bytes, f64, u32, u32, u32),
+        headroom: Bytes,
+        feedback: Time,
+        random: Random,
+    ) -> Queue {
+        let slots = u64::from(SMALLEST * SLOTS);
+        let memory = memory.max(Bytes(2 * u64::from(config.packet_max)));
+        let queues = Config {
+            segments: memory.0.div_ceil(slots).max(u64::from(SLOTS)),
+            headroom_segments: segments(headroom, SMALLEST, u64::from(max_queues)),
+            bytes: memory,
+            headroom,
+            max_queues,
+            alpha_eighths: (alpha * 8.0) as u64,
+            mtu: config.packet_max,
+            batch,
+            cap,
+            quantum: config.packet_max,
+            feedback,
+            ..Config::default()
+        };
+        Queue::Flows(Box::new(FlowQueues::new(queues, random)))
+    }
+
+    /// A packet with payload comes, for this core.
+    pub(super) fn place(&mut self, now: Time, id: PacketId, packet: &Packet, core: &mut ApplicationCore) -> Placed {
+        match self {
+            Queue::Ring if core.room() == 0 => Placed::Dropped,
+            Queue::Ring => {
+                core.push(id);
+                Placed::Taken(None)
+            }
+            Queue::Shared(queue) => {
+                if queue.waiting.len() >= queue.size {
+                    return Placed::Dropped;
+                }
+                queue.waiting.push_back(id);
+                queue.is_overloaded |= queue.waiting.len() >= queue.high;
+                Placed::Taken(None)
+            }
+            Queue::Flows(queues) => {
+                let verdict = queues.enqueue(
+                    now,
+                    &Arrival {
+                        flow: Flow { id: packet.flow, from: packet.src },
+                        hash: mix64(u64::from(packet.flow)) as u32,
+                        packet: id,
+                        len: u32::from(packet.size),
+                        class: Class::Data,
+                    },
+                );
+                match verdict.outcome {
+                    Outcome::Hold => Placed::Held(verdict),
+                    Outcome::Queued | Outcome::Coalesced(_) => Placed::Taken(Some(verdict)),
+                }
+            }
+        }
+    }
+
+    /// Moves packets to the ring while it has room.
+    pub(super) fn fill(&mut self, now: Time, core: &mut ApplicationCore) {
+        match self {
+            Queue::Ring => (),
+            Queue::Shared(queue) => {
+                while core.room() > 0
+                    && let Some(id) = queue.waiting.pop_front()
+                {
+                    core.push(id);
+                }
+                queue.is_overloaded &= queue.waiting.len() > queue.low;
+            }
+            Queue::Flows(queues) => {
+                while core.room() > 0
+                    && let Some(departure) = queues.dequeue(now)
+                {
+                    core.push(departure.packet);
+                }
+            }
+        }
+    }
+
+    /// Whether receive rings are to be polled no more.
+    pub(super) fn is_overloaded(&self) -> bool {
+        matches!(self, Queue::Shared(queue) if queue.is_overloaded)
+    }
+
+    /// Packets that wait.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Queue::Ring => 0,
+            Queue::Shared(queue) => queue.waiting.len(),
+            Queue::Flows(queues) => {
+                let counters = queues.counters();
+                (counters.arrived - counters.departed - counters.coalesced) as usize
+            }
+        }
+    }
+
+    /// Bytes that wait in flow queues.
+    pub(super) fn queued(&self) -> Bytes {
+        if let Queue::Flows(queues) = self { queues.queued() } else { Bytes(0) }
+    }
+
+    /// Flows that are known.
+    pub(super) fn flow_count(&self) -> usize {
+        if let Queue::Flows(queues) = self { queues.flow_count() } else { 0 }
+    }
+
+    /// Forgets flows that were silent for long.
+    pub(super) fn expire(&mut self, now: Time) {
+        if let Queue::Flows(queues) = self {
+            queues.expire(now);
+        }
+    }
+
+    /// Nobody is there to be told.
+    pub(super) fn ignore_signals(&mut self) {
+        if let Queue::Flows(queues) = self {
+            while queues.next_signal().is_some() {}
+        }
+    }
+}
+
+/// The headroom of one core of an application.
+fn headroom(config: &VirtualSwitchConfig, p: &super::BackdraftParams) -> Bytes {
+    let Auto::Auto = p.headroom else {
+        let Auto::Given(headroom) = p.headroom else { return Bytes(0) };
+        return headroom;
+    };
+    let way = Loop { feedback: p.feedback, fabric: p.headroom_fabric, losses: u64::from(p.losses) };
+    let nic = Bytes(p.nic_limit.0 + config.segment.0);
+    let peak = Peak { rate: config.rate, nic, batch: Bytes(0) };
+    let senders = p.headroom_senders as usize;
+    way.of_link(config.rate, &vec![peak; senders], &vec![nic; senders])
+}

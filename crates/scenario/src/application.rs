@@ -1,0 +1,145 @@
+//! Applications: which traffic goes to which cores of the receiving hosts, and what these cost
+//! (`[[application]]`).
+//!
+//! A traffic belongs to the first application that has it. That of none goes up as soon as the
+//! virtual switch has had it.
+//!
+//! Invariant: a plan's applications name only hosts and classes of traffic that exist.
+
+use crate::error::{Problem, Report, nearest};
+use crate::limit::HostSet;
+use crate::settings::Settings;
+use crate::topology::Topology;
+use millpond_core::host::virtual_switch::{ApplicationCosts, VirtualSwitchParams};
+use millpond_core::params;
+use millpond_core::registry::Choice;
+use std::collections::BTreeSet;
+
+/// Cores of all applications that there may be at a host.
+const CORES_MAX: u32 = 4096;
+
+params! {
+    /// Whose an application is.
+    pub struct ApplicationCommon {
+        /// What it is called, for variants to set its keys by. Off: "application".
+        pub name: Option<String> = None,
+        /// The traffics (or classes of a list of flows) that go to it; empty means all that no
+        /// application before it has.
+        pub traffic: Vec<String> = Vec::new(),
+        /// The hosts that have it: "all", a number, or ranges such as "0..7" (both ends count).
+        pub hosts: HostSet = HostSet::All,
+    }
+}
+
+/// One `[[application]]` table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ApplicationSettings {
+    /// Whose it is.
+    pub common: ApplicationCommon,
+    /// What its cores cost.
+    pub costs: ApplicationCosts,
+}
+
+/// The name of an application: its own, or what it is.
+pub(crate) fn name_of(application: &ApplicationSettings) -> String {
+    application.common.name.clone().unwrap_or_else(|| "application".to_string())
+}
+
+/// One application of a plan.
+#[derive(Clone, Debug)]
+pub struct ApplicationPlan {
+    /// What it is called.
+    pub name: String,
+    /// The hosts that have it, in ascending order; `None`: all.
+    pub hosts: Option<Vec<u32>>,
+    /// The classes of traffic that go to it; `None`: all.
+    pub classes: Option<Vec<u16>>,
+    /// What its cores cost.
+    pub costs: ApplicationCosts,
+}
+
+/// The applications of a plan; what is wrong with them, and with the virtual switch that they
+/// need, is in the report.
+pub(crate) fn applications(
+    s: &Settings,
+    topology: &Topology,
+    classes: &[String],
+    report: &mut Report,
+) -> Vec<ApplicationPlan> {
+    let mut names = BTreeSet::new();
+    for a in &s.applications {
+        if !names.insert(name_of(a)) {
+            let problem = Problem::Impossible(format!("two applications are called {:?}", name_of(a)));
+            report.help(s.place(&format!("application.{}", name_of(a))), problem, "give each its own name");
+        }
+    }
+    let cores: u32 = s.applications.iter().map(|a| a.costs.cores).sum();
+    if cores > CORES_MAX {
+        let message = format!("{cores} cores of applications are more than a host has here; {CORES_MAX} are the most");
+        report.add(s.place("application"), Problem::Impossible(message));
+    }
+    check_switch(s, report);
+    s.applications.iter().map(|a| one(s, a, topology, classes, report)).collect()
+}
+
+fn one(
+    s: &Settings,
+    a: &ApplicationSettings,
+    topology: &Topology,
+    classes: &[String],
+    report: &mut Report,
+) -> ApplicationPlan {
+    let place = |key: &str| format!("application.{}.{key}", name_of(a));
+    let hosts = a.common.hosts.members(topology.hosts).unwrap_or_else(|message| {
+        report.value(s.place(&place("hosts")), &place("hosts"), message);
+        None
+    });
+    let mut numbers = Vec::new();
+    for name in &a.common.traffic {
+        match classes.iter().position(|class| class == name) {
+            Some(at) => numbers.push(at as u16),
+            None => {
+                let help = match nearest(name, classes.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("traffic here: {}", classes.join(", ")),
+                };
+                let problem = Problem::Unknown { what: "traffic".into(), name: name.clone() };
+                report.help(s.place(&place("traffic")), problem, help);
+            }
+        }
+    }
+    let classes = (!a.common.traffic.is_empty()).then_some(numbers);
+    ApplicationPlan { name: name_of(a), hosts, classes, costs: a.costs.clone() }
+}
+
+/// What a virtual switch cannot be together with, and what cannot be without one.
+fn check_switch(s: &Settings, report: &mut Report) {
+    let kind = s.edge.virtual_switch.kind();
+    if kind == "none" {
+        if !s.applications.is_empty() {
+            let text =
+                "[[application]] has no effect: edge.virtual-switch is \"none\", and what arrives goes up at once";
+            let help = "choose edge.virtual-switch = { kind = \"lossy\" }, or another of its kinds";
+            report.help(s.place("application"), Problem::Impossible(text.into()), help);
+        }
+        return;
+    }
+    let mut refuse = |path: &str, what: String, why: &str| {
+        let text = format!("{what} and edge.virtual-switch \"{kind}\" cannot be together: {why}");
+        report.add(s.place(path), Problem::Impossible(text));
+    };
+    let offload = s.host_choices.receive_offload.kind();
+    if offload != "none" {
+        let why = "the switch has the receive ring, and merges nothing";
+        refuse("host.receive-offload", format!("host.receive-offload \"{offload}\""), why);
+    }
+    if s.receive_cpu.is_some() {
+        let why = "the receive ring is polled by the cores of the switch, which have costs of their own";
+        refuse("host.receive-cpu", "host.receive-cpu".into(), why);
+    }
+    let importance = s.transport_choices.importance.kind();
+    if importance != "none" && matches!(s.edge.virtual_switch, VirtualSwitchParams::Backdraft(_)) {
+        let why = "it forces packets out of flows that were told to pause";
+        refuse("transport.importance", format!("transport.importance \"{importance}\""), why);
+    }
+}

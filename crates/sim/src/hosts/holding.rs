@@ -1,0 +1,95 @@
+//! Flows behind a virtual switch that pauses: one that another host's switch has told to pause
+//! hands nothing down, and its timer stands still. The others take turns at the NIC: it is handed
+//! more only while less than `nic-limit` waits in it, or what a pause cannot stop any more would
+//! have no bound.
+//!
+//! A handshake is exempt: a connection that opens by one learns that it is held when that is over.
+//! Acknowledgements are another connection's direction, and never held.
+//!
+//! Invariant: a flow is held exactly while its host's overlay says so, from its first data on; one
+//! that may go on is pumped at once, several of one word in the order of their numbers.
+
+use super::*;
+use millpond_core::overlay::Change;
+use millpond_core::packet::overlay::Whom;
+
+impl Sending {
+    /// Whether its retransmission timer stands still.
+    pub(super) fn is_frozen(&self, shared: &Shared) -> bool {
+        shared.freezes && self.sender.freezes() && self.egress.as_ref().is_some_and(|egress| egress.queue.is_held())
+    }
+}
+
+impl Hosts {
+    /// Whether a connection may hand down a segment; if its NIC is full, it waits for its turn.
+    pub(super) fn may_leave(&mut self, slot: u32) -> bool {
+        let it = self.senders.at(slot);
+        let Some(egress) = &mut it.egress else { return true };
+        if egress.queue.is_held() {
+            return false;
+        }
+        let host = &mut self.hosts[it.host as usize];
+        if host.node.waiting() < self.shared.switch_limit {
+            return true;
+        }
+        if !std::mem::replace(&mut egress.queue.is_queued, true) {
+            host.turns.push_back((slot, it.opening.flow));
+        }
+        false
+    }
+
+    /// Less may wait in a host's NIC: those go on whose turn it is.
+    #[inline(never)]
+    pub(super) fn take_turns(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
+        while self.hosts[host as usize].node.waiting() < self.shared.switch_limit {
+            let Some((slot, flow)) = self.hosts[host as usize].turns.pop_front() else { return };
+            let Some(it) = self.senders.get(slot, flow) else { continue };
+            if let Some(egress) = &mut it.egress {
+                egress.queue.is_queued = false;
+            }
+            self.pump(now, slot, fabric);
+        }
+    }
+
+    /// Does what other switches have told a host to do.
+    pub(super) fn obey(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
+        while let Some(change) = self.hosts[host as usize].node.next_change() {
+            for slot in self.covered(host, &change) {
+                self.settle_held(now, slot, fabric);
+            }
+        }
+    }
+
+    /// The connections that a change is about, in the order of their flows.
+    fn covered(&self, host: u32, change: &Change) -> Vec<u32> {
+        if let Whom::Flow { flow, .. } = Whom::of(&change.target) {
+            return self.senders.slot_of(flow).into_iter().collect();
+        }
+        let is_meant = |it: &Sending| it.host == host && it.opening.dst == change.peer;
+        let mut flows: Vec<FlowId> = self.senders.iter().filter(|(_, it)| is_meant(it)).map(|(flow, _)| flow).collect();
+        flows.sort_unstable();
+        flows.into_iter().filter_map(|flow| self.senders.slot_of(flow)).collect()
+    }
+
+    /// Holds a connection, or lets it go on, as its host was told.
+    #[inline(never)]
+    pub(super) fn settle_held(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let it = self.senders.at(slot);
+        let Opening { class, flow, dst, .. } = it.opening;
+        let is_held = self.hosts[it.host as usize].node.is_held(class, flow, dst);
+        let Some(egress) = &mut it.egress else { return };
+        match (egress.queue.held_since(), is_held) {
+            (None, true) => egress.queue.hold(now),
+            (Some(since), false) => {
+                egress.queue.release();
+                let held = now.saturating_sub(since);
+                self.counters.held += held;
+                if self.shared.freezes {
+                    it.sender.thaw(now, held);
+                }
+                self.pump(now, slot, fabric);
+            }
+            _ => (),
+        }
+    }
+}
