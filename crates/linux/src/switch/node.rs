@@ -17,13 +17,16 @@ use super::egress::Egress;
 use super::table::{Foreign, Place, Table};
 use crate::fabric::metadata;
 use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse, pause};
-use crate::port::{Port, Received, Refusal};
+use crate::port::shared::{Fate, Origin};
+use crate::port::{Port, Received, Refusal, Shared};
 use millpond_core::{Packet, Time};
 use std::io::IoSlice;
 
 /// Frames of one port that are handled before others have their turn. Of super-segments that is half a megabyte, after which their
 /// acknowledgements are looked at; 32 was 15 to 25 % slower for one TCP connection.
 pub const BURST: usize = 8;
+/// The same of an application, whose frames are short and cost no system call.
+const SHARED_BURST: usize = 64;
 
 /// One port and what is known of it.
 pub struct Slot {
@@ -56,6 +59,8 @@ pub struct Outgoing<'a> {
     pub pieces: &'a [IoSlice<'a>],
     /// How many bytes that is.
     pub length: usize,
+    /// Which flow of an application it is of, if that one alone has it.
+    pub origin: Option<&'a Origin>,
 }
 
 /// Ports, and which address is behind which.
@@ -82,19 +87,58 @@ impl Slot {
         Slot { name: name.into(), port, mtu, counters: Counters::default(), queue: Egress::default() }
     }
 
-    /// Takes charge of a frame, or says why not.
+    /// Takes charge of a frame, or says why not. Only a frame with an origin can be held.
     #[inline]
-    pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+    pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+        if let Some(Port::Shared(_)) = self.port {
+            return self.hand(now, frame, flat);
+        }
         if !self.queue.is_idle(now) {
             self.enqueue(now, frame)?;
             self.drain(now, flat);
-            return Ok(());
+            return Ok(Fate::Left);
         }
         match self.write(frame, flat) {
             Err(Drop::PortFull) => self.queue.refuse(now, Waiting::of(frame)),
             written => written?,
         }
-        Ok(())
+        Ok(Fate::Left)
+    }
+
+    /// Hands a frame to the application, or makes it wait for it.
+    fn hand(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+        self.fits(frame)?;
+        let Some(Port::Shared(shared)) = &mut self.port else { return Err(Drop::PortGone) };
+        let counters = &mut self.counters;
+        let mut hand = |pieces: &[IoSlice<'_>]| {
+            let fate = shared.send(now, &frame.view, frame.origin, pieces).map_err(|refused| refused.reason())?;
+            if fate == Fate::Left {
+                counters.sent += 1;
+                counters.sent_bytes += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            }
+            Ok(fate)
+        };
+        if frame.offload == Offload::default() {
+            return hand(frame.pieces);
+        }
+        whole(frame, flat, |_, pieces| hand(pieces).map(|_| ())).map(|()| Fate::Left)
+    }
+
+    /// What is to be done for an application before its frames are read. Whether there was something.
+    fn tend(&mut self, now: Time) -> bool {
+        let Some(Port::Shared(shared)) = &mut self.port else { return false };
+        let counters = &mut self.counters;
+        let worked = shared.tend(now, |length| {
+            counters.sent += 1;
+            counters.sent_bytes += length as u64;
+        });
+        (0..shared.take_lost()).for_each(|_| counters.drop(Drop::LossAppExit));
+        worked
+    }
+
+    /// The application that the port is, if it is one.
+    pub fn shared(&mut self) -> Option<&mut Shared> {
+        self.port.as_mut().and_then(Port::shared)
     }
 
     /// Queues a frame behind others. What the queue refuses is this port's.
@@ -118,7 +162,7 @@ impl Slot {
         while let Some(waiting) = self.queue.next(now) {
             let pieces = [IoSlice::new(&waiting.bytes)];
             let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
-            match self.write(&Outgoing { view, offload, pieces: &pieces, length }, flat) {
+            match self.write(&Outgoing { view, offload, pieces: &pieces, length, origin: None }, flat) {
                 Ok(()) => {}
                 Err(Drop::PortFull) => return self.queue.refuse(now, waiting),
                 Err(reason) => self.counters.drop(reason),
@@ -128,8 +172,18 @@ impl Slot {
 
     /// Its interface is gone, and what waited for it.
     fn lose(&mut self) {
+        self.detach();
         self.port = None;
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::PortGone));
+    }
+
+    /// Its application, if it has one, is to go.
+    pub fn detach(&mut self) {
+        if let Some(shared) = self.shared() {
+            shared.detach();
+            let lost = shared.take_lost();
+            (0..lost).for_each(|_| self.counters.drop(Drop::LossAppExit));
+        }
     }
 
     /// Whether its packets are no longer than the port takes.
@@ -157,21 +211,29 @@ impl Slot {
     }
 }
 
-/// Cuts the frame into packets and completes their checksums, for a port that takes no others.
+/// Writes the frame as packets, for a port that takes no others.
 fn send_whole(port: &mut Port, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+    whole(frame, flat, |offload, pieces| port.send(offload, pieces).map_err(Refusal::reason))
+}
+
+/// Cuts the frame into packets and completes their checksums.
+fn whole(
+    frame: &Outgoing<'_>,
+    flat: &mut Vec<u8>,
+    mut send: impl FnMut(&Offload, &[IoSlice<'_>]) -> Result<(), Drop>,
+) -> Result<(), Drop> {
     flat.clear();
     frame.pieces.iter().for_each(|piece| flat.extend_from_slice(piece));
     let cut = frame.view.layers().filter(|l| frame.offload.gso_size > 0 || frame.offload.is_at(l));
     let Some(layers) = cut else {
         let mut offload = frame.offload;
         offload.fill(flat).map_err(|_| Drop::BadOffload)?;
-        return port.send(&offload, &[IoSlice::new(flat)]).map_err(Refusal::reason);
+        return send(&offload, &[IoSlice::new(flat)]);
     };
     let mut segmenter = Segmenter::new(flat, *layers, frame.offload.gso_size.into(), Checksums::Full);
     let mut header = Header::default();
     while let Some(payload) = segmenter.next(&mut header) {
-        let pieces = [IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])];
-        port.send(&Offload::default(), &pieces).map_err(Refusal::reason)?;
+        send(&Offload::default(), &[IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])])?;
     }
     Ok(())
 }
@@ -198,13 +260,7 @@ impl Node {
             let more = match received {
                 Received::Frame { start, length, offload } => {
                     let frame = Frame { buffer, start, length, offload };
-                    let counters = &mut self.slots[port].counters;
-                    counters.received += 1;
-                    counters.received_bytes += length as u64;
-                    if let Err(reason) = self.forward(now, Place::Port(port), &frame, buffers, remote) {
-                        self.slots[port].counters.drop(reason);
-                    }
-                    true
+                    self.handle(now, port, &frame, buffers, remote)
                 }
                 Received::Refused(refusal) => {
                     self.slots[port].counters.drop(refusal.reason());
@@ -222,6 +278,72 @@ impl Node {
             }
         }
         burst
+    }
+
+    /// Handles a frame that was read. Whether there may be more behind it.
+    #[inline]
+    fn handle(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> bool {
+        let origin = match &self.slots[port].port {
+            Some(Port::Shared(shared)) => shared.origin(),
+            _ => None,
+        };
+        let fate = self.forward(now, Place::Port(port), frame, origin.as_ref(), buffers, remote);
+        let slot = &mut self.slots[port];
+        if origin.is_some()
+            && let Some(shared) = slot.shared()
+        {
+            shared.conclude(fate.unwrap_or(Fate::Left));
+        }
+        if fate == Ok(Fate::Held) {
+            // It stays where it was, and another flow's may be behind it.
+            return true;
+        }
+        slot.counters.received += 1;
+        slot.counters.received_bytes += frame.length as u64;
+        if let Err(reason) = fate {
+            slot.counters.drop(reason);
+        }
+        true
+    }
+
+    /// Does what an application's port is due, and handles what it has for now. Whether there was
+    /// something.
+    pub fn serve_shared(
+        &mut self,
+        now: Time,
+        port: usize,
+        has_events: bool,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> bool {
+        if has_events && let Some(shared) = self.slots[port].shared() {
+            shared.attend();
+        }
+        let worked = self.slots[port].tend(now);
+        self.receive(now, port, SHARED_BURST, buffers, remote) > 0 || worked
+    }
+    /// Shows applications what was done for them in a round.
+    pub fn flush_shared(&mut self, ports: &[usize]) {
+        for port in ports {
+            if let Some(shared) = self.slots.get_mut(*port).and_then(Slot::shared) {
+                shared.flush();
+            }
+        }
+    }
+    /// Whether no application has anything, and each will wake the switch.
+    pub fn may_sleep(&mut self) -> bool {
+        self.slots.iter_mut().filter_map(Slot::shared).all(|shared| shared.may_sleep())
+    }
+    /// The switch is awake.
+    pub fn awake(&mut self) {
+        self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.awake());
     }
 
     /// A port's interface is gone: nobody is behind it.
@@ -247,13 +369,14 @@ impl Node {
         now: Time,
         from: Place,
         frame: &Frame,
+        origin: Option<&Origin>,
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
-    ) -> Result<(), Drop> {
+    ) -> Result<Fate, Drop> {
         let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let view = parse(bytes).ok_or(Drop::Runt)?;
         if view.destination == pause::GROUP {
-            return self.obey(now, from, bytes);
+            return self.obey(now, from, bytes).map(|()| Fate::Left);
         }
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
         if view.source.is_group() {
@@ -269,15 +392,16 @@ impl Node {
             Some(Place::Port(port)) => {
                 let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
                 let pieces = [IoSlice::new(bytes)];
-                let outgoing = Outgoing { view, offload: frame.offload, pieces: &pieces, length: frame.length };
+                let (offload, length) = (frame.offload, frame.length);
+                let outgoing = Outgoing { view, offload, pieces: &pieces, length, origin };
                 let sent = self.slots[port].deliver(now, &outgoing, &mut self.flat);
                 if sent == Err(Drop::PortGone) {
                     self.lose(port);
                 }
                 sent
             }
-            Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)),
-            None => self.flood(now, from, frame, &view, buffers, remote),
+            Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)).map(|()| Fate::Left),
+            None => self.flood(now, from, frame, &view, buffers, remote).map(|()| Fate::Left),
         }
     }
 
@@ -304,13 +428,14 @@ impl Node {
         let (mut reached, mut failed) = (false, None);
         let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let pieces = [IoSlice::new(bytes)];
-        let outgoing = Outgoing { view: *view, offload: frame.offload, pieces: &pieces, length: frame.length };
+        let (offload, length) = (frame.offload, frame.length);
+        let outgoing = Outgoing { view: *view, offload, pieces: &pieces, length, origin: None };
         for (port, slot) in self.slots.iter_mut().enumerate() {
             if from == Place::Port(port) || slot.port.is_none() {
                 continue;
             }
             match slot.deliver(now, &outgoing, &mut self.flat) {
-                Ok(()) => reached = true,
+                Ok(_) => reached = true,
                 Err(reason) => failed = Some(reason),
             }
         }
@@ -343,14 +468,14 @@ impl Node {
         }
         let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
         match known {
-            Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat),
+            Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat).map(|_| ()),
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
                 for slot in &mut self.slots {
                     match slot.deliver(now, frame, &mut self.flat) {
-                        Ok(()) => reached = true,
+                        Ok(_) => reached = true,
                         Err(reason) => failed = reason,
                     }
                 }
@@ -500,7 +625,7 @@ mod tests {
         let offload = Offload::of(view.layers().unwrap(), 1448);
         assert_eq!(offload.gso, GsoType::Tcp4);
         let pieces = [IoSlice::new(&frame[..70]), IoSlice::new(&frame[70..])];
-        let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len() };
+        let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len(), origin: None };
         node.from_peer(Time::ZERO, 0, &outgoing).unwrap();
         let packets = frames(&outputs[0]);
         assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
@@ -525,7 +650,8 @@ mod tests {
     fn deliver(node: &mut Node, now: Time, frame: &[u8]) -> Result<(), Drop> {
         let view = parse(frame).unwrap();
         let pieces = [IoSlice::new(&frame[..60]), IoSlice::new(&frame[60..])];
-        node.from_peer(now, 0, &Outgoing { view, offload: Offload::default(), pieces: &pieces, length: frame.len() })
+        let (offload, length) = (Offload::default(), frame.len());
+        node.from_peer(now, 0, &Outgoing { view, offload, pieces: &pieces, length, origin: None })
     }
     /// With a number, and a priority.
     fn numbered(number: u32, priority: u8) -> Vec<u8> {
