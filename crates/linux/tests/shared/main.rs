@@ -2,6 +2,15 @@
 //! program in other roles. Needs no privileges.
 #![allow(missing_docs)]
 
+mod cache;
+#[allow(dead_code)]
+#[path = "../../../port/examples/cache/client.rs"]
+mod client;
+#[path = "../../../port/examples/cache/server.rs"]
+mod server;
+#[path = "../../../port/examples/cache/stack.rs"]
+mod stack;
+
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::show::{PortReading, Reading};
 use millpond_linux::switch::state::State;
@@ -73,12 +82,16 @@ impl Place {
     }
     /// Applies a switch with these ports of shared memory, each with its keys.
     fn apply(&self, ports: &[(&str, &str)]) -> Reading {
+        self.apply_with(ports, "")
+    }
+    /// And with others.
+    fn apply_with(&self, ports: &[(&str, &str)], others: &str) -> Reading {
         let port = |(name, keys): &(&str, &str)| {
             let socket = self.socket(name);
             let socket = socket.display();
             format!("[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = \"{socket}\"\n{keys}\n")
         };
-        let text: String = ports.iter().map(port).collect();
+        let text = ports.iter().map(port).collect::<String>() + others;
         let config = Config::parse("test.toml", &text).unwrap();
         let state = self.state();
         let program = || role("a_switch_of_these_tests", SWITCH, state.folder().as_os_str());
