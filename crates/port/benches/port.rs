@@ -1,8 +1,9 @@
 //! Speed of a port of shared memory: `cargo bench -p millpond-port`, a part of `make bench-switch`.
 //!
-//! *One way*: an application sends frames of 64 bytes with `try_send`; the switch's end takes them
-//! and copies each out. Beside it, in turns, a bare ring with the same copies in and out: nothing
-//! but its two counts, no flows, no doorbells, no buffers that come back. Two threads each.
+//! *One way*: an application sends frames of 64 bytes; the switch's end takes them and copies each
+//! out. Beside it, in turns, a bare ring with the same copies in and out: nothing but its two
+//! counts, no flows, no doorbells, no buffers that come back. Two threads each, on two cores; frames
+//! are shown to the other side one by one (`try_send`), or 32 together (`try_send_all`).
 //!
 //! *Polling*: two queues of Q have frames, one at a time. With doorbells the consumer is told which;
 //! else it looks at all of them. One thread does both ends, so the figure is what a frame costs.
@@ -26,6 +27,7 @@ const FRAME: usize = 64;
 const ROUNDS: usize = 9;
 const TIME: Duration = Duration::from_millis(400);
 const PLACES: usize = 256;
+const TOGETHER: usize = 32;
 
 /// A port, and the switch's end of it; its socket is to be kept.
 fn attach(sizes: Sizes) -> (Port, Host, OwnedFd) {
@@ -90,7 +92,7 @@ fn rate(mut produce: impl FnMut() -> bool + Send, mut consume: impl FnMut() -> u
             pin(1, &cores);
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
                 // The cores are shared with others: who waits gives way.
-                if !(0..PLACES).all(|_| produce()) {
+                if !(0..TOGETHER).all(|_| produce()) {
                     std::thread::yield_now();
                 }
             }
@@ -112,19 +114,20 @@ fn rate(mut produce: impl FnMut() -> bool + Send, mut consume: impl FnMut() -> u
     rate
 }
 
-fn bare() -> f64 {
+fn bare(together: usize) -> f64 {
     let Bare { mut producer, mut consumer, frames } = Bare::new(PLACES);
     let theirs = frames.clone();
     let (frame, mut sent) = ([7; FRAME], 0);
     let produce = move || {
-        let has_room = producer.room() > 0;
-        if has_room {
+        let mut count = 0;
+        while count < together && producer.room() > 0 {
             theirs.write(sent % PLACES * FRAME, &frame);
             producer.push(sent as u64);
-            producer.publish();
             sent += 1;
+            count += 1;
         }
-        has_room
+        producer.publish();
+        count > 0
     };
     let mut room = [0; FRAME];
     rate(produce, || {
@@ -155,18 +158,22 @@ fn take(host: &mut Host, room: &mut [u8]) -> u64 {
     count
 }
 
-fn port() -> f64 {
+fn port(together: usize) -> f64 {
     let (mut port, mut host, _socket) = attach(Sizes { places: PLACES as u32, ..Sizes::default() });
     let frame = [7; FRAME];
     let mut room = [0; 2048];
-    rate(move || port.try_send(1, &frame).is_ok(), || take(&mut host, &mut room))
+    let produce = move || match together {
+        1 => port.try_send(1, &frame).is_ok(),
+        _ => port.try_send_all(1, &[&frame[..]; TOGETHER][..together]).is_ok(),
+    };
+    rate(produce, || take(&mut host, &mut room))
 }
 
 /// Nanoseconds a frame, of `step`, which does one.
 fn cost(mut step: impl FnMut(u32)) -> f64 {
     let (start, mut count) = (Instant::now(), 0u32);
     while start.elapsed() < TIME / 8 {
-        (0..256).for_each(|n| step(n));
+        (0..256).for_each(&mut step);
         count += 256;
     }
     start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
@@ -226,12 +233,16 @@ fn main() {
     }
     println!("load {} on {} cores", load(), std::thread::available_parallelism().map_or(1, usize::from));
     println!("one way, 64 B, million frames a second, median (most) of {ROUNDS} in turns");
-    let (bares, ports): (Vec<f64>, Vec<f64>) = (0..ROUNDS).map(|_| (bare(), port())).unzip();
-    let ratio = median(bares.iter().zip(&ports).map(|(bare, port)| port / bare).collect());
-    let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
-    println!("bare ring  {:>7.1} ({:.1})", median(bares.clone()), most(&bares));
-    println!("port       {:>7.1} ({:.1})", median(ports.clone()), most(&ports));
-    println!("ratio      {ratio:>7.2}, median of the pairs");
+    println!("{:>9} {:>16} {:>16} {:>8}", "together", "bare ring", "port", "ratio");
+    for together in [1, TOGETHER] {
+        let (bares, ports): (Vec<f64>, Vec<f64>) = (0..ROUNDS).map(|_| (bare(together), port(together))).unzip();
+        let ratio = median(bares.iter().zip(&ports).map(|(bare, port)| port / bare).collect());
+        let told = |all: &[f64]| {
+            let most = all.iter().copied().fold(0.0, f64::max);
+            format!("{:.1} ({most:.1})", median(all.to_vec()))
+        };
+        println!("{together:>9} {:>16} {:>16} {ratio:>8.2}", told(&bares), told(&ports));
+    }
     println!("ns a frame, 2 queues with frames, median of {ROUNDS}");
     println!("{:>7} {:>10} {:>12}", "queues", "doorbells", "polling all");
     for queues in [2, 8, 32, 128, 512, 2048, 4096] {

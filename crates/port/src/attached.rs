@@ -100,6 +100,34 @@ impl Attached {
     }
 
     pub fn send(&mut self, flow: u32, frame: &[u8]) -> Result<(), Unsent> {
+        self.post(flow, frame)?;
+        self.show(flow);
+        Ok(())
+    }
+    /// As many as can be, shown together.
+    pub fn send_all(&mut self, flow: u32, frames: &[&[u8]]) -> Result<usize, Unsent> {
+        let mut count = 0;
+        let mut posted = Ok(());
+        while count < frames.len() && posted.is_ok() {
+            posted = self.post(flow, frames[count]);
+            count += usize::from(posted.is_ok());
+        }
+        if count > 0 {
+            self.show(flow);
+        }
+        match posted {
+            Err(unsent) if count == 0 => Err(unsent),
+            _ => Ok(count),
+        }
+    }
+    /// Shows the switch what was posted, and rings.
+    #[inline]
+    fn show(&mut self, flow: u32) {
+        self.transmit[flow as usize].publish();
+        self.bells.ring(flow);
+    }
+    #[inline]
+    fn post(&mut self, flow: u32, frame: &[u8]) -> Result<(), Unsent> {
         let at = flow as usize;
         if at >= self.transmit.len() {
             return Err(Unsent::NoSuchFlow);
@@ -121,8 +149,6 @@ impl Attached {
         self.owner[buffer as usize] = Some(flow);
         self.in_flight[at] += 1;
         self.transmit[at].push(descriptor.word());
-        self.transmit[at].publish();
-        self.bells.ring(flow);
         Ok(())
     }
 

@@ -80,8 +80,11 @@ pub fn send(socket: impl AsFd, hello: &Hello, parts: Option<&Parts<BorrowedFd<'_
     rustix::net::sendmsg(socket, &[IoSlice::new(&hello.write())], &mut ancillary, flags).map(|_| ())
 }
 
-/// What the switch says; `None`: it has gone without a word.
-pub fn receive(socket: impl AsFd) -> Result<Option<(Hello, Option<Parts<OwnedFd>>)>, String> {
+/// What the switch says, and what it hands over with that.
+pub type Said = (Hello, Option<Parts<OwnedFd>>);
+
+/// Hears the switch; `None`: it has gone without a word.
+pub fn receive(socket: impl AsFd) -> Result<Option<Said>, String> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut room);
     let mut bytes = [0; HELLO_BYTES];

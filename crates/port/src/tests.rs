@@ -67,6 +67,21 @@ fn frames_go_both_ways_and_buffers_come_back() {
     }
 }
 
+#[test]
+fn frames_that_are_sent_together_arrive_as_those_that_are_not() {
+    let (mut host, mut app, ..) = pair(Sizes { buffers: 64, ..SMALL });
+    let frames: Vec<[u8; 2]> = (0..6).map(|n| [n, 9]).collect();
+    let frames: Vec<&[u8]> = frames.iter().map(|frame| &frame[..]).collect();
+    assert_eq!(app.send_all(1, &[&[0; 65], &[1]]), Err(Unsent::TooLong));
+    assert_eq!(app.send_all(1, &frames), Ok(4), "the ring has four places");
+    assert_eq!(app.send_all(1, &frames), Err(Unsent::WouldBlock));
+    assert_eq!(app.send_all(1, &[]), Ok(0));
+    let numbers: Vec<u8> = take(&mut host).iter().map(|(_, _, bytes)| bytes[0]).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    assert_eq!(app.send_all(1, &[&[7], &[0; 65], &[8]]), Ok(1), "up to one that is too long");
+    assert_eq!(take(&mut host).len(), 1);
+}
+
 /// An application that does not read gets no more than it has buffers; they come back when it does.
 #[test]
 fn what_is_not_read_waits_with_the_switch() {
@@ -140,9 +155,9 @@ fn nothing_is_lost_between_threads() {
         scope.spawn(move || {
             let (mut sent, start) = ([0u64; 8], Instant::now());
             while sent.iter().sum::<u64>() < 8 * EACH {
-                for flow in 0..8 {
-                    while sent[flow] < EACH && app.send(flow as u32, &sent[flow].to_le_bytes()).is_ok() {
-                        sent[flow] += 1;
+                for (flow, sent) in (0..).zip(&mut sent) {
+                    while *sent < EACH && app.send(flow, &sent.to_le_bytes()).is_ok() {
+                        *sent += 1;
                     }
                 }
                 assert!(start.elapsed() < Duration::from_secs(60), "it stands still: {sent:?}");

@@ -18,15 +18,13 @@ use super::table::{Foreign, Place, Table};
 use crate::fabric::metadata;
 use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse, pause};
 use crate::port::shared::{Fate, Origin};
-use crate::port::{Port, Received, Refusal, Shared};
+use crate::port::{Port, Received, Refusal};
 use millpond_core::{Packet, Time};
 use std::io::IoSlice;
 
 /// Frames of one port that are handled before others have their turn. Of super-segments that is half a megabyte, after which their
 /// acknowledgements are looked at; 32 was 15 to 25 % slower for one TCP connection.
 pub const BURST: usize = 8;
-/// The same of an application, whose frames are short and cost no system call.
-const SHARED_BURST: usize = 64;
 
 /// One port and what is known of it.
 pub struct Slot {
@@ -105,42 +103,6 @@ impl Slot {
         Ok(Fate::Left)
     }
 
-    /// Hands a frame to the application, or makes it wait for it.
-    fn hand(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
-        self.fits(frame)?;
-        let Some(Port::Shared(shared)) = &mut self.port else { return Err(Drop::PortGone) };
-        let counters = &mut self.counters;
-        let mut hand = |pieces: &[IoSlice<'_>]| {
-            let fate = shared.send(now, &frame.view, frame.origin, pieces).map_err(|refused| refused.reason())?;
-            if fate == Fate::Left {
-                counters.sent += 1;
-                counters.sent_bytes += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
-            }
-            Ok(fate)
-        };
-        if frame.offload == Offload::default() {
-            return hand(frame.pieces);
-        }
-        whole(frame, flat, |_, pieces| hand(pieces).map(|_| ())).map(|()| Fate::Left)
-    }
-
-    /// What is to be done for an application before its frames are read. Whether there was something.
-    fn tend(&mut self, now: Time) -> bool {
-        let Some(Port::Shared(shared)) = &mut self.port else { return false };
-        let counters = &mut self.counters;
-        let worked = shared.tend(now, |length| {
-            counters.sent += 1;
-            counters.sent_bytes += length as u64;
-        });
-        (0..shared.take_lost()).for_each(|_| counters.drop(Drop::LossAppExit));
-        worked
-    }
-
-    /// The application that the port is, if it is one.
-    pub fn shared(&mut self) -> Option<&mut Shared> {
-        self.port.as_mut().and_then(Port::shared)
-    }
-
     /// Queues a frame behind others. What the queue refuses is this port's.
     #[cold]
     fn enqueue(&mut self, now: Time, frame: &Outgoing<'_>) -> Result<(), Drop> {
@@ -177,17 +139,8 @@ impl Slot {
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::PortGone));
     }
 
-    /// Its application, if it has one, is to go.
-    pub fn detach(&mut self) {
-        if let Some(shared) = self.shared() {
-            shared.detach();
-            let lost = shared.take_lost();
-            (0..lost).for_each(|_| self.counters.drop(Drop::LossAppExit));
-        }
-    }
-
     /// Whether its packets are no longer than the port takes.
-    fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
+    pub(super) fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let packet = match frame.view.layers().filter(|_| frame.offload.gso_size > 0) {
             Some(l) => l.payload + (l.end - l.payload).min(frame.offload.gso_size.into()),
             None => frame.length,
@@ -217,7 +170,7 @@ fn send_whole(port: &mut Port, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Resu
 }
 
 /// Cuts the frame into packets and completes their checksums.
-fn whole(
+pub(super) fn whole(
     frame: &Outgoing<'_>,
     flat: &mut Vec<u8>,
     mut send: impl FnMut(&Offload, &[IoSlice<'_>]) -> Result<(), Drop>,
@@ -311,39 +264,6 @@ impl Node {
             slot.counters.drop(reason);
         }
         true
-    }
-
-    /// Does what an application's port is due, and handles what it has for now. Whether there was
-    /// something.
-    pub fn serve_shared(
-        &mut self,
-        now: Time,
-        port: usize,
-        has_events: bool,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) -> bool {
-        if has_events && let Some(shared) = self.slots[port].shared() {
-            shared.attend();
-        }
-        let worked = self.slots[port].tend(now);
-        self.receive(now, port, SHARED_BURST, buffers, remote) > 0 || worked
-    }
-    /// Shows applications what was done for them in a round.
-    pub fn flush_shared(&mut self, ports: &[usize]) {
-        for port in ports {
-            if let Some(shared) = self.slots.get_mut(*port).and_then(Slot::shared) {
-                shared.flush();
-            }
-        }
-    }
-    /// Whether no application has anything, and each will wake the switch.
-    pub fn may_sleep(&mut self) -> bool {
-        self.slots.iter_mut().filter_map(Slot::shared).all(|shared| shared.may_sleep())
-    }
-    /// The switch is awake.
-    pub fn awake(&mut self) {
-        self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.awake());
     }
 
     /// A port's interface is gone: nobody is behind it.

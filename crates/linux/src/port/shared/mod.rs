@@ -16,6 +16,8 @@
 
 mod egress;
 mod link;
+#[cfg(test)]
+mod tests;
 
 pub use link::Origin;
 
