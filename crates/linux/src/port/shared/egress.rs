@@ -1,7 +1,7 @@
 //! What waits for an application: the core's flow queues, with the frames beside them.
 //!
-//! A flow of another application is told to pause, and its frames wait with their sender; that is
-//! the feedback of [`FlowQueues`], and takes no time here. A flow from anywhere else cannot be told.
+//! A flow of another application is told to pause, and its frames wait with their sender: the
+//! feedback of [`FlowQueues`], which takes no time here. A flow from anywhere else cannot be told.
 //! What of it finds no memory is lost, and counted.
 //!
 //! All frames of an application's flow are data to the queues: they keep their order, and an

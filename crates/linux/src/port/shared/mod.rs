@@ -32,12 +32,12 @@ use millpond_port::layout::{Hello, Sizes};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
-use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use std::io::IoSlice;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,7 +78,8 @@ pub enum Fate {
 /// The application at a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Its process; none: no application is attached.
+    /// Its process, 0 if that is of a namespace that the switch does not see; none: no application
+    /// is attached.
     pub pid: Option<i32>,
     /// How often one has attached.
     pub attachments: u64,
@@ -105,7 +106,7 @@ pub struct Reading {
 struct Application {
     host: Host,
     link: Arc<Link>,
-    pid: Option<i32>,
+    pid: i32,
     /// The frame that was read last: its flow and its buffer.
     reading: Option<(u32, u32)>,
     /// Their ends are the application's.
@@ -177,6 +178,19 @@ fn listener(path: &Path, uid: Option<u32>) -> Result<OwnedFd, Error> {
     Ok(socket)
 }
 
+/// Who is at the other end, as the kernel noted when it connected.
+fn credentials(socket: &OwnedFd) -> Option<libc::ucred> {
+    // Not by rustix: a process of a namespace that is not seen from here has the number 0, which its
+    // type has no room for.
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let (into, room) = (&raw mut peer, &raw mut length);
+    // SAFETY: `into` has room for `length` bytes, which are integers, and both outlive the call.
+    #[allow(unsafe_code)]
+    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into.cast(), room) };
+    (done == 0 && length as usize == size_of::<libc::ucred>()).then_some(peer)
+}
+
 fn watch(events: &OwnedFd, fd: impl AsFd, what: u64) -> Result<(), Errno> {
     epoll::add(events, fd, epoll::EventData::new_u64(what), epoll::EventFlags::IN)
 }
@@ -225,9 +239,9 @@ impl Shared {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(socket) = accept_with(&self.listener, flags) else { return };
-        let Ok(peer) = sockopt::socket_peercred(&socket) else { return };
+        let Some(peer) = credentials(&socket) else { return };
         let own = rustix::process::geteuid().as_raw();
-        let may = [Some(0), Some(own), self.settings.uid].contains(&Some(peer.uid.as_raw()));
+        let may = [Some(0), Some(own), self.settings.uid].contains(&Some(peer.uid));
         let refusal = match (may, &self.application) {
             (false, _) => Some(Hello::Denied),
             (true, Some(_)) => Some(Hello::Busy),
@@ -243,7 +257,7 @@ impl Shared {
         }
     }
 
-    fn attach(&mut self, socket: OwnedFd, pid: rustix::process::Pid) -> Result<(), Errno> {
+    fn attach(&mut self, socket: OwnedFd, pid: i32) -> Result<(), Errno> {
         let (host, parts) = Host::new(self.settings.sizes)?;
         let Parts { memory, switch, readable, writable } = &parts;
         let borrowed = Parts {
@@ -253,14 +267,15 @@ impl Shared {
             writable: writable.as_fd(),
         };
         // The socket may outlive the process in a child's hands.
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok();
+        let process = Pid::from_raw(pid);
+        let pidfd = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
         watch(&self.events, &socket, APPLICATION)?;
         pidfd.as_ref().map_or(Ok(()), |fd| watch(&self.events, fd, APPLICATION))?;
         watch(&self.events, host.fd(), WAKE)?;
         channel::send(&socket, &Hello::Welcome(self.settings.sizes), Some(&borrowed))?;
         let link = Link::new(self.settings.sizes.flows);
-        let pid = Some(pid.as_raw_nonzero().get());
-        self.application = Some(Application { host, link, pid, reading: None, _socket: socket, _pidfd: pidfd });
+        let reading = None;
+        self.application = Some(Application { host, link, pid, reading, _socket: socket, _pidfd: pidfd });
         self.attachments += 1;
         Ok(())
     }
@@ -389,7 +404,7 @@ impl Shared {
     pub fn reading(&self) -> Reading {
         let (queue, counters) = (&self.queue, self.queue.counters());
         Reading {
-            pid: self.application.as_ref().and_then(|application| application.pid),
+            pid: self.application.as_ref().map(|application| application.pid),
             attachments: self.attachments,
             waiting_frames: queue.len(),
             waiting_bytes: queue.bytes(),
