@@ -12,7 +12,7 @@ help:
 	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
-	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, and Presto's demo (root; minutes)"
+	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
 
 setup:
 	@scripts/setup.sh
@@ -61,6 +61,7 @@ bench-limit-vm: setup-limit
 	./benches/limit/run.sh vm $(ARGS)
 
 bench-switch: setup
+	cargo bench --locked -p millpond-port
 	cargo build --release --locked -p millpond-cli
 	@failed=0; \
 	./target/release/millpond switch demo bridge || failed=1; \

@@ -8,7 +8,8 @@
 //! as there are queues never overflows, and nothing is staged or counted.
 //!
 //! The crate is apart from `core`, which has no threads. It has no dependency, no unsafe code and
-//! no data queues: those are the driver's. Drivers in the virtual switch are still to come.
+//! no data queues: those are the driver's. The words that threads share may lie in memory that
+//! processes share: `millpond-port` is the driver that keeps them there.
 //!
 //! Invariants, held by loom in `tests/models.rs`: a queue that has something, is not paused and is
 //! served by nobody is in the ring or in the consumer's list; a consumer sleeps only if nothing is.
@@ -18,7 +19,10 @@ mod bells;
 mod tests;
 
 mod sync {
-    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+    pub use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+    /// Words of a cache line: what producers and the consumer write lies apart.
+    pub const LINE: usize = 16;
 }
 
 pub use bells::{Consumer, Doorbells, Wake};

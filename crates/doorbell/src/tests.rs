@@ -1,5 +1,5 @@
 use super::*;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc;
 
 /// Empties the bells, a queue at a time.
@@ -63,6 +63,29 @@ fn a_paused_queue_is_parked_and_comes_back() {
     bells.pause(1);
     bells.resume(1);
     assert_eq!(all(&bells, &mut consumer), [1]);
+}
+
+/// Words that anybody writes: queues that there are, a call that ends, a list that stays short.
+#[test]
+fn whatever_the_words_say_calls_and_memory_are_bounded() {
+    let words: std::sync::Arc<[AtomicU32]> = (0..Doorbells::<()>::words(5)).map(|_| AtomicU32::new(0)).collect();
+    let bells = Doorbells::over(words.clone(), 5, ());
+    let mut consumer = Consumer::default();
+    let mut state = 1u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32
+    };
+    for _ in 0..100_000 {
+        let at = draw() as usize % words.len();
+        words[at].store(if draw() % 2 == 0 { draw() } else { draw() % 8 }, SeqCst);
+        if let Some(queue) = consumer.next(&bells) {
+            assert!(queue < 5);
+            consumer.more(&bells, queue);
+        }
+        consumer.may_sleep(&bells);
+        assert!(consumer.list_len() <= 5);
+    }
 }
 
 struct Channel(mpsc::Sender<()>);

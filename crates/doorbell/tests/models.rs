@@ -9,6 +9,9 @@ mod bells;
 
 mod sync {
     pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+
+    /// There are no cache lines here, and no words between what is shared.
+    pub const LINE: usize = 1;
 }
 
 use bells::{Consumer, Doorbells, Wake};

@@ -180,7 +180,8 @@ fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, nod
     let end = layers.payload + payload;
     let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
     pieces[0] = IoSlice::new(header.bytes());
-    node.from_peer(now, peer, &Outgoing { view, offload, pieces: &pieces[..=part.len()], length: end })
+    let pieces = &pieces[..=part.len()];
+    node.from_peer(now, peer, &Outgoing { view, offload, pieces, length: end, origin: None })
 }
 
 /// A packet as it came.
@@ -191,5 +192,6 @@ fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &m
         None => Offload::default(),
     };
     let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
-    node.from_peer(now, peer, &Outgoing { view: *view, offload, pieces: &pieces, length: bytes.length() })
+    let length = bytes.length();
+    node.from_peer(now, peer, &Outgoing { view: *view, offload, pieces: &pieces, length, origin: None })
 }

@@ -172,7 +172,7 @@ impl Lines {
         let Some(held) = &self.held[id as usize] else { return Ok(()) };
         let pieces = [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
         let length = held.bytes.length();
-        let outgoing = Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length };
+        let outgoing = Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length, origin: None };
         self.all[port].slot.write(&outgoing, &mut self.flat)
     }
 }

@@ -5,6 +5,7 @@
 //! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
 //! | `af_packet` | an interface that is there already |
 //! | `pcap` | files, for tests |
+//! | `shared` | memory that an application shares with the switch |
 //! | `udp` | a path to another switch, which is no port but is read and written like one |
 //!
 //! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port keeps neither. What goes
@@ -13,12 +14,14 @@
 pub mod af_packet;
 mod device;
 pub mod pcap;
+pub mod shared;
 pub mod tap;
 pub mod udp;
 
 pub use af_packet::AfPacket;
 pub use device::Device;
 pub use pcap::Pcap;
+pub use shared::Shared;
 pub use tap::Tap;
 
 use crate::frame::offload::{self, Offload};
@@ -112,6 +115,8 @@ pub enum Refusal {
     Gone,
     /// Nobody is at the other end, or there is no way there.
     Unreachable,
+    /// An application's descriptor of no frame.
+    Descriptor,
 }
 
 impl Refusal {
@@ -134,6 +139,8 @@ pub enum Port {
     AfPacket(AfPacket),
     /// Files.
     Pcap(Box<Pcap>),
+    /// An application's.
+    Shared(Box<Shared>),
 }
 
 impl Port {
@@ -144,27 +151,39 @@ impl Port {
             Port::Tap(port) => port.receive(buffer),
             Port::AfPacket(port) => port.receive(buffer),
             Port::Pcap(port) => port.receive(buffer),
+            Port::Shared(port) => port.receive(buffer),
         }
     }
-    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most.
+    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most. To an application frames go by
+    /// [`Shared::send`], which must know whose they are.
     #[inline]
     pub fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
         match self {
             Port::Tap(port) => port.send(offload, pieces),
             Port::AfPacket(port) => port.send(offload, pieces),
             Port::Pcap(port) => port.send(offload, pieces),
+            Port::Shared(_) => Err(Refusal::Invalid),
         }
     }
     /// Whether it takes super-segments and partial checksums; what does not gets packets that are whole.
     pub fn takes_offload(&self) -> bool {
-        !matches!(self, Port::Pcap(_))
+        !matches!(self, Port::Pcap(_) | Port::Shared(_))
     }
     /// What to wait for; `None`: there is no need to wait.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Port::Tap(port) => Some(port.fd()),
             Port::AfPacket(port) => Some(port.fd()),
+            Port::Shared(port) => Some(port.fd()),
             Port::Pcap(_) => None,
+        }
+    }
+    /// The application's, if it is one.
+    #[inline]
+    pub fn shared(&mut self) -> Option<&mut Shared> {
+        match self {
+            Port::Shared(port) => Some(port),
+            _ => None,
         }
     }
     /// Whether its interface is still the one that was opened. A packet socket is told that its interface is down, once, and
@@ -172,7 +191,7 @@ impl Port {
     pub fn is_there(&self) -> bool {
         match self {
             Port::AfPacket(port) => port.is_there(),
-            Port::Tap(_) | Port::Pcap(_) => true,
+            Port::Tap(_) | Port::Pcap(_) | Port::Shared(_) => true,
         }
     }
     /// The interface behind it.
@@ -180,7 +199,7 @@ impl Port {
         match self {
             Port::Tap(port) => Some(port.device()),
             Port::AfPacket(port) => Some(port.device()),
-            Port::Pcap(_) => None,
+            Port::Pcap(_) | Port::Shared(_) => None,
         }
     }
 }

@@ -141,6 +141,9 @@ pub fn remove_all(state: &State) -> Result<bool, Error> {
     let made = state.made()?;
     let there = ran || !made.is_empty() || state.file("config.toml").exists();
     made.iter().try_for_each(|made| ports::remove(state, made))?;
+    // A file that another version has written may be none of this one's.
+    let config = installed(state).ok().flatten().unwrap_or_default();
+    config.ports.iter().for_each(ports::forget);
     state.erase()?;
     Ok(there)
 }

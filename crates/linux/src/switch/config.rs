@@ -19,8 +19,10 @@
 use super::settings::Edge;
 use super::table;
 use crate::frame::Mac;
+use crate::port::shared::SharedSettings;
 use millpond_core::params::{Field, Params};
-use millpond_core::{Time, choice, params};
+use millpond_core::{Bytes, Time, choice, params};
+use millpond_port::layout::Sizes;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use millpond_scenario::{Errors, nearest};
 use std::net::SocketAddr;
@@ -31,6 +33,12 @@ pub const PORTS_MAX: usize = 1024;
 pub const PATHS_MAX: usize = 256;
 /// The longest name.
 const NAME_MAX: usize = 63;
+/// The longest path of a socket: what its address has room for.
+const SOCKET_MAX: usize = 107;
+/// The longest packet of an application, where nothing else is said.
+pub const SHARED_MTU: u32 = 1500;
+/// Keys of shared memory.
+const SHARED: [&str; 6] = ["socket", "uid", "flows", "ring", "frames", "queue-memory"];
 
 choice! {
     /// What a port is.
@@ -41,6 +49,8 @@ choice! {
         AfPacket = "af-packet",
         /// Files, for tests.
         Pcap = "pcap",
+        /// Memory that an application shares.
+        Shared = "shared",
     }
 }
 
@@ -49,7 +59,7 @@ params! {
     pub struct PortParams {
         /// What it is called; unique in the switch.
         pub name: String = String::new(),
-        /// tap, af-packet or pcap.
+        /// tap, af-packet, pcap or shared.
         pub kind: PortKind = PortKind::Tap,
         /// The interface: a tap makes it if it is not there. Off: the port's name.
         pub device: Option<String> = None,
@@ -57,7 +67,8 @@ params! {
         pub namespace: Option<String> = None,
         /// Addresses that a tap gets, with their prefix lengths; those that it has otherwise stay.
         pub addresses: Vec<String> = Vec::new(),
-        /// The MTU that a tap gets, in bytes. Off: as it is, 1500 for a new one.
+        /// The MTU that a tap gets, in bytes. Off: as it is, 1500 for a new one. Of shared memory:
+        /// the longest packet; off: 1500.
         #[within(68..=65521)]
         pub mtu: Option<u32> = None,
         /// How many hardware addresses may be behind it; frames from further ones pass, and what is for them is flooded.
@@ -69,6 +80,22 @@ params! {
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.
         pub write: Option<String> = None,
+        /// Where applications attach to shared memory: the path of a socket, which the switch makes.
+        pub socket: Option<String> = None,
+        /// The user who may attach, and owns the socket. Off: the switch's own, and root.
+        pub uid: Option<u32> = None,
+        /// Flows that an application can send, each with a ring.
+        #[within(1..=16384)]
+        pub flows: u32 = 64,
+        /// Frames that a flow's ring has places for; a power of two.
+        #[within(2..=65536)]
+        pub ring: u32 = 256,
+        /// Buffers that an application has each way; a power of two.
+        #[within(2..=65536)]
+        pub frames: u32 = 1024,
+        /// What may wait in the switch for an application, in bytes.
+        #[within(65536..=1073741824)]
+        pub queue_memory: Bytes = Bytes(8 << 20),
     }
 }
 
@@ -145,6 +172,20 @@ impl PortParams {
     pub fn macs(&self) -> Vec<Mac> {
         self.hardware_addresses.iter().filter_map(|text| text.parse().ok()).collect()
     }
+    /// Shared memory for its packets.
+    pub fn shared(&self) -> SharedSettings {
+        let buffer_bytes = SharedSettings::buffer_bytes(self.mtu.unwrap_or(SHARED_MTU));
+        SharedSettings {
+            socket: self.socket.as_deref().unwrap_or("").into(),
+            uid: self.uid,
+            sizes: Sizes { flows: self.flows, places: self.ring, buffers: self.frames, buffer_bytes },
+            memory: self.queue_memory.0,
+        }
+    }
+    /// Whether it is an interface.
+    pub fn has_device(&self) -> bool {
+        matches!(self.kind, PortKind::Tap | PortKind::AfPacket)
+    }
     /// The interface.
     pub fn device(&self) -> &str {
         self.device.as_deref().unwrap_or(&self.name)
@@ -169,6 +210,8 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     };
     if port.kind != PortKind::Pcap {
         only(&["read", "write"], "pcap", r);
+    }
+    if port.has_device() {
         let device = port.device();
         if device.is_empty() || device.len() > 15 || device.contains(['/', ' ', ':', '\0']) {
             let key = if item.has("device") { "device" } else { "name" };
@@ -179,12 +222,20 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         }
     } else {
         only(&["device", "namespace"], "tap and af-packet", r);
-        if port.read.is_none() && port.write.is_none() {
+        if port.kind == PortKind::Pcap && port.read.is_none() && port.write.is_none() {
             r.missing(item, "read");
         }
     }
     if port.kind != PortKind::Tap {
-        only(&["addresses", "mtu"], "tap", r);
+        only(&["addresses"], "tap", r);
+    }
+    match port.kind {
+        PortKind::Tap => only(&SHARED, "shared", r),
+        PortKind::Shared => read_shared(r, item, port),
+        PortKind::AfPacket | PortKind::Pcap => {
+            only(&["mtu"], "tap and shared", r);
+            only(&SHARED, "shared", r);
+        }
     }
     for text in &port.hardware_addresses {
         match text.parse::<Mac>() {
@@ -210,6 +261,26 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
             let help = "write it as 10.0.0.1/24";
             r.wrong(item, "addresses", format!("\"{address}\" is no address with a prefix length"), Some(help.into()));
         }
+    }
+}
+
+fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+    let path = port.socket.as_deref().unwrap_or("");
+    if !item.has("socket") {
+        r.missing(item, "socket");
+    } else if !path.starts_with('/') || path.len() > SOCKET_MAX || path.contains('\0') {
+        let message = format!("\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes is");
+        r.wrong(item, "socket", message, None);
+    }
+    for (key, value) in [("ring", port.ring), ("frames", port.frames)] {
+        if !value.is_power_of_two() {
+            r.wrong(item, key, format!("{value} is no power of two"), None);
+            return;
+        }
+    }
+    if let Err(why) = port.shared().sizes.check() {
+        let key = ["flows", "frames", "ring", "mtu"].into_iter().find(|key| item.has(key)).unwrap_or("name");
+        r.wrong(item, key, why, None);
     }
 }
 
@@ -291,14 +362,14 @@ impl Config {
                     r.wrong(&item, "name", format!("there is another port \"{}\" above", port.name), None);
                 }
                 let same = |p: &&PortParams| {
-                    port.kind != PortKind::Pcap
-                        && p.kind != PortKind::Pcap
-                        && p.device() == port.device()
-                        && p.namespace == port.namespace
+                    port.has_device() && p.has_device() && p.device() == port.device() && p.namespace == port.namespace
                 };
                 if let Some(other) = config.ports.iter().find(same) {
                     let key = if item.has("device") { "device" } else { "name" };
                     r.wrong(&item, key, format!("port \"{}\" above has this interface already", other.name), None);
+                }
+                if let Some(other) = config.ports.iter().find(|p| p.socket.is_some() && p.socket == port.socket) {
+                    r.wrong(&item, "socket", format!("port \"{}\" above has this one already", other.name), None);
                 }
                 let macs = port.macs();
                 if let Some(other) = config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac))) {
@@ -387,6 +458,16 @@ device = "eth1"
 name = "trace"
 kind = "pcap"
 write = "out.pcap"
+[[port]]
+name = "cache"
+kind = "shared"
+socket = "/run/cache.sock"
+uid = 1000
+flows = 512
+ring = 64
+frames = 2048
+mtu = 9000
+queue-memory = "32MiB"
 [[path]]
 peer = "right"
 local = "192.0.2.1:4799"
@@ -406,7 +487,7 @@ dead-after = "100ms"
     #[test]
     fn reads_and_writes_the_same() {
         let config = Config::parse("a.toml", GOOD).unwrap();
-        assert_eq!((config.ports.len(), config.paths.len(), config.peers()), (3, 2, vec!["right".to_string()]));
+        assert_eq!((config.ports.len(), config.paths.len(), config.peers()), (4, 2, vec!["right".to_string()]));
         assert_eq!(Config::parse("b.toml", &config.to_text()).unwrap(), config, "{}", config.to_text());
         assert_eq!(Config::parse("c.toml", "").unwrap(), Config::default());
     }
@@ -434,8 +515,24 @@ dead-after = "100ms"
             "[[port]]\nname = \"a\"\naddresses = [\"10.0.0.1\"]\n",
             "a.toml:3:13: `addresses`: \"10.0.0.1\" is no address",
         );
-        has("[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n", "a.toml:4:7: `mtu`: is for tap ports only");
+        has(
+            "[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n",
+            "a.toml:4:7: `mtu`: is for tap and shared ports only",
+        );
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
+        let shared = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}");
+        has(&shared(""), "[[port]] needs `socket`");
+        has(&shared("socket = \"a.sock\"\n"), "a.toml:4:10: `socket`: \"a.sock\" is no place for a socket");
+        has(&shared("socket = \"/a\"\nring = 100\n"), "a.toml:5:8: `ring`: 100 is no power of two");
+        has(
+            &shared("socket = \"/a\"\nflow = 100\n"),
+            "a.toml:5:1: unknown key `flow` in [port] (did you mean `flows`?)",
+        );
+        has(&shared("socket = \"/a\"\nframes = 65536\nmtu = 9000\n"), "a.toml:5:10: `frames`:");
+        has(&shared("socket = \"/a\"\ndevice = \"x\"\n"), "`device`: is for tap and af-packet ports only");
+        has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
+        let twice = shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
+        has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
         let macs = |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
         has(&macs("2:0"), "a.toml:3:22: `hardware-addresses`: \"2:0\" is no hardware address");
         has(&macs("01:00:00:00:00:01"), "is a group's");

@@ -4,6 +4,7 @@
 //! once as dropped, by its reason; unless it still waits in a queue, or was a pause frame and obeyed.
 
 use crate::port::Refusal;
+use crate::port::shared::Refused;
 use millpond_core::counters::DropReason;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -69,6 +70,25 @@ drops! {
     ForeignSource = "foreign-source",
     /// It is for its link alone (IEEE 802.1Q §8.6.3): LLDP, LACP, spanning tree.
     LinkLocal = "link-local",
+    /// No application is attached to the port.
+    NoApplication = "no-application",
+    /// An application's descriptor names no frame.
+    BadDescriptor = "bad-descriptor",
+    /// There was no memory for it to wait in, and its sender could not keep it.
+    LossPool = "loss-pool",
+    /// It had waited for an application that has gone.
+    LossAppExit = "loss-app-exit",
+}
+
+impl Refused {
+    /// As a reason to drop.
+    pub(crate) fn reason(self) -> Drop {
+        match self {
+            Refused::NoApplication => Drop::NoApplication,
+            Refused::NoMemory => Drop::LossPool,
+            Refused::TooLong => Drop::Oversized,
+        }
+    }
 }
 
 impl Refusal {
@@ -81,6 +101,7 @@ impl Refusal {
             Refusal::Invalid => Drop::PortRefused,
             Refusal::Gone => Drop::PortGone,
             Refusal::Unreachable => Drop::Unreachable,
+            Refusal::Descriptor => Drop::BadDescriptor,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! | `config` | the file that a user writes, and its errors |
 //! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
+//! | `applications` | what is done for applications with shared memory |
 //! | `table` | which address is behind which port |
 //! | `egress` | what waits for a device that takes no more, or is paused |
 //! | `buffers` | where frames are kept meanwhile |
@@ -24,6 +25,7 @@
 //! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration, and connections with
 //! them; every frame that is not delivered has a reason.
 
+mod applications;
 pub mod apply;
 pub mod buffers;
 pub mod config;

@@ -17,6 +17,7 @@ use super::egress::Egress;
 use super::table::{Foreign, Place, Table};
 use crate::fabric::metadata;
 use crate::frame::{Checksums, Header, Offload, Segmenter, View, parse, pause};
+use crate::port::shared::{Fate, Origin};
 use crate::port::{Port, Received, Refusal};
 use millpond_core::{Packet, Time};
 use std::io::IoSlice;
@@ -56,6 +57,8 @@ pub struct Outgoing<'a> {
     pub pieces: &'a [IoSlice<'a>],
     /// How many bytes that is.
     pub length: usize,
+    /// Which flow of an application it is of, if that one alone has it.
+    pub origin: Option<&'a Origin>,
 }
 
 /// Ports, and which address is behind which.
@@ -82,19 +85,22 @@ impl Slot {
         Slot { name: name.into(), port, mtu, counters: Counters::default(), queue: Egress::default() }
     }
 
-    /// Takes charge of a frame, or says why not.
+    /// Takes charge of a frame, or says why not. Only a frame with an origin can be held.
     #[inline]
-    pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+    pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+        if let Some(Port::Shared(_)) = self.port {
+            return self.hand(now, frame, flat);
+        }
         if !self.queue.is_idle(now) {
             self.enqueue(now, frame)?;
             self.drain(now, flat);
-            return Ok(());
+            return Ok(Fate::Left);
         }
         match self.write(frame, flat) {
             Err(Drop::PortFull) => self.queue.refuse(now, Waiting::of(frame)),
             written => written?,
         }
-        Ok(())
+        Ok(Fate::Left)
     }
 
     /// Queues a frame behind others. What the queue refuses is this port's.
@@ -118,7 +124,7 @@ impl Slot {
         while let Some(waiting) = self.queue.next(now) {
             let pieces = [IoSlice::new(&waiting.bytes)];
             let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
-            match self.write(&Outgoing { view, offload, pieces: &pieces, length }, flat) {
+            match self.write(&Outgoing { view, offload, pieces: &pieces, length, origin: None }, flat) {
                 Ok(()) => {}
                 Err(Drop::PortFull) => return self.queue.refuse(now, waiting),
                 Err(reason) => self.counters.drop(reason),
@@ -128,12 +134,13 @@ impl Slot {
 
     /// Its interface is gone, and what waited for it.
     fn lose(&mut self) {
+        self.detach();
         self.port = None;
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::PortGone));
     }
 
     /// Whether its packets are no longer than the port takes.
-    fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
+    pub(super) fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let packet = match frame.view.layers().filter(|_| frame.offload.gso_size > 0) {
             Some(l) => l.payload + (l.end - l.payload).min(frame.offload.gso_size.into()),
             None => frame.length,
@@ -157,21 +164,29 @@ impl Slot {
     }
 }
 
-/// Cuts the frame into packets and completes their checksums, for a port that takes no others.
+/// Writes the frame as packets, for a port that takes no others.
 fn send_whole(port: &mut Port, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+    whole(frame, flat, |offload, pieces| port.send(offload, pieces).map_err(Refusal::reason))
+}
+
+/// Cuts the frame into packets and completes their checksums.
+pub(super) fn whole(
+    frame: &Outgoing<'_>,
+    flat: &mut Vec<u8>,
+    mut send: impl FnMut(&Offload, &[IoSlice<'_>]) -> Result<(), Drop>,
+) -> Result<(), Drop> {
     flat.clear();
     frame.pieces.iter().for_each(|piece| flat.extend_from_slice(piece));
     let cut = frame.view.layers().filter(|l| frame.offload.gso_size > 0 || frame.offload.is_at(l));
     let Some(layers) = cut else {
         let mut offload = frame.offload;
         offload.fill(flat).map_err(|_| Drop::BadOffload)?;
-        return port.send(&offload, &[IoSlice::new(flat)]).map_err(Refusal::reason);
+        return send(&offload, &[IoSlice::new(flat)]);
     };
     let mut segmenter = Segmenter::new(flat, *layers, frame.offload.gso_size.into(), Checksums::Full);
     let mut header = Header::default();
     while let Some(payload) = segmenter.next(&mut header) {
-        let pieces = [IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])];
-        port.send(&Offload::default(), &pieces).map_err(Refusal::reason)?;
+        send(&Offload::default(), &[IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])])?;
     }
     Ok(())
 }
@@ -198,13 +213,7 @@ impl Node {
             let more = match received {
                 Received::Frame { start, length, offload } => {
                     let frame = Frame { buffer, start, length, offload };
-                    let counters = &mut self.slots[port].counters;
-                    counters.received += 1;
-                    counters.received_bytes += length as u64;
-                    if let Err(reason) = self.forward(now, Place::Port(port), &frame, buffers, remote) {
-                        self.slots[port].counters.drop(reason);
-                    }
-                    true
+                    self.handle(now, port, &frame, buffers, remote)
                 }
                 Received::Refused(refusal) => {
                     self.slots[port].counters.drop(refusal.reason());
@@ -222,6 +231,39 @@ impl Node {
             }
         }
         burst
+    }
+
+    /// Handles a frame that was read. Whether there may be more behind it.
+    #[inline]
+    fn handle(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> bool {
+        let origin = match &self.slots[port].port {
+            Some(Port::Shared(shared)) => shared.origin(),
+            _ => None,
+        };
+        let fate = self.forward(now, Place::Port(port), frame, origin.as_ref(), buffers, remote);
+        let slot = &mut self.slots[port];
+        if origin.is_some()
+            && let Some(shared) = slot.shared()
+        {
+            shared.conclude(fate.unwrap_or(Fate::Left));
+        }
+        if fate == Ok(Fate::Held) {
+            // It stays where it was, and another flow's may be behind it.
+            return true;
+        }
+        slot.counters.received += 1;
+        slot.counters.received_bytes += frame.length as u64;
+        if let Err(reason) = fate {
+            slot.counters.drop(reason);
+        }
+        true
     }
 
     /// A port's interface is gone: nobody is behind it.
@@ -247,13 +289,14 @@ impl Node {
         now: Time,
         from: Place,
         frame: &Frame,
+        origin: Option<&Origin>,
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
-    ) -> Result<(), Drop> {
+    ) -> Result<Fate, Drop> {
         let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let view = parse(bytes).ok_or(Drop::Runt)?;
         if view.destination == pause::GROUP {
-            return self.obey(now, from, bytes);
+            return self.obey(now, from, bytes).map(|()| Fate::Left);
         }
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
         if view.source.is_group() {
@@ -269,15 +312,16 @@ impl Node {
             Some(Place::Port(port)) => {
                 let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
                 let pieces = [IoSlice::new(bytes)];
-                let outgoing = Outgoing { view, offload: frame.offload, pieces: &pieces, length: frame.length };
+                let (offload, length) = (frame.offload, frame.length);
+                let outgoing = Outgoing { view, offload, pieces: &pieces, length, origin };
                 let sent = self.slots[port].deliver(now, &outgoing, &mut self.flat);
                 if sent == Err(Drop::PortGone) {
                     self.lose(port);
                 }
                 sent
             }
-            Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)),
-            None => self.flood(now, from, frame, &view, buffers, remote),
+            Some(Place::Peer(peer)) => remote.transmit(now, buffers, frame, &view, Some(peer)).map(|()| Fate::Left),
+            None => self.flood(now, from, frame, &view, buffers, remote).map(|()| Fate::Left),
         }
     }
 
@@ -304,13 +348,14 @@ impl Node {
         let (mut reached, mut failed) = (false, None);
         let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
         let pieces = [IoSlice::new(bytes)];
-        let outgoing = Outgoing { view: *view, offload: frame.offload, pieces: &pieces, length: frame.length };
+        let (offload, length) = (frame.offload, frame.length);
+        let outgoing = Outgoing { view: *view, offload, pieces: &pieces, length, origin: None };
         for (port, slot) in self.slots.iter_mut().enumerate() {
             if from == Place::Port(port) || slot.port.is_none() {
                 continue;
             }
             match slot.deliver(now, &outgoing, &mut self.flat) {
-                Ok(()) => reached = true,
+                Ok(_) => reached = true,
                 Err(reason) => failed = Some(reason),
             }
         }
@@ -343,14 +388,14 @@ impl Node {
         }
         let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
         match known {
-            Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat),
+            Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat).map(|_| ()),
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
                 for slot in &mut self.slots {
                     match slot.deliver(now, frame, &mut self.flat) {
-                        Ok(()) => reached = true,
+                        Ok(_) => reached = true,
                         Err(reason) => failed = reason,
                     }
                 }
@@ -500,7 +545,7 @@ mod tests {
         let offload = Offload::of(view.layers().unwrap(), 1448);
         assert_eq!(offload.gso, GsoType::Tcp4);
         let pieces = [IoSlice::new(&frame[..70]), IoSlice::new(&frame[70..])];
-        let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len() };
+        let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len(), origin: None };
         node.from_peer(Time::ZERO, 0, &outgoing).unwrap();
         let packets = frames(&outputs[0]);
         assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
@@ -525,7 +570,8 @@ mod tests {
     fn deliver(node: &mut Node, now: Time, frame: &[u8]) -> Result<(), Drop> {
         let view = parse(frame).unwrap();
         let pieces = [IoSlice::new(&frame[..60]), IoSlice::new(&frame[60..])];
-        node.from_peer(now, 0, &Outgoing { view, offload: Offload::default(), pieces: &pieces, length: frame.len() })
+        let (offload, length) = (Offload::default(), frame.len());
+        node.from_peer(now, 0, &Outgoing { view, offload, pieces: &pieces, length, origin: None })
     }
     /// With a number, and a priority.
     fn numbered(number: u32, priority: u8) -> Vec<u8> {

@@ -3,13 +3,13 @@
 //! Invariant: an interface that was there before is never removed; one that was made stays until its port is taken out of the
 //! configuration, whatever happens to the process.
 
-use super::config::{PathParams, PortKind, PortParams};
+use super::config::{PathParams, PortKind, PortParams, SHARED_MTU};
 use super::error::Error;
 use super::state::{Made, State};
 use crate::namespace;
 use crate::port::tap::TapSettings;
 use crate::port::udp::Udp;
-use crate::port::{self, AfPacket, Device, Pcap, Port, Tap};
+use crate::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, shared};
 use std::path::Path;
 use std::process::Command;
 
@@ -40,6 +40,10 @@ pub fn open(state: &State, params: &PortParams) -> Result<(Port, usize), Error> 
         PortKind::Pcap => {
             let port = Pcap::open(params.read.as_deref().map(Path::new), params.write.as_deref().map(Path::new));
             Ok((Port::Pcap(Box::new(port.map_err(named(params))?)), usize::from(u16::MAX)))
+        }
+        PortKind::Shared => {
+            let port = Shared::open(params.shared()).map_err(named(params))?;
+            Ok((Port::Shared(Box::new(port)), params.mtu.unwrap_or(SHARED_MTU) as usize))
         }
         PortKind::AfPacket => {
             let opened = inside(namespace, || {
@@ -130,9 +134,17 @@ pub fn remove(state: &State, made: &Made) -> Result<(), Error> {
     }
 }
 
+/// Removes the socket of shared memory, if nobody listens at it any more.
+pub fn forget(params: &PortParams) {
+    if let Some(socket) = &params.socket {
+        shared::unlink(Path::new(socket));
+    }
+}
+
 /// Closes a port that is no longer configured, and removes the interface that was made for it.
 pub fn close(state: &State, params: &PortParams, port: Option<Port>) -> Result<(), Error> {
     drop(port);
+    forget(params);
     let ours = made(params);
     match params.kind == PortKind::Tap && state.made()?.contains(&ours) {
         true => remove(state, &ours),

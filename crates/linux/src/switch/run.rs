@@ -17,6 +17,7 @@ use super::state::State;
 use super::uplink::Uplink;
 use super::{ports, table};
 use crate::namespace;
+use crate::port::Port;
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -61,6 +62,9 @@ fn home(params: &PortParams) -> Option<(u64, u64)> {
 struct Ready {
     ports: Vec<usize>,
     paths: Vec<usize>,
+    /// All ports of shared memory, and those at whose descriptors something has happened.
+    shared: Vec<usize>,
+    attend: Vec<usize>,
 }
 
 /// What a change did.
@@ -104,8 +108,8 @@ impl Switch {
     /// Makes the ports those of `config`. One whose interface stays keeps it open, with its counters.
     fn change(&mut self, config: Config) -> Done {
         let same = |a: &PortParams, b: &PortParams| {
-            (a.kind, a.device(), &a.namespace, &a.read, &a.write)
-                == (b.kind, b.device(), &b.namespace, &b.read, &b.write)
+            (a.kind, a.device(), &a.namespace, &a.read, &a.write, &a.socket)
+                == (b.kind, b.device(), &b.namespace, &b.read, &b.write, &b.socket)
         };
         let mut old: Vec<Option<(PortParams, Slot)>> =
             std::mem::take(&mut self.config.ports).into_iter().zip(self.node.slots.drain(..)).map(Some).collect();
@@ -129,7 +133,9 @@ impl Switch {
             };
             slot.name = new.name.clone();
             if before.is_some_and(|before| before != *new) {
-                // Opened anew, for its new address or MTU: the interface is persistent.
+                // Opened anew, for its new address or MTU: the interface is persistent. An
+                // application attaches again.
+                slot.detach();
                 slot.port = None;
             }
             self.node.slots.push(slot);
@@ -192,8 +198,12 @@ impl Switch {
             if !busy && spins {
                 std::thread::yield_now();
             }
-            let timeout = if busy || spins { Duration::ZERO } else { self.patience(now) };
+            let sleeps = !busy && !spins && self.node.may_sleep();
+            let timeout = if sleeps { self.patience(now) } else { Duration::ZERO };
             let asked = self.wait(timeout, &mut ready)?;
+            if sleeps {
+                self.node.awake();
+            }
             if asked && !self.answer() {
                 return Ok(());
             }
@@ -232,6 +242,13 @@ impl Switch {
                 busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
             }
         }
+        for &port in &ready.shared {
+            if port < self.node.slots.len() {
+                let has_events = ready.attend.contains(&port);
+                busy |= self.node.serve_shared(now, port, has_events, &mut self.buffers, &mut self.uplink);
+            }
+        }
+        self.node.flush_shared(&ready.shared);
         busy
     }
 
@@ -253,9 +270,14 @@ impl Switch {
     fn wait(&mut self, timeout: Duration, ready: &mut Ready) -> Result<bool, Error> {
         ready.ports.clear();
         ready.paths.clear();
+        ready.shared.clear();
+        ready.attend.clear();
         let mut which = Vec::with_capacity(self.node.slots.len());
         let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
         for (index, slot) in self.node.slots.iter().enumerate() {
+            if let Some(Port::Shared(_)) = slot.port {
+                ready.shared.push(index);
+            }
             match slot.port.as_ref().map(|port| port.fd()) {
                 Some(Some(fd)) => {
                     which.push(index);
@@ -279,7 +301,11 @@ impl Switch {
         // An error of an interface shows when it is read.
         for (at, (which, fd)) in which.iter().zip(&fds[1..]).enumerate() {
             if !fd.revents().is_empty() {
-                let to = if at + 1 < paths_from { &mut ready.ports } else { &mut ready.paths };
+                let to = match at + 1 < paths_from {
+                    true if ready.shared.binary_search(which).is_ok() => &mut ready.attend,
+                    true => &mut ready.ports,
+                    false => &mut ready.paths,
+                };
                 to.push(*which);
             }
         }
@@ -297,6 +323,9 @@ impl Switch {
             }
             self.open(index);
             let slot = &mut self.node.slots[index];
+            if let Some(shared) = slot.shared() {
+                shared.housekeeping(now);
+            }
             let mtu = slot.port.as_ref().and_then(|port| port.device()).and_then(|device| device.mtu().ok());
             slot.mtu = mtu.unwrap_or(slot.mtu);
         }
@@ -343,6 +372,10 @@ impl Switch {
             state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
             reason: waiting.clone(),
             mtu: slot.mtu,
+            shared: match &slot.port {
+                Some(Port::Shared(shared)) => Some(shared.reading()),
+                _ => None,
+            },
             counters: slot.counters.reading(),
         };
         Reading {

@@ -7,6 +7,7 @@ use super::counters;
 use super::error::Error;
 use super::peer::Health;
 use super::state::State;
+use crate::port::shared;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -25,7 +26,7 @@ pub enum PortState {
 pub struct PortReading {
     /// What it is called.
     pub name: String,
-    /// tap, af-packet or pcap.
+    /// tap, af-packet, pcap or shared.
     pub kind: String,
     /// Its interface; empty if there is none.
     pub device: String,
@@ -37,6 +38,9 @@ pub struct PortReading {
     pub reason: Option<String>,
     /// In bytes of IP.
     pub mtu: usize,
+    /// Of shared memory: its application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<shared::Reading>,
     /// What it has done.
     #[serde(flatten)]
     pub counters: counters::Reading,
@@ -111,6 +115,21 @@ pub fn read(state: &State) -> Result<Reading, Error> {
     control::ask(state, "show", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }
 
+/// What is to be said of an application.
+fn shared_lines(out: &mut String, shared: &shared::Reading) {
+    let who = shared.pid.map_or("no application".to_string(), |pid| format!("application {pid}"));
+    let _ = writeln!(
+        out,
+        "  {who}; {} flows to it, {} of them paused; {} of its own paused",
+        shared.flows, shared.told, shared.paused
+    );
+    let _ = writeln!(
+        out,
+        "  {} frames wait, {} of {} bytes (at most {}); {} pauses, {} resumes",
+        shared.waiting_frames, shared.waiting_bytes, shared.memory, shared.peak_bytes, shared.pauses, shared.resumes
+    );
+}
+
 impl Reading {
     /// For people; rates over the time since `before`.
     pub fn table(&self, before: Option<&Reading>) -> String {
@@ -146,6 +165,9 @@ impl Reading {
             );
             if let Some(reason) = &port.reason {
                 let _ = writeln!(out, "  waits: {reason}");
+            }
+            if let Some(shared) = &port.shared {
+                shared_lines(&mut out, shared);
             }
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
@@ -224,6 +246,17 @@ impl Reading {
         metric("received_bytes_total", "Their bytes.", "counter", of(&|p| p.counters.received_bytes as f64));
         metric("sent_frames_total", "Frames that went out.", "counter", of(&|p| p.counters.sent as f64));
         metric("sent_bytes_total", "Their bytes.", "counter", of(&|p| p.counters.sent_bytes as f64));
+        let shared = |f: fn(&shared::Reading) -> f64| -> Vec<(String, f64)> {
+            let with = self.ports.iter().filter_map(|p| Some((p, p.shared.as_ref()?)));
+            with.map(|(p, shared)| (format!("{{port=\"{}\"}}", p.name), f(shared))).collect()
+        };
+        if self.ports.iter().any(|p| p.shared.is_some()) {
+            let attached = shared(|s| f64::from(u8::from(s.pid.is_some())));
+            metric("application_attached", "Whether an application is attached.", "gauge", attached);
+            metric("waiting_bytes", "Bytes that wait for an application.", "gauge", shared(|s| s.waiting_bytes as f64));
+            metric("flows_paused", "Flows to it that are paused.", "gauge", shared(|s| s.told as f64));
+            metric("pauses_total", "Flows to it that were told to pause.", "counter", shared(|s| s.pauses as f64));
+        }
         let dropped = self.ports.iter().flat_map(|p| {
             p.counters.dropped.iter().map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
         });
@@ -275,6 +308,7 @@ mod tests {
             state: PortState::Open,
             reason: None,
             mtu: 1500,
+            shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
             counters,
         };
         let (ports, schema) = (vec![port], 1);
@@ -308,6 +342,7 @@ mod tests {
             "{table}"
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
+        assert!(back.table(None).contains("application 9; 0 flows to it, 2 of them paused"));
         let metrics = reading.prometheus();
         assert!(metrics.contains("millpond_switch_dropped_frames_total{port=\"a\",reason=\"runt\"} 2\n"), "{metrics}");
     }

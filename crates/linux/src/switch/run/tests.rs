@@ -47,7 +47,7 @@ fn arrives(end: &OwnedFd, port: u16, seq: u32, flowcell: u16) {
 }
 
 fn ready(paths: usize) -> Ready {
-    Ready { ports: Vec::new(), paths: (0..paths).collect() }
+    Ready { paths: (0..paths).collect(), ..Ready::default() }
 }
 
 #[test]

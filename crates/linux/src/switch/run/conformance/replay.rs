@@ -165,7 +165,7 @@ pub fn receive(trace: &Trace, host: HostId) -> Received {
         for packet in &poll.taken {
             send(&ends[0][0], &datagram(packet), SendFlags::empty()).expect("room in the socket");
         }
-        while switch.round(poll.at, &Ready { ports: Vec::new(), paths: vec![0] }) {}
+        while switch.round(poll.at, &Ready { paths: vec![0], ..Ready::default() }) {}
         out.read(poll.at, &mut verdicts);
         counted.push(switch.uplink.counters().0);
     }
@@ -245,7 +245,7 @@ pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
         let frame = frame(&headers, segment.payload, true);
         let offload = Offload::of(&layers_of(&frame), 1460);
         send(&stack, &[&offload.write()[..], &frame].concat(), SendFlags::empty()).expect("room in the socket");
-        switch.round(now, &Ready { ports: vec![0], paths: Vec::new() });
+        switch.round(now, &Ready { ports: vec![0], ..Ready::default() });
         let peer = peers.iter().position(|peer| *peer == (to, segment.paths)).expect("a peer");
         let carried: Vec<_> = ends[peer].iter().map(read).collect();
         let took = carried.iter().position(|datagrams| !datagrams.is_empty()).expect("it was sent");

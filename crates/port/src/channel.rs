@@ -1,0 +1,109 @@
+//! How an application and a switch come together: a socket, over which the switch hands memory and
+//! pipes, and by whose end each learns of the other's.
+//!
+//! Pipes wake who sleeps. An eventfd would do as well, were it not for its flags: they belong to the
+//! open file, which both sides share. An application could make it blocking and fill its counter,
+//! and the switch would hang in its write. A pipe's two ends are two open files.
+//!
+//! Invariant: the switch never waits for an application here.
+
+use crate::layout::{HELLO_BYTES, Hello};
+use millpond_doorbell::Wake;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use rustix::pipe::PipeFlags;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// How many file descriptors go with a welcome.
+const FDS: usize = 4;
+
+/// What goes with a welcome.
+#[derive(Debug)]
+pub struct Parts<T> {
+    /// The memory's file.
+    pub memory: T,
+    /// What wakes the switch.
+    pub switch: T,
+    /// What wakes the application when there are frames.
+    pub readable: T,
+    /// What wakes it when buffers are free again.
+    pub writable: T,
+}
+
+/// Wakes who reads the other end of a pipe.
+#[derive(Debug)]
+pub struct Waker(pub OwnedFd);
+
+impl Wake for Waker {
+    fn wake(&self) {
+        // A full pipe wakes as well; one without a reader has nobody to be woken.
+        let _ = rustix::io::write(&self.0, &[1]);
+    }
+}
+
+/// What is written to by a [`Waker`].
+#[derive(Debug)]
+pub struct Sleeper(pub OwnedFd);
+
+impl Sleeper {
+    /// Takes what woke it.
+    pub fn clear(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 64]);
+    }
+    /// To wait for.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A pipe's ends, none of which blocks.
+pub fn pipe() -> Result<(Sleeper, Waker), Errno> {
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    Ok((Sleeper(read), Waker(write)))
+}
+
+/// Says hello, with file descriptors if it is a welcome.
+pub fn send(socket: impl AsFd, hello: &Hello, parts: Option<&Parts<BorrowedFd<'_>>>) -> Result<(), Errno> {
+    let fds = parts.map(|p| [p.memory, p.switch, p.readable, p.writable]);
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut room);
+    if let Some(fds) = &fds
+        && !ancillary.push(SendAncillaryMessage::ScmRights(fds))
+    {
+        return Err(Errno::NOBUFS);
+    }
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(socket, &[IoSlice::new(&hello.write())], &mut ancillary, flags).map(|_| ())
+}
+
+/// What the switch says, and what it hands over with that.
+pub type Said = (Hello, Option<Parts<OwnedFd>>);
+
+/// Hears the switch; `None`: it has gone without a word.
+pub fn receive(socket: impl AsFd) -> Result<Option<Said>, String> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut room);
+    let mut bytes = [0; HELLO_BYTES];
+    let told = {
+        let parts = &mut [IoSliceMut::new(&mut bytes)];
+        rustix::net::recvmsg(socket, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    };
+    let length = told.map_err(|e| format!("the switch does not answer: {e}"))?.bytes;
+    if length == 0 {
+        return Ok(None);
+    }
+    let hello = Hello::read(&bytes[..length])?;
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(more) = message {
+            fds.extend(more);
+        }
+    }
+    let parts = <[OwnedFd; FDS]>::try_from(fds).ok();
+    let parts = parts.map(|[memory, switch, readable, writable]| Parts { memory, switch, readable, writable });
+    Ok(Some((hello, parts)))
+}
