@@ -280,7 +280,7 @@ mod tests {
         has("dctcp", &["RFC 8257", "needs:", "fifo-per-flow", "dctcp-g = 0.0625"]);
         has("switch.marking", &["ecn", "none", "(default)"]);
         has("switch.pause", &["pfc", "bfc"]);
-        has("edge.virtual-switch", &["backdraft", "not built yet"]);
+        has("edge.virtual-switch", &["backdraft", "picnic", "not built yet"]);
         has("red", &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "]);
         has("host.nic.marking.red", &["switch.marking = { kind = \"red\" }: "]);
         for (name, other) in
@@ -299,7 +299,6 @@ mod tests {
         has("queues", &["capture.queues.ports", "sp-pifo"]);
         has("host-link", &["topology.host-link.rate"]);
         has("bfc", &["NSDI 2022", "hop-rtt"]);
-        has("backdraft", &["not built yet"]);
         has("transport.kind", &["transport: how much", "dctcp"]);
         has("traffic.background.load", &["traffic.load: ", "of kind:  poisson"]);
         has("traffic.\"my incast\".degree", &["traffic.degree: "]);

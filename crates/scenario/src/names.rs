@@ -212,6 +212,12 @@ pub(crate) const NAMES: &[Name] = &[
     kind("switch.pause", &["lossless", "802.1qbb"], "it is switch.pause = { kind = \"pfc\" }", "pfc"),
     kind(
         "edge.virtual-switch",
+        &["credits", "picnic"],
+        "receivers' credits and PicNIC's shares are not built yet; the nearest is edge.virtual-switch = { kind = \"backdraft\" }",
+        "backdraft",
+    ),
+    kind(
+        "edge.virtual-switch",
         &["per-flow-queues", "dpfq", "pfq", "dynamic-per-flow-queues"],
         "it is edge.virtual-switch = { kind = \"flow-queues\" }",
         "flow-queues",

@@ -107,8 +107,7 @@ fn names_that_do_not_exist() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    fails("[switch]\npause = { kind = \"bfc\" }", 3, 18, "not built yet");
-    fails("[transport]\nkind = \"homa\"", 3, 8, "not built yet");
+    fails("[edge]\nvirtual-switch = { kind = \"picnic\" }", 3, 27, "not built yet");
 }
 
 #[test]

@@ -7,8 +7,7 @@ use millpond_core::packet::{Kind, Packet, flags};
 
 /// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
 /// that was sent before.
-pub const DROPPED: [&str; 9] =
-    ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant", "overlay"];
+pub const DROPPED: [&str; 9] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant", "overlay"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {

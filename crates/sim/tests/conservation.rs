@@ -304,7 +304,7 @@ fn scenario() -> impl Strategy<Value = String> {
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("receive-offload").unwrap_or(host.len()));
             }
-            if transport.contains("kind = \"homa\"") {
+            if transport.contains("kind = \"homa\"") && !host.contains("kind = \"lossy\"") {
                 host.truncate(host.find("\n[edge]").or(host.find("[edge]")).unwrap_or(host.len()));
             }
             if host.contains("virtual-switch") {

@@ -394,16 +394,16 @@ impl Sender {
     }
 
     /// Whether its retransmission timer can stand still while its flow is held. A queue pair's is its
-    /// NIC's, which knows nothing of that.
+    /// NIC's, which knows nothing of that; a message's is its receiver's.
     pub fn freezes(&self) -> bool {
-        !matches!(self, Sender::Rdma(_))
+        !matches!(self, Sender::Rdma(_) | Sender::Homa(_))
     }
     /// Its flow was held for so long, and its timers stood still.
     pub fn thaw(&mut self, now: Time, held: Time) {
         match self {
             Sender::Tcp(end) => end.thaw(now, held),
             Sender::Mptcp(end) => end.thaw(now, held),
-            Sender::Rdma(_) => (),
+            Sender::Rdma(_) | Sender::Homa(_) => (),
         }
     }
 
