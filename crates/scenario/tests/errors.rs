@@ -430,12 +430,12 @@ fn a_pause_of_flows_needs_queues_of_flows() {
 
 #[test]
 fn what_messages_do_not_have_is_refused() {
-    let homa = "[transport]\nkind = \"homa\"";
-    fails(&format!("{homa}\nimportance = {{ kind = \"tlt\" }}"), 4, 16, "cannot be together");
-    fails(&format!("{homa}\nrank = {{ kind = \"remaining-bytes\" }}"), 4, 10, "cannot be together");
-    fails(&format!("{homa}\nmin-rto = \"1ms\""), 4, 1, "what Homa reads begins with homa-");
-    fails(&format!("{homa}\nhoma-overcommitment = 0"), 4, 23, "1 or more");
-    fails(&format!("{homa}\nhoma-unscheduled-cutoffs = [5, 5]"), 4, 28, "that ascend");
+    let homa = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n[transport]\nkind = \"homa\"";
+    fails(&format!("{homa}\nimportance = {{ kind = \"tlt\" }}"), 7, 1, "cannot be together");
+    fails(&format!("{homa}\nrank = {{ kind = \"remaining-bytes\" }}"), 7, 1, "cannot be together");
+    fails(&format!("{homa}\nmin-rto = \"1ms\""), 7, 1, "what Homa reads begins with homa-");
+    fails(&format!("{homa}\nhoma-overcommitment = 0"), 7, 23, "1 or more");
+    fails(&format!("{homa}\nhoma-unscheduled-cutoffs = [5, 5]"), 7, 28, "that ascend");
     fails("[transport]\nkind = \"ndp\"", 3, 8, "transport.kind = \"homa\"");
 }
 
