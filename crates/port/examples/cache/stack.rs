@@ -9,7 +9,7 @@
 //! Invariant: frames of a connection leave in order; receiving never waits for sending.
 
 use millpond_port::{Frame, Port, Unsent};
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
@@ -163,11 +163,14 @@ impl Stack {
         self.sockets.get_mut(handle)
     }
 
-    /// Does what is due, and sleeps if that is nothing.
+    /// Does what is due, and sleeps if nothing has come for the application.
     pub fn turn(&mut self) {
         let now = Instant::now();
-        self.interface.poll(now, &mut self.wire, &mut self.sockets);
+        let polled = self.interface.poll(now, &mut self.wire, &mut self.sockets);
         self.wire.flush();
+        if polled == PollResult::SocketStateChanged {
+            return;
+        }
         let due = self.interface.poll_delay(now, &self.sockets).map_or(NAP, Duration::from);
         if !due.is_zero() && self.wire.received.is_empty() {
             self.wire.port.wait(due.min(NAP));

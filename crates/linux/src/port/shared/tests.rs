@@ -131,6 +131,30 @@ fn what_cannot_be_paused_is_lost_only_without_memory() {
     assert_eq!(place.node.slots[1].counters.sent, 129);
 }
 
+/// What is not taken stays in its flow's ring, and comes when there is memory again.
+#[test]
+fn a_frame_without_memory_stays_with_its_sender() {
+    let mut rig = Rig::new("held", 2, 64 << 10);
+    // Flows that cannot be paused have taken all, headroom as well.
+    while rig.arrive(&frame(2, 9, 0, 1000), Offload::default()).is_ok() {}
+    let lost = rig.dropped(2, Drop::LossPool);
+    rig.ports[0].try_send(1, &frame(2, 1, 7, 1500)).unwrap();
+    rig.ports[0].try_send(1, &frame(2, 1, 8, 1500)).unwrap();
+    rig.rounds();
+    assert_eq!((rig.ports[0].in_flight(), rig.reading(1).paused, rig.reading(2).told), (2, 1, 1));
+    assert!(rig.ports[0].paused(1) && rig.node.slots[1].counters.received == 0);
+    let (start, mut own) = (Instant::now(), Vec::new());
+    while own.len() < 2 {
+        assert!(start.elapsed() < Duration::from_secs(20), "{own:?}");
+        let frames = received(&mut rig.ports[1]);
+        own.extend(frames.iter().filter(|frame| frame[11] == 1).map(|frame| frame[17]));
+        rig.rounds();
+    }
+    assert_eq!((own, rig.ports[0].in_flight(), rig.reading(1).paused), (vec![7, 8], 0, 0));
+    assert_eq!((rig.node.slots[1].counters.received, rig.dropped(2, Drop::LossPool)), (2, lost));
+    assert_eq!(rig.node.slots[1].counters.reading().dropped.len(), 0);
+}
+
 #[test]
 fn a_super_segment_comes_as_whole_packets() {
     let mut place = Rig::new("whole", 1, 1 << 20);
