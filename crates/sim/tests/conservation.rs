@@ -340,11 +340,15 @@ fn holds(text: &str) {
     assert!(audit.hops >= 2 * audit.delivered.packets);
 
     let hosts = plan.topology.hosts;
+    // Ideal times count on full segments. Short ones are forwarded sooner: at most by a packet's time
+    // at each hop, and there are five of 12 us.
+    let is_cut_short = text.contains("silly-window-avoidance = false");
+    let sooner = if is_cut_short { millpond_core::Time::from_us(60) } else { millpond_core::Time::ZERO };
     for flow in &records.flows {
         assert!(flow.src < hosts && flow.dst < hosts && flow.src != flow.dst && flow.bytes > 0);
         assert!(flow.start <= outcome.simulated);
         assert!(flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated));
-        assert!(flow.fct().is_none_or(|fct| fct >= flow.ideal), "faster than alone: {flow:?}");
+        assert!(flow.fct().is_none_or(|fct| fct + sooner >= flow.ideal), "faster than alone: {flow:?}");
         assert_eq!(flow.slowdown().is_some(), flow.finish.is_some(), "{flow:?}");
     }
     let numbers: BTreeSet<(u32, millpond_core::Time)> = records.flows.iter().map(|f| (f.flow, f.start)).collect();
