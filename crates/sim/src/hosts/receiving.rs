@@ -49,7 +49,7 @@ impl Hosts {
     }
 
     /// The sender of an answered packet goes on, or its connection ends.
-    #[inline]
+    #[inline(always)] // in the per-packet path
     pub(super) fn go_on(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
         let it = self.senders.at(packet.peer);
         if it.sender.is_done() && !it.opening.role.is_persistent() {
