@@ -4,14 +4,12 @@
 //! Each case is a few packets of one poll, and how many segments they become. Both offloads answer
 //! alike: Presto's has the rules of the kernel's within a flowcell.
 
-use super::tests::Bench;
+use super::tests::{Bench, rule};
 use super::*;
 use crate::frame::parse::tcp;
 use crate::frame::segment::tests::{Build, frame_of};
 use crate::frame::{Layers, Version, checksum, parse};
-use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{OffloadParams, PrestoGroParams, StockGroParams};
-use millpond_core::edge::schedule::Order;
 
 /// A packet: where it begins in the stream, how long it is, and what is changed of it.
 type Piece = (u32, usize, fn(&mut [u8], &Layers));
@@ -116,9 +114,6 @@ fn cases() -> Vec<(&'static str, Vec<Piece>, u64)> {
     ]
 }
 
-fn rule() -> Rule {
-    Rule { opening: Opening::Bytes(64 << 10), order: Order::RoundRobin, is_first: true }
-}
 /// How many segments the frames become, of one poll.
 fn segments(frames: &[Vec<u8>]) -> [u64; 2] {
     let stock = OffloadParams::Stock(StockGroParams::default());

@@ -97,7 +97,7 @@ fn with(offload: OffloadParams) -> Edge {
 fn presto() -> Edge {
     with(OffloadParams::Presto(PrestoGroParams { min: Time::from_us(250), ..Default::default() }))
 }
-fn rule() -> Rule {
+pub(super) fn rule() -> Rule {
     Rule { opening: Opening::Bytes(64 << 10), order: Order::RoundRobin, is_first: true }
 }
 /// A super-segment goes to the peer.

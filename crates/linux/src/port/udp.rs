@@ -46,6 +46,20 @@ fn refusal(error: &io::Error) -> Refusal {
     }
 }
 
+/// How many datagrams one call takes, of these lengths, and how long each of them is: they are of one
+/// length, but for the last, which may be shorter.
+fn run(mut lengths: impl Iterator<Item = usize>) -> (usize, usize) {
+    let size = lengths.next().unwrap_or(0);
+    let (mut count, mut last) = (1, size);
+    for next in lengths {
+        if last != size || next > size || (count + 1) * size > BYTES_MAX || count == DATAGRAMS_MAX {
+            break;
+        }
+        (count, last) = (count + 1, next);
+    }
+    (count, size)
+}
+
 impl Udp {
     /// Between these addresses, of the calling thread's namespace.
     pub fn open(local: SocketAddr, remote: SocketAddr) -> Result<Udp, Error> {
@@ -82,16 +96,7 @@ impl Udp {
     pub fn send(&self, header: &[u8], packets: &[Packet], buffers: &Buffers) -> (usize, Option<Refusal>) {
         let mut sent = 0;
         while sent < packets.len() {
-            let size = header.len() + packets[sent].length();
-            // Of one size, but for the last, which may be shorter.
-            let mut count = 1;
-            for packet in &packets[sent + 1..] {
-                let (last, next) = (packets[sent + count - 1].length() + header.len(), packet.length() + header.len());
-                if last != size || next > size || (count + 1) * size > BYTES_MAX || count == DATAGRAMS_MAX {
-                    break;
-                }
-                count += 1;
-            }
+            let (count, size) = run(packets[sent..].iter().map(|packet| header.len() + packet.length()));
             let mut pieces = [IoSlice::new(&[]); 3 * DATAGRAMS_MAX];
             for (three, packet) in pieces.chunks_exact_mut(3).zip(&packets[sent..sent + count]) {
                 three[0] = IoSlice::new(header);
@@ -111,16 +116,8 @@ impl Udp {
     pub fn send_laid_out(&self, bytes: &[u8], ends: &[usize]) -> (usize, Option<Refusal>) {
         let (mut sent, mut start) = (0, 0);
         while sent < ends.len() {
-            let size = ends[sent] - start;
-            // Of one size, but for the last, which may be shorter.
-            let mut count = 1;
-            for pair in ends[sent..].windows(2) {
-                let (last, next) = (pair[0] - start - (count - 1) * size, pair[1] - pair[0]);
-                if last != size || next > size || (count + 1) * size > BYTES_MAX || count == DATAGRAMS_MAX {
-                    break;
-                }
-                count += 1;
-            }
+            let starts = [start].into_iter().chain(ends[sent..].iter().copied());
+            let (count, size) = run(starts.zip(&ends[sent..]).map(|(start, end)| end - start));
             let end = ends[sent + count - 1];
             match self.write(&[IoSlice::new(&bytes[start..end])], (count > 1).then_some(size as u16)) {
                 Ok(()) => (sent, start) = (sent + count, end),
