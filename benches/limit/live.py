@@ -6,6 +6,8 @@ touches all alike; medians are shown. The machine's other work is in the numbers
 run, and tails beyond p99 are the machine's as much as the limiter's. For tails, see vm.py.
 
   flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
+  shares     HTB beside a limit with defaults: congestion controls, 1, 9 and 50 flows, 20 us and 10 ms, with CPU
+  steps      HTB, a limit as published, with a constant pace, and with shares
   stall      CUBIC with and without the bounded bypass and the kick
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
   ingress    the receiver's cgroup is limited
@@ -24,6 +26,7 @@ import json
 import os
 import platform
 import re
+import resource
 import signal
 import statistics
 import subprocess
@@ -38,7 +41,7 @@ from program import Counting, EmptyProgram, cost_between, programs_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "target/bench"
-SECTIONS = ["flows", "stall", "far", "ingress", "cost", "unlimited", "datagrams", "many"]
+SECTIONS = ["flows", "shares", "steps", "stall", "far", "ingress", "cost", "unlimited", "datagrams", "many"]
 # Pairs without which nothing is said of a few per cent.
 PAIRS_LEAST = 10
 # On a busy machine a woken process waits milliseconds for the scheduler; with real-time priority it does not, and the
@@ -152,6 +155,7 @@ class Rig:
         ingress = case["direction"] == "ingress"
         joins = [word for path in cgroups for word in ("--cgroup", path)]
         to = self.hosts.receiver(case["rtt_ms"])
+        before = processor_ms()
         server = self.hosts.start(
             "b", self.hosts.rpc, "server", to, "--once", "--cc", case["cc"], *(joins if ingress else [])
         )
@@ -163,7 +167,16 @@ class Rig:
             )  # fmt: skip
         finally:
             self.hosts.end(server)
-        return json.loads(printed)
+        result = json.loads(printed)
+        gigabits = result["mbps"] * (case["duration_s"] + case["warm_up_s"]) / 1e3
+        result["cpu_ms_per_gbit"] = (processor_ms() - before) / gigabits if gigabits else None
+        return result
+
+
+def processor_ms():
+    """What the load's processes have used that have ended, with the kernel's work in their names."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1e3 * (used.ru_utime + used.ru_stime)
 
 
 def median(values):
@@ -174,7 +187,7 @@ def median(values):
 
 def medians(runs):
     """Runs of one case as one: each number's median, except the peak, whose maximum counts."""
-    result = {k: median([r[k] for r in runs]) for k in ("mbps", "srtt_us", "retransmissions")}
+    result = {k: median([r[k] for r in runs]) for k in ("mbps", "srtt_us", "retransmissions", "cpu_ms_per_gbit")}
     peaks = [r["max_second_mbps"] for r in runs if r["max_second_mbps"] is not None]
     result["max_second_mbps"] = max(peaks, default=None)
     numbers = ("mbps", "count", "p50_ms", "p99_ms", "p999_ms", "max_ms", "srtt_us", "retransmissions")
@@ -255,6 +268,67 @@ def section_flows(rig, args):
         show("5 Gb/s, round-trip time of the veth pair", fast)
         return results + fast
     print("5 Gb/s: skipped, this machine carries less than 6.5 Gb/s without a limit")
+    return results
+
+
+def beside(results):
+    """A table with what the others lack: all percentiles that are known, the longest, and CPU."""
+    print(f"{'':40} {'Mb/s':>5} │ {'10KB p50':>8} {'p99':>6} {'p99.9':>6} {'max':>6} │ {'1MB p50':>7} {'p99':>6} {'max':>6} │ CPU/Gb")
+    for result in results:
+        if "runs" not in result:
+            print(f"{result['name'][:40]:40} {result.get('skipped') or result.get('failed')}"[:100])
+            continue
+        large = next((c for c in result["classes"] if c["size"] >= 1 << 20), {})
+        small = next((c for c in result["classes"] if c["size"] < 1 << 20), {})
+        cell = table.cell
+        print(
+            f"{result['name'][:40]:40} {cell(result['mbps'], 0):>5} │ {cell(small.get('p50_ms'), 2):>8}"
+            f" {cell(small.get('p99_ms'), 2):>6} {cell(small.get('p999_ms'), 2):>6} {cell(small.get('max_ms')):>6} │"
+            f" {cell(large.get('p50_ms')):>7} {cell(large.get('p99_ms')):>6} {cell(large.get('max_ms')):>6} │"
+            f" {cell(result['cpu_ms_per_gbit'], 0):>5}"
+        )
+    sys.stdout.flush()
+
+
+# Keys of a limit with defaults: cases have pace = false, as published.
+SHARES = {"pace": True}
+MANY = ["1x1MB", "8x1MB,1x10KB", "49x1MB,1x10KB"]
+
+
+def section_shares(rig, args):
+    """HTB beside shares. HTB marks nothing, so where ours has DCTCP, it has NewReno."""
+    results = []
+    for rtt in (0, 10):
+        rig.hosts.ordinary = rtt == 0 or args.priority == "ordinary"
+        keys = {"rtt_ms": rtt, "duration_s": args.duration, "warm_up_s": 1.5 if rtt else 0.5}
+        chosen = []
+        for cc in ("cubic", "reno", "bbr", "dctcp"):
+            for flows in MANY:
+                peer = "reno" if cc == "dctcp" else cc
+                if cc == peer:
+                    chosen.append(table.complete(keys | {"limiter": "htb", "cc": peer, "flows": flows}))
+                chosen.append(table.complete(keys | {"limiter": "millpond", "cc": cc, "flows": flows, "limit": SHARES}))
+        part = interleaved(rig, chosen, args.repetitions)
+        print(f"\n1 Gb/s, {'10 ms by the delay line' if rtt else 'round-trip time of the veth pair'}; ms, and CPU ms a gigabit")
+        beside(part)
+        results += part
+    rig.hosts.near()
+    return results
+
+
+def section_steps(rig, args):
+    """What stood before shares, beside them."""
+    schemes = {
+        "htb": {"limiter": "htb"},
+        "published": {"limiter": "millpond"},
+        "constant pace": {"limiter": "millpond", "limit": {"profile": "published", "pace": True}},
+        "shares": {"limiter": "millpond", "limit": SHARES},
+    }
+    keys = {"duration_s": args.duration}
+    named = [table.complete(keys | {"name": f"{name} {f}", "flows": f} | s) for f in MANY for name, s in schemes.items()]
+    results = interleaved(rig, named, args.repetitions)
+    print("\n1 Gb/s, CUBIC, round-trip time of the veth pair; ms, and CPU ms a gigabit")
+    beside(results)
     return results
 
 

@@ -44,7 +44,9 @@ enum {
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
 	BPF_SOCK_OPS_TCP_LISTEN_CB = 11,
+	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
 };
+enum { BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 1 << 6 };
 
 /* ---- The interface of programs: its layout is the ABI's. ---- */
 
@@ -97,14 +99,29 @@ struct bpf_sock_ops {
 	__u32 local_ip6[4];
 	__u32 remote_port;
 	__u32 local_port;
-	/* TCP's figures, which are not read here. */
-	__u32 tcp[24];
+	__u32 is_fullsock;
+	__u32 snd_cwnd;
+	__u32 srtt_us;
+	__u32 bpf_sock_ops_cb_flags;
+	/* TCP's further figures, which are not read here. */
+	__u32 tcp[20];
 	__u64 bytes_received;
 	__u64 bytes_acked;
 	union {
 		struct bpf_sock *sk;
 		__u64 : 64;
 	} __attribute__((aligned(8)));
+	union {
+		void *skb_data;
+		__u64 : 64;
+	} __attribute__((aligned(8)));
+	union {
+		void *skb_data_end;
+		__u64 : 64;
+	} __attribute__((aligned(8)));
+	/* Of the segment that is about to be sent; 0: there is none. */
+	__u32 skb_len;
+	__u32 skb_tcp_flags;
 };
 
 struct __sk_buff {

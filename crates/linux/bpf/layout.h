@@ -26,7 +26,7 @@
 
 enum limit_direction { LIMIT_EGRESS, LIMIT_INGRESS };
 enum limit_head_flag { LIMIT_LOOPBACK = 1, LIMIT_NOTIFY = 2 };
-enum limit_chain_flag { LIMIT_NESTED = 1, LIMIT_PACE = 2 };
+enum limit_chain_flag { LIMIT_NESTED = 1, LIMIT_PACE = 2, LIMIT_SHARES = 4 };
 
 struct limit_head {
 	__u32 layout;
@@ -50,7 +50,9 @@ struct limit_queue {
 	struct bpf_spin_lock lock;
 	__u32 spare;
 	struct limit_state state;
-	__u64 line[5];
+	/* Zero in queues that an earlier version has made. */
+	struct limit_share share;
+	__u64 line[1];
 };
 
 struct limit_chain {

@@ -200,6 +200,23 @@ static __always_inline void refund_queue(struct limit_queue *queue, const struct
 	}
 }
 
+/* Lets the connections' pace follow the queue; of processors that come at once, one does it. */
+static __always_inline void adjust_share(struct limit_queue *queue,
+					 const struct limit_settings *settings, __u64 now,
+					 __s64 behind)
+{
+	__u64 at = *(volatile __u64 *)&queue->share.at;
+
+	if (now < at + LIMIT_SHARE_EVERY || __sync_val_compare_and_swap(&queue->share.at, at, now) != at)
+		return;
+	struct limit_share share = { .at = at, .level = queue->share.level };
+
+	limit_adjust(&share, settings, now, behind);
+	queue->share.level = share.level;
+	queue->share.pace = share.pace;
+	queue->share.largest = share.largest;
+}
+
 /*
  * The functions below are global: the verifier takes each by itself. As parts of one program they would be walked once for every scope
  * and every path before it, which is more than it can do.
@@ -227,6 +244,13 @@ __attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct pa
 	part->observes = (scope->settings.flags & LIMIT_OBSERVE) != 0;
 	if (part->observes)
 		return 1;
+	if (scope->settings.flags & LIMIT_SHARE) {
+		adjust_share(queue, &scope->settings, p->now, charge.behind);
+		__u32 share = (__u32)*(volatile __u64 *)&queue->share.largest;
+
+		if (p->ask.share == 0 || share < p->ask.share)
+			p->ask.share = share;
+	}
 	if (charge.send > p->send)
 		p->send = charge.send;
 	/*
@@ -526,7 +550,41 @@ static __always_inline bool is_local(struct bpf_sock_ops *ops)
 }
 
 /*
- * Sets a connection's pace, unless it has a lower one: of a limit further down, or of the
+ * The rate of the tightest scope, or the least share, in bytes a second; ~0: beyond 32 bits there
+ * is nothing to pace.
+ */
+static __always_inline __u32 pace_of(const struct limit_chain *chain, __u32 bank, bool shares)
+{
+	__u32 rate = ~0u;
+
+	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
+		__u32 id = chain->scopes[i];
+
+		if (i >= chain->count)
+			break;
+		struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+
+		if (!banks)
+			continue;
+		const struct limit_settings *settings = &banks->bank[bank].settings;
+		__u64 bytes = settings->rate * 1000000000ull >> LIMIT_POINT;
+
+		if (settings->flags & LIMIT_OBSERVE)
+			continue;
+		if (shares && settings->flags & LIMIT_SHARE) {
+			struct limit_queue *queue = bpf_map_lookup_elem(&queues, &id);
+
+			if (queue && queue->share.pace)
+				bytes = queue->share.pace;
+		}
+		if (bytes < rate)
+			rate = (__u32)bytes;
+	}
+	return rate;
+}
+
+/*
+ * Sets a new connection's pace, unless it has a lower one: of a limit further down, or of the
  * application.
  */
 static __always_inline void pace_at(struct bpf_sock_ops *ops, __u32 rate, bool local)
@@ -546,45 +604,74 @@ static __always_inline void pace_at(struct bpf_sock_ops *ops, __u32 rate, bool l
 		of->set = rate;
 }
 
+/* Gives a connection that is about to send its share as it is now. */
+static __always_inline void follow_share(struct bpf_sock_ops *ops, const struct limit_chain *chain,
+					 __u32 bank, bool loopback)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, NULL, 0) : NULL;
+	__u32 present = 0;
+
+	/* The nearest cgroup's program knows all scopes. */
+	if (!of || (of->loopback && !loopback) || chain->level < of->level)
+		return;
+	of->level = chain->level;
+	__u32 rate = pace_of(chain, bank, true);
+	__u32 near = of->set >> 5;
+
+	if (rate > of->own)
+		rate = of->own;
+	if (rate == of->set || (rate <= of->set + near && rate >= of->set - near))
+		return;
+	if (!bpf_getsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &present, sizeof(present)) &&
+	    present != of->set) {
+		/* Its application has asked for another one since. */
+		of->own = present;
+		if (rate > present)
+			rate = present;
+	}
+	if (!bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+		of->set = rate;
+}
+
 /*
  * A new TCP connection sends no faster than the tightest limit that it is charged to: its own timer spaces what it sends, and no qdisc is needed. A
- * virtual queue alone cannot hold a flow whose smallest window, two segments a round trip, is already more than the limit.
+ * virtual queue alone cannot hold a flow whose smallest window, two segments a round trip, is already more than the limit. With shares,
+ * the connection asks again before each segment that it sends.
  */
 SEC("sockops")
 int limit_pace(struct bpf_sock_ops *ops)
 {
 	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
-	__u32 zero = 0, rate = ~0u;
+	__u32 zero = 0, op = ops->op;
 	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
+	bool sends = op == BPF_SOCK_OPS_HDR_OPT_LEN_CB;
 
-	if (!h || (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
+	if (!h || (!sends && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
+		return 1;
+	/* Without data it is asked for a length, or an acknowledgement leaves. */
+	if (sends && ops->skb_len == 0)
 		return 1;
 	__u32 bank = *(volatile __u32 *)&h->bank & 1;
 	const struct limit_chain *chain = &attachment->chain[bank][LIMIT_EGRESS];
 
 	if (!(chain->flags & LIMIT_PACE))
 		return 1;
+	if (sends) {
+		if (chain->flags & LIMIT_SHARES)
+			follow_share(ops, chain, bank, h->flags[bank] & LIMIT_LOOPBACK);
+		return 1;
+	}
 	bool local = is_local(ops);
 
 	if (local && !(h->flags[bank] & LIMIT_LOOPBACK))
 		return 1;
-	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
-		__u32 id = chain->scopes[i];
+	__u32 rate = pace_of(chain, bank, false);
 
-		if (i >= chain->count)
-			break;
-		struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
-
-		if (!banks)
-			continue;
-		const struct limit_settings *settings = &banks->bank[bank].settings;
-		/* Bytes a second; beyond 32 bits there is nothing to pace. */
-		__u64 bytes = settings->rate * 1000000000ull >> LIMIT_POINT;
-
-		if (!(settings->flags & LIMIT_OBSERVE) && bytes < rate)
-			rate = (__u32)bytes;
-	}
-	if (rate != ~0u)
-		pace_at(ops, rate, local);
+	if (rate == ~0u)
+		return 1;
+	pace_at(ops, rate, local);
+	if (chain->flags & LIMIT_SHARES)
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 	return 1;
 }

@@ -11,10 +11,21 @@
 #define LIMIT_IDLE_MAX 1000000000ull
 #define LIMIT_SMALL 120
 #define LIMIT_FLOOR 4
+#define LIMIT_SHARE_EVERY 50000
+#define LIMIT_SHARE_SPREAD 8
+#define LIMIT_SEGMENT_LEAST 6000
+#define LIMIT_SEGMENT_MOST 65536
+#define LIMIT_SHARE_SLOW 4
+#define LIMIT_HORIZON_LEAST 2000000
+#define LIMIT_HORIZON_MOST (1ull << 40)
+#define LIMIT_OCTAVE (1 << 16)
+#define LIMIT_LEVEL_LEAST (-LIMIT_OCTAVE / 2)
+#define LIMIT_LEVEL_MOST (12 * LIMIT_OCTAVE)
+#define LIMIT_PACE_LEAST 30000
 
 enum limit_form { LIMIT_CREDIT, LIMIT_LOCK_FREE, LIMIT_EDT };
 enum limit_reaction { LIMIT_LINEAR, LIMIT_STEP, LIMIT_RTT_AWARE };
-enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4 };
+enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8 };
 enum limit_verdict { LIMIT_DROP = 1, LIMIT_CE = 2, LIMIT_CWR = 4, LIMIT_BYPASS = 8, LIMIT_BEHIND = 16 };
 
 struct limit_settings {
@@ -49,6 +60,14 @@ struct limit_ask {
 	__u32 rtt;
 	__u32 tcp;
 	__u32 ecn;
+	__u32 share;
+};
+
+struct limit_share {
+	__u64 at;
+	__u64 pace;
+	__s64 level;
+	__u64 largest;
 };
 
 #define LIMIT_INLINE static inline __attribute__((always_inline))
@@ -180,8 +199,13 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	int paced = settings->form == LIMIT_EDT;
 	__s64 told_from = tcp || ecn || paced ? settings->mark : 0;
 
-	if (!too_far && behind <= told_from)
-		return 0;
+	if (tcp && ask->share != 0)
+		told_from = settings->drop;
+	if (!too_far && behind <= told_from) {
+		if (!tcp || ask->share == 0 || ask->bytes <= ask->share)
+			return 0;
+		return ecn ? LIMIT_CE : settings->flags & LIMIT_NO_CWR ? 0 : LIMIT_CWR;
+	}
 	__u32 verdict = LIMIT_BEHIND;
 
 	if (too_far) {
@@ -204,6 +228,97 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	if (settings->flags & LIMIT_NO_CWR)
 		verdict &= ~(__u32)LIMIT_CWR;
 	return verdict;
+}
+
+/* share.rs: nanoseconds. */
+LIMIT_INLINE __u64 limit_nanoseconds(const struct limit_settings *settings, __u64 amount)
+{
+	if (settings->form == LIMIT_CREDIT) {
+		if (amount > 1ull << 26)
+			amount = 1ull << 26;
+		return amount * (settings->cost >> 10) >> (LIMIT_POINT - 10);
+	}
+	return amount > 1ull << 39 ? 1ull << 39 : amount;
+}
+
+/* share.rs: lowered. */
+LIMIT_INLINE __u64 limit_lowered(const struct limit_settings *settings, __s64 octaves)
+{
+	__u64 full = settings->rate * 1000000000ull >> LIMIT_POINT;
+	__u64 least = full < LIMIT_PACE_LEAST ? full : LIMIT_PACE_LEAST;
+
+	if (octaves < -LIMIT_OCTAVE)
+		octaves = -LIMIT_OCTAVE;
+	if (octaves > LIMIT_LEVEL_MOST)
+		octaves = LIMIT_LEVEL_MOST;
+	octaves += LIMIT_OCTAVE;
+	__u64 part = 2 * full * (__u64)(2 * LIMIT_OCTAVE - (octaves & (LIMIT_OCTAVE - 1))) >> 17;
+	__u64 pace = part >> ((__u64)octaves >> 16);
+
+	if (pace < least)
+		pace = least;
+	return pace < 1 ? 1 : pace;
+}
+
+/* share.rs: largest. */
+LIMIT_INLINE __u64 limit_largest(__u64 fair)
+{
+	__u64 largest = fair >> LIMIT_SHARE_SPREAD;
+
+	return largest < LIMIT_SEGMENT_LEAST ? LIMIT_SEGMENT_LEAST : largest;
+}
+
+/* share.rs: horizon. */
+LIMIT_INLINE __u64 limit_horizon(__u64 fair, __u64 least)
+{
+	__u64 largest = limit_largest(fair);
+
+	if (largest > LIMIT_SEGMENT_MOST)
+		largest = LIMIT_SEGMENT_MOST;
+	__u64 horizon = 2 * largest * 1000000000ull / fair;
+
+	if (horizon < least)
+		horizon = least;
+	return horizon > LIMIT_HORIZON_MOST ? LIMIT_HORIZON_MOST : horizon;
+}
+
+LIMIT_INLINE __u64 limit_least(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* share.rs: adjust. */
+LIMIT_INLINE void limit_adjust(struct limit_share *share, const struct limit_settings *settings, __u64 now, __s64 behind)
+{
+	__u64 least = 2 * limit_nanoseconds(settings, settings->mark < 0 ? 0 : (__u64)settings->mark);
+	__u64 since = share->at == 0 ? ~0ull : limit_sub(now, share->at);
+	__u64 far = limit_nanoseconds(settings, behind < 0 ? 0 - (__u64)behind : (__u64)behind);
+
+	if (least < LIMIT_HORIZON_LEAST)
+		least = LIMIT_HORIZON_LEAST;
+	if (least > LIMIT_HORIZON_MOST)
+		least = LIMIT_HORIZON_MOST;
+	share->at = now;
+	if (behind < -(settings->burst >> 1)) {
+		share->level -= (__s64)((limit_least(since, 16 * least) << 16) / least);
+	} else {
+		__u64 horizon = limit_horizon(limit_lowered(settings, share->level), least);
+		__u64 part = (limit_least(far, horizon) << 16) / horizon;
+		__s64 moved = (__s64)(part * limit_least(since, horizon) / (LIMIT_SHARE_SLOW * horizon));
+
+		share->level += behind < 0 ? -moved : moved;
+	}
+	if (share->level < LIMIT_LEVEL_LEAST)
+		share->level = LIMIT_LEVEL_LEAST;
+	if (share->level > LIMIT_LEVEL_MOST)
+		share->level = LIMIT_LEVEL_MOST;
+	__u64 fair = limit_lowered(settings, share->level);
+	__u64 horizon = limit_horizon(fair, least);
+	__u64 part = (limit_least(far, 16 * horizon) << 10) / horizon;
+	__u64 pace = behind < 0 ? fair * (1024 + limit_least(part, 1024)) >> 10 : (fair << 10) / (1024 + part);
+
+	share->largest = limit_largest(fair);
+	share->pace = pace < 1 ? 1 : pace;
 }
 
 /* length.rs: wire_bytes. */

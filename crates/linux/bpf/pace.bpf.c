@@ -69,5 +69,6 @@ int follow(struct bpf_iter__tcp *ctx)
 	if (rate != now && bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
 		return 0;
 	of->set = rate;
+	of->level = 0;
 	return 0;
 }

@@ -17,7 +17,9 @@ struct limit_paced {
 	/* What was set last; the application has set anything else since. */
 	__u32 set;
 	/* Whether the connection is over loopback. */
-	__u32 loopback;
+	__u16 loopback;
+	/* How deep the cgroup is whose limits decide; 0: not known. */
+	__u16 level;
 };
 
 struct {

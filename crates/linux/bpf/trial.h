@@ -11,15 +11,18 @@ struct trial_case {
 	struct limit_settings settings;
 	struct limit_state state;
 	struct limit_ask ask;
+	__u32 gap;
 	__u64 now;
 	__u32 draw;
 	__u32 segments;
 	__u32 headers;
 	__u32 framing;
+	struct limit_share share;
 	/* What it gives. */
 	struct limit_charge charge;
 	struct limit_state charged;
 	struct limit_state refunded;
+	struct limit_share adjusted;
 	__s64 congestion;
 	__u32 verdict;
 	__u32 wire;
@@ -32,6 +35,8 @@ LIMIT_INLINE void trial_run(struct trial_case *c)
 	c->wire = limit_wire_bytes(c->ask.bytes, c->segments, c->headers, c->framing);
 	c->charge = limit_charge(&state, &c->settings, c->now, c->ask.charged);
 	c->charged = state;
+	c->adjusted = c->share;
+	limit_adjust(&c->adjusted, &c->settings, c->now, c->charge.behind);
 	limit_refund(&state, &c->settings, &c->charge);
 	c->refunded = state;
 	c->congestion = limit_congestion(&c->settings, c->charge.behind);

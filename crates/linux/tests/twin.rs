@@ -6,7 +6,8 @@
 
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use millpond_core::limit::{
-    Ask, Charge, Form, LimitParams, Reaction, Settings, State, charge, congestion, decide, refund, wire_bytes,
+    Ask, Charge, Form, LimitParams, Reaction, Settings, Share, State, adjust, charge, congestion, decide, refund,
+    wire_bytes,
 };
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Rate, Time};
@@ -25,14 +26,17 @@ struct Case {
     settings: Settings,
     state: State,
     ask: Ask,
+    gap: u32,
     now: u64,
     draw: u32,
     segments: u32,
     headers: u32,
     framing: u32,
+    share: Share,
     charge: Charge,
     charged: State,
     refunded: State,
+    adjusted: Share,
     congestion: i64,
     verdict: u32,
     wire: u32,
@@ -59,6 +63,8 @@ impl Case {
         self.wire = wire_bytes(self.ask.bytes, self.segments, self.headers, self.framing);
         self.charge = charge(&mut state, &self.settings, self.now, self.ask.charged);
         self.charged = state;
+        self.adjusted = self.share;
+        adjust(&mut self.adjusted, &self.settings, self.now, self.charge.behind);
         refund(&mut state, &self.settings, &self.charge);
         self.refunded = state;
         self.congestion = congestion(&self.settings, self.charge.behind);
@@ -118,6 +124,7 @@ impl Cases {
             rtt: (r.bits() % 2_000) as u32,
             tcp: (r.bits() % 2) as u32,
             ecn: (r.bits() % 4) as u32,
+            share: if r.bits().is_multiple_of(2) { 0 } else { (r.bits() % 65_536) as u32 },
         };
         self.case.draw = r.bits() as u32;
         self.case.segments = (r.bits() % 60) as u32;
@@ -127,6 +134,7 @@ impl Cases {
         let expected = given.run();
         let dropped = expected.verdict & 1 == 1;
         self.case.state = if dropped { expected.refunded } else { expected.charged };
+        self.case.share = expected.adjusted;
         (given, expected)
     }
 }

@@ -356,7 +356,7 @@ impl Side {
             Length::Wire => wire_bytes(bytes, seen.packets, headers, meter.config.framing),
         };
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
-        let ask = Ask { bytes, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn };
+        let ask = Ask { bytes, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn, share: 0 };
         let at = now.as_ps() / 1000 + EPOCH;
         let outcome = self.scopes.decide(&self.ids, at, &ask, random.bits() as u32);
         for &id in &self.ids {
@@ -398,7 +398,7 @@ impl Class {
     fn enter(&mut self, now: Time, seen: &Seen, headers: u32, measured_from: Time) -> Option<Time> {
         let charged = wire_bytes(seen.payload + headers, seen.packets, headers, self.config.framing);
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
-        let ask = Ask { bytes: charged, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn };
+        let ask = Ask { bytes: charged, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn, share: 0 };
         self.counts.packets += 1;
         self.counts.bytes += u64::from(charged);
         self.counts.decided += 1;

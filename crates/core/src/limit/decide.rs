@@ -12,6 +12,9 @@
 //! while its flow has nothing else in flight is let through with CWR, since no acknowledgement would clock the flow out of
 //! its timer; up to `bypass`, because without that bound eight flows broke the limit by a sixth.
 //!
+//! A connection that has its [`Share`](super::Share) is told where its segment is larger than the
+//! share allows, and only there.
+//!
 //! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all with `mark-only`.
 
 use super::{Form, Reaction, SMALL, Settings, flags};
@@ -33,6 +36,8 @@ pub struct Ask {
     pub tcp: u32,
     /// The ECN field: 0 to 3.
     pub ecn: u32,
+    /// How large a segment may be that has its [`Share`](super::Share); 0: of any size.
+    pub share: u32,
 }
 
 /// What happens to a packet: a set of bits.
@@ -69,9 +74,14 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     let large = ask.bytes > SMALL;
     let too_far = behind > settings.drop || (large && behind > settings.drop_large);
     let paced = settings.form == Form::Edt as u32;
-    let told_from = if tcp || ecn || paced { settings.mark } else { 0 };
+    let mut told_from = if tcp || ecn || paced { settings.mark } else { 0 };
+    if tcp && ask.share != 0 {
+        // Its pace follows the queue. A window that is reduced again and again ends at two segments,
+        // which wait for delayed acknowledgements.
+        told_from = settings.drop;
+    }
     if !too_far && behind <= told_from {
-        return Verdict::PASS;
+        return if tcp && ask.share != 0 && ask.bytes > ask.share { too_large(settings, ecn) } else { Verdict::PASS };
     }
     let mut verdict = Verdict::BEHIND;
     if too_far {
@@ -103,6 +113,16 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
         verdict &= !Verdict::CWR;
     }
     Verdict(verdict)
+}
+
+/// What a segment gets that is larger than its flow's share.
+#[inline]
+fn too_large(settings: &Settings, ecn: bool) -> Verdict {
+    match ecn {
+        true => Verdict(Verdict::CE),
+        false if settings.flags & flags::NO_CWR == 0 => Verdict(Verdict::CWR),
+        false => Verdict::PASS,
+    }
 }
 
 /// How much of what is due to a flow it is told, in 1/65536.

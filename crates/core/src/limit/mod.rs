@@ -5,6 +5,7 @@
 //! | `queue` | how far a virtual queue is behind, in bytes or in time |
 //! | `decide` | what a packet gets for it: pass, CE, a window reduction, a drop |
 //! | `scopes` | which of several limits speaks for a packet |
+//! | `share` | how fast each connection of a scope may send |
 //! | `length` | how many bytes a packet is charged |
 //! | `params` | from what a user writes to integers |
 //!
@@ -22,12 +23,14 @@ mod length;
 mod params;
 mod queue;
 mod scopes;
+mod share;
 
 pub use decide::{Ask, Verdict, decide};
 pub use length::{Length, wire_bytes};
 pub use params::{Direction, IngressMode, LimitParams, RATES, Reaction};
 pub use queue::{Charge, Form, State, charge, refund};
 pub use scopes::{Counts, Outcome, Scope, Scopes, congestion};
+pub use share::{EVERY as SHARE_EVERY, Share, adjust};
 
 /// Settings of one virtual queue, as integers. Amounts are bytes for [`Form::Credit`] and nanoseconds for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -67,6 +70,8 @@ pub mod flags {
     pub const MARK_ONLY: u32 = 2;
     /// It marks and drops nothing; what it would have done is counted.
     pub const OBSERVE: u32 = 4;
+    /// Its connections share its rate: each is paced at the [`Share`](super::Share).
+    pub const SHARE: u32 = 8;
 }
 
 /// Binary places of [`Settings::rate`] and [`Settings::cost`]. The published program has 20; 24 keep the error of a rate below

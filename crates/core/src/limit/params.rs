@@ -112,6 +112,17 @@ impl LimitParams {
             .any(|(given, own)| given.is_none() && own.at(self.rate.bps()) < own.published)
     }
 
+    /// As it is where connections share the rate. A pace hears of the queue some milliseconds late,
+    /// and nothing waits in it: so what is not given are times at all rates, 1 ms to save up and
+    /// 20 ms until packets are dropped.
+    pub fn shared(&self) -> LimitParams {
+        let carries = |ms: u64| self.rate.bps() / 8 * ms / 1000;
+        let at_least = |given: Option<Bytes>, own: Threshold, ms: u64| {
+            Some(given.unwrap_or(Bytes(own.at(self.rate.bps()).max(carries(ms)))))
+        };
+        LimitParams { burst: at_least(self.burst, BURST, 1), drop: at_least(self.drop, DROP, DROP.ms), ..self.clone() }
+    }
+
     /// Its integers, for a rate in [`RATES`]; others count as the nearest that is.
     pub fn settings(&self) -> Settings {
         let bps = self.rate.bps().clamp(*RATES.start(), *RATES.end());

@@ -9,7 +9,7 @@ fn gigabit() -> LimitParams {
     LimitParams { length: Length::Ip, ..LimitParams::default() }
 }
 
-const TCP: Ask = Ask { bytes: 1500, charged: 1500, in_flight: 9, rtt: 50, tcp: 1, ecn: 0 };
+const TCP: Ask = Ask { bytes: 1500, charged: 1500, in_flight: 9, rtt: 50, tcp: 1, ecn: 0, share: 0 };
 const ECT: Ask = Ask { ecn: 2, ..TCP };
 const UDP: Ask = Ask { tcp: 0, ..TCP };
 const SMALL_TCP: Ask = Ask { bytes: 60, charged: 60, ..TCP };
@@ -103,6 +103,22 @@ fn mark_only_never_drops_and_no_cwr_never_reduces() {
     assert_eq!(decide(&mark_only, 1 << 30, &UDP, 0).0, Verdict::BEHIND);
     let silent = LimitParams { cwr: false, ..gigabit() }.settings();
     assert_eq!(decide(&silent, 500_000, &TCP, 0).0, Verdict::BEHIND);
+}
+
+/// Who has a share is told of a segment that is too large for it, and not of the queue.
+#[test]
+fn a_share_bounds_segments() {
+    use Verdict as V;
+    let shared = |bytes: u32, ask: Ask| Ask { bytes, share: 20_000, ..ask };
+    assert_eq!(verdict(0, shared(20_000, TCP), 0), 0);
+    assert_eq!(verdict(0, shared(20_001, TCP), u32::MAX), V::CWR, "for sure, and it is no congestion");
+    assert_eq!(verdict(0, shared(20_001, ECT), u32::MAX), V::CE);
+    assert_eq!(verdict(0, shared(20_001, UDP), 0), 0);
+    let silent = LimitParams { cwr: false, ..gigabit() }.settings();
+    assert_eq!(decide(&silent, 0, &shared(20_001, TCP), 0), Verdict::PASS);
+    assert_eq!(verdict(877_500, shared(1500, TCP), 0), 0, "its pace follows the queue");
+    assert_eq!(verdict(877_500, shared(20_001, TCP), u32::MAX), V::CWR);
+    assert_eq!(verdict(877_501, shared(1500, TCP), 0), V::BEHIND | V::DROP | V::CWR);
 }
 
 /// CWR is as frequent as the linear law says: chi-square over ten equal parts of the region, 9 degrees of freedom, 0.1 %.
@@ -254,7 +270,7 @@ proptest! {
         let start = now;
         for (gap, bytes, in_flight, ecn) in gaps {
             now += gap;
-            let ask = Ask { bytes, charged: bytes, in_flight, rtt: 0, tcp: 1, ecn };
+            let ask = Ask { bytes, charged: bytes, in_flight, rtt: 0, tcp: 1, ecn, share: 0 };
             if !scopes.decide(&[0], now, &ask, random.bits() as u32).verdict.has(Verdict::DROP) {
                 passed += bytes as u64;
             }

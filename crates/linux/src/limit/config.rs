@@ -30,7 +30,7 @@ use super::layout::NAME_MAX;
 use ipnet::IpNet;
 use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
 use millpond_core::params::Params;
-use millpond_core::{Rate, Time, params};
+use millpond_core::{Rate, Time, choice, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::collections::BTreeMap;
@@ -47,6 +47,16 @@ params! {
         pub kick: Option<Time> = None,
         /// Whether to register millpond's own DCTCP as a congestion control, by the name of mp_dctcp.
         pub dctcp: bool = false,
+    }
+}
+
+choice! {
+    /// How TCP is held to a limit.
+    pub enum Profile {
+        /// By a pace for each connection, which follows the virtual queue. Not in the slides.
+        Shares = "shares",
+        /// By marks, window reductions and drops alone, as in the slides.
+        Published = "published",
     }
 }
 
@@ -72,9 +82,13 @@ params! {
         /// The congestion control of its cgroup's new TCP connections, such as "bbr" or "mp_dctcp", which it registers. Off: what the
         /// host or the application chooses. Not in the slides.
         pub congestion: Option<String> = None,
-        /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they are charged to, spaced by
-        /// their own timers. Not in the slides.
-        pub pace: bool = true,
+        /// shares: new TCP connections of its cgroup are paced so that together they send what the
+        /// limit allows. published: as in the slides, where nothing is paced.
+        pub profile: Profile = Profile::Shares,
+        /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they
+        /// are charged to, spaced by their own timers; with shares, than the least share. Off: as the
+        /// profile says. Not in the slides.
+        pub pace: Option<bool> = None,
     }
 }
 
@@ -170,10 +184,19 @@ impl Limit {
             None => direction == 0 || self.cgroup().is_none(),
         }
     }
+    /// Whether new connections of its cgroup are paced.
+    pub fn paces(&self) -> bool {
+        self.target.pace.unwrap_or(self.target.profile == Profile::Shares)
+    }
+    /// Whether the pace of its connections follows its queue for a direction: what arrives is sent by others.
+    pub fn shares(&self, direction: usize) -> bool {
+        direction == 0 && self.target.profile == Profile::Shares && self.paces()
+    }
     /// The queue of a direction.
     pub fn queue(&self, direction: usize) -> LimitParams {
         let never = direction == 1 && self.target.ingress_mode == IngressMode::MarkOnly;
-        LimitParams { mark_only: self.queue.mark_only || never, ..self.queue.clone() }
+        let queue = if self.shares(direction) { self.queue.shared() } else { self.queue.clone() };
+        LimitParams { mark_only: self.queue.mark_only || never, ..queue }
     }
     /// Changes keys by name, as `millpond limit set` asks.
     pub fn set(&mut self, pairs: &[(String, String)]) -> Result<(), Errors> {

@@ -29,6 +29,8 @@ pub const NOTIFY: u32 = 2;
 pub const NESTED: u16 = 1;
 /// Bit of [`Chain::flags`]: new connections send no faster than the tightest scope.
 pub const PACE: u16 = 2;
+/// Bit of [`Chain::flags`]: connections that are paced have the share of the tightest scope.
+pub const SHARES: u16 = 4;
 
 /// Writes a value.
 #[derive(Default)]
@@ -139,7 +141,7 @@ impl Scope {
 pub struct Chain {
     /// How many of `scopes` there are.
     pub count: u16,
-    /// [`NESTED`], [`PACE`].
+    /// [`NESTED`], [`PACE`], [`SHARES`].
     pub flags: u16,
     /// The cgroup's depth below the root of the hierarchy.
     pub level: u32,

@@ -9,10 +9,10 @@
 use super::Error;
 use super::cgroup::{Cgroup, is_within};
 use super::config::{FloorParams, Limit, Target, circle};
-use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE};
+use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE, SHARES};
 use super::numbers::{Identity, Numbers};
 use super::store::Source;
-use millpond_core::limit::LimitParams;
+use millpond_core::limit::{LimitParams, flags};
 use std::collections::BTreeSet;
 
 /// Both directions, as links are called.
@@ -104,7 +104,11 @@ pub fn plan(
         let cgroup = places.iter().find(|(l, _)| l.name() == limit.name()).map_or(0, |(_, c)| c.id);
         for direction in (0..2).filter(|&d| limit.covers(d)) {
             let label = Label { name: limit.name().to_string(), direction: direction as u32, cgroup };
-            plan.scopes.push(numbers.scope(label, &limit.queue(direction))?);
+            let mut scope = numbers.scope(label, &limit.queue(direction))?;
+            if limit.shares(direction) {
+                scope.settings.settings.flags |= flags::SHARE;
+            }
+            plan.scopes.push(scope);
         }
     }
     hooks(&mut plan, &limits, &places)?;
@@ -112,9 +116,9 @@ pub fn plan(
         protect(&mut plan, floor, cgroup, &limits, &places, &mut numbers)?;
     }
     for hook in plan.hooks.iter_mut().filter(|hook| hook.chain[0].count > 0) {
-        if limits.iter().any(|limit| limit.name() == hook.limit && limit.target.pace) {
-            hook.chain[0].flags |= PACE;
-        }
+        let Some(limit) = limits.iter().find(|limit| limit.name() == hook.limit) else { continue };
+        let flag = |is: bool, bit: u16| if is { bit } else { 0 };
+        hook.chain[0].flags |= flag(limit.paces(), PACE) | flag(limit.shares(0), SHARES);
     }
     nest(&mut plan)?;
     Ok(plan)
@@ -370,7 +374,7 @@ mod tests {
         assert_eq!(chain_of(&plan, "a", 1), ["a"]);
         assert_eq!(chain_of(&plan, "slice", 0), ["slice", "uplink"]);
         let slice = plan.hooks.iter().find(|h| h.limit == "slice").unwrap();
-        assert_eq!((slice.chain[0].flags, slice.chain[1].count), (NESTED | PACE, 0));
+        assert_eq!((slice.chain[0].flags, slice.chain[1].count), (NESTED | PACE | SHARES, 0));
     }
 
     #[test]
@@ -447,7 +451,7 @@ mod tests {
                 format!("[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[limit]]\nname = \"b\"\ncgroup = \"{path}\"\n");
             plan_of(&[source("1.toml", &text)], &Vec::new())
         };
-        assert_eq!(below(64).unwrap().hooks[0].chain[0].flags, NESTED | PACE);
+        assert_eq!(below(64).unwrap().hooks[0].chain[0].flags, NESTED | PACE | SHARES);
         let said = below(65).unwrap_err().to_string();
         assert!(said.contains("is 65 levels below /x") && said.contains("64 are possible"), "{said}");
     }
@@ -476,7 +480,7 @@ mod tests {
         let plan = plan_of(&[source("1.toml", text)], &Vec::new()).unwrap();
         let hook = plan.hooks.iter().find(|h| h.cgroup.path.ends_with("ssh")).unwrap();
         assert_eq!((hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count), (1, true, 0));
-        assert_eq!(plan.hooks[0].chain[0].flags, NESTED | PACE);
+        assert_eq!(plan.hooks[0].chain[0].flags, NESTED | PACE | SHARES);
         assert_eq!(hook.chain[0].flags, 0, "the slice's program paces it");
     }
 

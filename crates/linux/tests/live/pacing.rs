@@ -4,6 +4,7 @@
 use crate::place::{Place, Sink, ip};
 use crate::roles;
 use millpond_linux::limit::apply::{self, Session};
+use millpond_linux::limit::show;
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -152,4 +153,25 @@ fn loopback_is_paced_where_limits_hold_for_it() {
     set(&place, "rate", "10Mbps");
     place.apply(&place.file("a.toml", &text.replace("true", "false"))).unwrap();
     connections.expect([bytes(10), bytes(10)], NONE, "and no more");
+}
+
+/// Eight connections share a limit by their pace, and hardly a packet of theirs is refused, however
+/// full their windows are. As published many are.
+#[test]
+fn connections_that_share_a_limit_are_not_refused() {
+    let Some(place) = Place::with_network("shares") else { return };
+    let sink = Sink::new(&place);
+    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n";
+    let run = |more: &str| {
+        place.apply(&place.file("a.toml", &format!("{limit}{more}"))).unwrap();
+        let (_, mean) = sink.watch(place.sender("tcp", &["8", "2500"]));
+        let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
+        apply::remove_all(&place.bpffs).unwrap();
+        eprintln!("{more:?}: {mean:.1} of 200 Mb/s, {} of {} packets dropped", seen.dropped, seen.packets);
+        seen
+    };
+    let (shared, published) = (run(""), run("profile = \"published\"\n"));
+    assert!(shared.packets > 100 && published.dropped > 0, "{published:?}");
+    let times_as_often = 4 * shared.dropped * published.packets <= published.dropped * shared.packets;
+    assert!(times_as_often, "{shared:?} {published:?}");
 }
