@@ -72,13 +72,7 @@ fn queue_pairs(s: &Settings) -> Vec<Refusal> {
 
 fn messages(s: &Settings) -> Vec<Refusal> {
     let message = "it goes by the offsets of one byte stream, and there are messages alone";
-    let switch = s.edge.virtual_switch.kind();
     vec![
-        (
-            "edge.virtual-switch",
-            if switch == "backdraft" { switch } else { "none" },
-            "what it pauses is a connection, and a message's host decides over all its messages",
-        ),
         ("transport.importance", s.transport_choices.importance.kind(), message),
         ("transport.rank", s.transport_choices.rank.kind(), message),
         ("transport.ordering", s.transport_choices.ordering.kind(), "a message is taken in any order"),

@@ -33,9 +33,7 @@ pub fn schema() -> Value {
     root.insert("edge".into(), object(choices("edge")));
     root.insert("engine".into(), object(table("engine")));
     root.insert("capture".into(), object(table("capture")));
-    let mut failure = object(table("failure"));
-    failure["required"] = json!(["link", "at"]);
-    root.insert("failure".into(), list(failure));
+    root.insert("failure".into(), failures());
     root.insert("application".into(), list(object(table("application"))));
     root.insert("limit".into(), list(kinds("limit", &table("limit"))));
     let mut traffic = table("traffic");
@@ -60,6 +58,12 @@ fn object(properties: Map<String, Value>) -> Value {
 
 fn list(items: Value) -> Value {
     json!({ "type": "array", "items": items })
+}
+
+fn failures() -> Value {
+    let mut failure = object(table("failure"));
+    failure["required"] = json!(["link", "at"]);
+    list(failure)
 }
 
 fn table(path: &str) -> Map<String, Value> {
@@ -155,7 +159,8 @@ fn changes() -> Value {
         kinds.iter().flat_map(|kind| &kind.keys).for_each(|key| set.add_key(key));
         set.tables([place.path]);
     }
-    // A failure has no name to set it by.
+    // A failure has no name to set it by: all of them are set together.
+    set.known.insert("failure".into(), failures());
     let tables = tables();
     tables.iter().filter(|t| t.path != "failure").flat_map(|t| &t.keys).for_each(|key| set.add_key(key));
     set.tables(["host", "host.nic", "switch", "rdma", "edge", "engine", "capture", "traffic", "limit", "application"]);

@@ -6,7 +6,7 @@ use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use millpond_core::edge::Ranker;
 use millpond_core::host::Cut;
-use millpond_core::host::virtual_switch::VirtualSwitchParams;
+use millpond_core::host::virtual_switch::{BackdraftParams, Language, VirtualSwitchParams};
 use millpond_core::importance::Marker;
 use millpond_core::packet::tcp::HEADERS;
 use millpond_core::packet::telemetry;
@@ -56,6 +56,8 @@ pub struct Shared {
     pub switch_limit: u64,
     /// Whether retransmission timers stand still meanwhile.
     pub freezes: bool,
+    /// Switches may tell a flow to keep a rate.
+    pub has_rates: bool,
     /// Completion times in the empty network.
     pub ideal: IdealTimes,
     /// The changes of the network's routes.
@@ -64,7 +66,15 @@ pub struct Shared {
 
 /// Whether a plan's virtual switches tell each other whom to pause.
 pub(crate) fn has_overlay(plan: &Plan) -> bool {
-    matches!(plan.edge.virtual_switch, VirtualSwitchParams::Backdraft(_))
+    backdraft(plan).is_some()
+}
+
+/// The keys of virtual switches that do.
+fn backdraft(plan: &Plan) -> Option<&BackdraftParams> {
+    match &plan.edge.virtual_switch {
+        VirtualSwitchParams::Backdraft(p) => Some(p),
+        _ => None,
+    }
 }
 
 impl Shared {
@@ -83,11 +93,9 @@ impl Shared {
             markers: transport.markers(&plan.transport_choices.importance),
             labels: LabelPlan::new(plan),
             has_overlay: has_overlay(plan),
-            switch_limit: match &plan.edge.virtual_switch {
-                VirtualSwitchParams::Backdraft(p) => p.nic_limit.get(),
-                _ => u64::MAX,
-            },
-            freezes: matches!(&plan.edge.virtual_switch, VirtualSwitchParams::Backdraft(p) if p.freeze_timers),
+            switch_limit: backdraft(plan).map_or(u64::MAX, |p| p.nic_limit.get()),
+            freezes: backdraft(plan).is_some_and(|p| p.freeze_timers),
+            has_rates: backdraft(plan).is_some_and(|p| p.overlay == Language::Timed),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
             transport,

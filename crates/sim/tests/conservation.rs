@@ -233,6 +233,8 @@ fn host() -> impl Strategy<Value = String> {
         "[edge]\nvirtual-switch = { kind = \"flow-queues\", memory = \"20KB\", max-queues = 2, doorbells = \"counted\" }",
         "[edge]\nvirtual-switch = { kind = \"backdraft\", memory = \"20KB\", control-loss = 0.3, application-flows = 1 }",
         "[edge]\nvirtual-switch = { kind = \"backdraft\", headroom = 9000, flow-cap = 3, freeze-timers = false, cores = 2 }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"timed\", flow-cap = 7, control-loss = 0.2 }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"episode\", memory = \"20KB\", control-loss = 0.1 }",
     ]);
     // Exact hosts, and lots: much happens at one instant.
     let jitter = prop::sample::select(vec!["", "jitter = \"off\"\n", "jitter = { packets = 0 }\n"]);
@@ -304,7 +306,7 @@ fn scenario() -> impl Strategy<Value = String> {
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("receive-offload").unwrap_or(host.len()));
             }
-            if transport.contains("kind = \"homa\"") && !host.contains("kind = \"lossy\"") {
+            if transport.contains("kind = \"homa\"") && !host.contains("virtual-switch") {
                 host.truncate(host.find("\n[edge]").or(host.find("[edge]")).unwrap_or(host.len()));
             }
             if host.contains("virtual-switch") {

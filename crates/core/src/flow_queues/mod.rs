@@ -345,6 +345,10 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     pub fn segments_used(&self) -> u64 {
         self.segments.used() + self.config.reserved - self.reserved
     }
+    /// Packets of a flow that wait.
+    pub fn waiting(&self, hash: u32, flow: F) -> u32 {
+        self.flows.find(hash, flow).map_or(0, |at| self.flows[at].count)
+    }
     /// Flows that are known.
     pub fn flow_count(&self) -> usize {
         self.flows.len()

@@ -260,6 +260,21 @@ impl<K: Copy + Eq> Host<K> {
         self.arrival.as_mut()?.switch.as_mut()?.next_change()
     }
 
+    /// A flow from here, which another host's switch may have told to keep a rate, has handed down
+    /// so many packets. [`Host::next_change`] says whether it may send more.
+    pub fn handed_down<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        class: u16,
+        (flow, packets): (FlowId, u64),
+        to: HostId,
+        wire: &mut W,
+    ) {
+        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else { return };
+        switch.handed_down(now, class, (flow, packets), to);
+        switch.arm(now, wire);
+    }
+
     /// Whether another host's switch has told a flow from here to pause.
     pub fn is_held(&self, class: u16, flow: FlowId, to: HostId) -> bool {
         self.virtual_switch().is_some_and(|switch| switch.is_held(class, flow, to))
@@ -269,6 +284,20 @@ impl<K: Copy + Eq> Host<K> {
     pub fn age(&mut self, now: Time) {
         if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
             receive.age(now);
+        }
+    }
+
+    /// Receive offload knows so many flows at most from now on.
+    pub fn bound_flows(&mut self, flows: usize) {
+        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+            receive.bound(flows);
+        }
+    }
+
+    /// The flow of this identity is over, as its packets say: receive offload need not remember it.
+    pub fn over(&mut self, hash: u32, flow: K) {
+        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+            receive.over(hash, flow);
         }
     }
 

@@ -512,6 +512,19 @@ impl<K: Copy + Eq> Receive<K> {
         });
     }
 
+    /// Knows so many flows at most, of each ring.
+    pub(super) fn bound(&mut self, flows: usize) {
+        self.rings.iter_mut().for_each(|ring| ring.offload.bound(flows));
+    }
+    /// A flow is over.
+    pub(super) fn over(&mut self, hash: u32, flow: K) {
+        self.rings.iter_mut().for_each(|ring| ring.offload.forget(hash, flow));
+    }
+    /// Flows that are known.
+    pub fn flows(&self) -> usize {
+        self.rings.iter().map(|ring| ring.offload.flows()).sum()
+    }
+
     /// Lets go all that waits or is held, whatever cores work on.
     pub(super) fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, up: &mut VecDeque<Received>, wire: &mut W) {
         for ring in &mut self.rings {

@@ -90,9 +90,9 @@ impl TimedSource {
     pub fn next(&self) -> Time {
         self.next
     }
-    /// A packet leaves.
-    pub fn leaves(&mut self, now: Time) {
-        self.next = now + self.gap;
+    /// So many packets leave at once.
+    pub fn leaves(&mut self, now: Time, packets: u64) {
+        self.next = now.saturating_add(self.gap.saturating_mul(packets));
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         let mut source = TimedSource::default();
         source.hear(Time::ZERO, pause);
         assert_eq!(source.next(), Time::from_ms(1));
-        source.leaves(Time::from_ms(1));
+        source.leaves(Time::from_ms(1), 1);
         assert_eq!(source.next(), Time::from_ms(1) + Time::from_us(31_250));
     }
 

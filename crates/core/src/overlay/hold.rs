@@ -114,6 +114,15 @@ impl Keeper {
         }
         self.counts.remove(&peer);
     }
+    /// Whether nothing is known of any target.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+    /// Targets that may not send.
+    pub fn held(&self) -> usize {
+        self.holds.values().filter(|hold| hold.is_held).count()
+    }
     /// Whether a flow that goes to `peer` may not send.
     pub fn is_held(&self, peer: PeerId, flow: &FlowKey) -> bool {
         let held = |target| self.holds.get(&(peer, target)).is_some_and(|hold| hold.is_held);

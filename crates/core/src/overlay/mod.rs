@@ -3,7 +3,7 @@
 //! Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents
 //! the Slow Receiver Problem, NSDI 2022) keeps packets that a slow receiver has no room for in the
 //! memory of their senders' hosts. The switch at the receiver sends PAUSE and RESUME past the
-//! fabric. The drivers in the simulator and on Linux are still to come.
+//! fabric. Drivers are the simulator's hosts and `millpond switch`.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `peers` | which datagrams count: keys, epochs, each datagram once |
 //! | `tell` | the receiver's side: what is to be said, and said again |
 //! | `hold` | the sender's side: who may not send, and until when |
+//! | `senders` | who is told together when memory is short |
 //! | `generations` | the authors' two overlays, to compare with |
 //!
 //! The protocol is this project's; the authors' release has two generations, of which one has no
@@ -30,6 +31,7 @@
 pub mod generations;
 pub mod hold;
 mod peers;
+pub mod senders;
 pub mod tell;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ pub mod wire;
 
 pub use hold::{Change, Keeper};
 pub use peers::{Peers, Refused};
+pub use senders::Senders;
 pub use tell::Teller;
 pub use wire::Key;
 
@@ -112,6 +115,17 @@ pub enum Word {
     Resume,
 }
 
+impl Word {
+    /// Its place among PAUSE, REFRESH, RESUME.
+    pub const fn index(self) -> usize {
+        match self {
+            Word::Pause => 0,
+            Word::Refresh => 1,
+            Word::Resume => 2,
+        }
+    }
+}
+
 /// One thing said of one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
@@ -175,6 +189,10 @@ pub struct Counters {
     pub replayed: u64,
     /// Records about what the peer does not receive.
     pub foreign: u64,
+    /// Records that were said: PAUSE, REFRESH, RESUME.
+    pub said: [u64; 3],
+    /// Those that were heard and counted.
+    pub heard: [u64; 3],
 }
 
 /// One switch's part: both sides and the datagrams between them.
@@ -202,6 +220,17 @@ impl Overlay {
     pub fn add(&mut self, peer: PeerId, key: Key) {
         self.peers.add(peer, key);
     }
+    /// Another process of a peer, or the first. `key` is of that process and this one alone, and
+    /// both switches have the same epoch. What a former one has said is void.
+    pub fn meet(&mut self, now: Time, peer: PeerId, key: Key, mut changed: impl FnMut(Change)) {
+        self.peers.meet(peer, key);
+        self.keeper.forget(peer, &mut changed);
+        self.teller.restarted(now, peer);
+    }
+    /// The peer's key has changed, and its process has not.
+    pub fn rekey(&mut self, peer: PeerId, key: Key) {
+        self.peers.rekey(peer, key);
+    }
     /// A datagram has come. `owns`: whether a peer receives what is sent to an address. `changed`
     /// is called for each target that may no longer or may again send.
     pub fn receive(
@@ -227,6 +256,7 @@ impl Overlay {
         self.counters.received += 1;
         for record in opened.records {
             if record.target.destination().is_none_or(|address| owns(opened.peer, address)) {
+                self.counters.heard[record.word.index()] += 1;
                 self.keeper.hear(now, opened.peer, &record).map(&mut changed);
             } else {
                 self.counters.foreign += 1;
@@ -244,6 +274,7 @@ impl Overlay {
         }
         let datagram = self.peers.seal(peer, &records)?;
         self.counters.sent += 1;
+        records.iter().for_each(|record| self.counters.said[record.word.index()] += 1);
         Some(datagram)
     }
     /// What happened.

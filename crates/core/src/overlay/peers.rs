@@ -5,6 +5,8 @@
 //! more, whoever repeats it; the peer learns of the restart by a greeting. Within an epoch a window
 //! of the last 64 numbers tells which have come (as in RFC 4303, section 3.4.3).
 //!
+//! A driver whose processes agree on keys of their own needs no epochs ([`Peers::meet`]).
+//!
 //! Invariant: the records of a datagram are handed on at most once, whatever is repeated.
 
 use super::wire::{self, Head, Key};
@@ -69,6 +71,17 @@ impl Peers {
     pub fn add(&mut self, peer: PeerId, key: Key) {
         let fresh = Peer { key, epoch: 0, sent: 0, newest: 0, window: 0, is_to_be_greeted: true, greeted: None };
         self.peers.insert(peer, fresh);
+    }
+    /// A peer whose key is of its process and this one alone. Nothing of a former one opens, so both
+    /// are in the same epoch and need no greeting.
+    pub fn meet(&mut self, peer: PeerId, key: Key) {
+        let epoch = self.epoch;
+        let met = Peer { key, epoch, sent: 0, newest: 0, window: 0, is_to_be_greeted: false, greeted: None };
+        self.peers.insert(peer, met);
+    }
+    /// The peer's key has changed, and its process has not.
+    pub fn rekey(&mut self, peer: PeerId, key: Key) {
+        self.peers.entry(peer).and_modify(|peer| peer.key = key);
     }
     pub(super) fn open(&mut self, datagram: &[u8]) -> Result<Opened, Refused> {
         let head = wire::head(datagram).ok_or(Refused::Form)?;

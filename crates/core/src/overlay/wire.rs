@@ -40,17 +40,30 @@ const TAG: usize = 16;
 
 /// What two switches share, and nobody else.
 #[derive(Clone, Debug)]
-pub struct Key(Hmac<Sha256>);
+pub struct Key {
+    seals: Hmac<Sha256>,
+    /// Any of them opens: a secret may be about to be changed.
+    opens: Vec<Hmac<Sha256>>,
+}
+
+fn keyed(secret: &[u8]) -> Option<Hmac<Sha256>> {
+    (secret.len() >= SECRET_LEAST).then(|| Hmac::new_from_slice(secret).ok()).flatten()
+}
+fn over(key: &Hmac<Sha256>, bytes: &[u8]) -> Hmac<Sha256> {
+    let mut tag = key.clone();
+    tag.update(bytes);
+    tag
+}
 
 impl Key {
-    /// From a secret; `None`: it is too short.
+    /// From a secret, for both directions; `None`: it is too short.
     pub fn new(secret: &[u8]) -> Option<Key> {
-        (secret.len() >= SECRET_LEAST).then(|| Hmac::new_from_slice(secret).ok().map(Key)).flatten()
+        Key::between(secret, &[secret])
     }
-    fn over(&self, bytes: &[u8]) -> Hmac<Sha256> {
-        let mut tag = self.0.clone();
-        tag.update(bytes);
-        tag
+    /// From a secret for what is said, and those for what is heard; `None`: one is too short.
+    pub fn between<S: AsRef<[u8]>>(said: &[u8], heard: &[S]) -> Option<Key> {
+        let opens = heard.iter().map(|secret| keyed(secret.as_ref())).collect::<Option<Vec<_>>>()?;
+        Some(Key { seals: keyed(said)?, opens })
     }
 }
 
@@ -103,7 +116,7 @@ pub fn encode(head: &Head, records: &[Record], key: &Key) -> Vec<u8> {
     }
     bytes.extend(head.number.to_be_bytes());
     records.iter().for_each(|record| put(&mut bytes, record));
-    let tag = key.over(&bytes).finalize().into_bytes();
+    let tag = over(&key.seals, &bytes).finalize().into_bytes();
     bytes.extend(&tag[..TAG]);
     bytes
 }
@@ -155,11 +168,16 @@ pub fn head(datagram: &[u8]) -> Option<Head> {
     })
 }
 
+/// Whether a datagram begins as those of the overlay do.
+pub fn is_overlay(datagram: &[u8]) -> bool {
+    datagram.starts_with(&MAGIC)
+}
+
 /// Whether somebody with `key` made the datagram as it is. A comparison in constant time: one that
 /// ends early would tell how much of a tag was guessed.
 pub fn is_authentic(datagram: &[u8], key: &Key) -> bool {
     let Some((said, tag)) = datagram.split_last_chunk::<TAG>() else { return false };
-    key.over(said).verify_truncated_left(tag).is_ok()
+    key.opens.iter().any(|key| over(key, said).verify_truncated_left(tag).is_ok())
 }
 
 /// The records of a datagram. `None`: one has no meaning.

@@ -80,11 +80,13 @@ pub struct Said {
     pub queued: u32,
     /// How long it holds, in microseconds.
     pub ttl: u32,
+    /// In kb/s, how fast it may send then; 0: as it likes.
+    pub rate: u32,
 }
 
 impl Default for Said {
     fn default() -> Said {
-        Said { word: Word::Resume, whom: Whom::Host, seq: 0, queued: 0, ttl: 0 }
+        Said { word: Word::Resume, whom: Whom::Host, seq: 0, queued: 0, ttl: 0, rate: 0 }
     }
 }
 
@@ -100,8 +102,8 @@ impl Words {
     pub fn new(records: &[overlay::Record]) -> Words {
         let mut words = Words::default();
         for (place, record) in words.said.iter_mut().zip(records) {
-            let overlay::Record { word, target, seq, queued, ttl, .. } = *record;
-            *place = Said { word, whom: Whom::of(&target), seq, queued, ttl };
+            let overlay::Record { word, target, seq, queued, rate, ttl } = *record;
+            *place = Said { word, whom: Whom::of(&target), seq, queued, ttl, rate };
             words.count += 1;
         }
         words
@@ -113,8 +115,8 @@ impl Words {
     /// The overlay's records, as `by` says them to `to`.
     pub fn records(&self, by: HostId, to: HostId) -> impl Iterator<Item = overlay::Record> + '_ {
         self.said().iter().map(move |it| {
-            let Said { word, whom, seq, queued, ttl } = *it;
-            overlay::Record { word, target: whom.target(to, by), seq, queued, rate: 0, ttl }
+            let Said { word, whom, seq, queued, ttl, rate } = *it;
+            overlay::Record { word, target: whom.target(to, by), seq, queued, rate, ttl }
         })
     }
     /// Bytes of the packet: IP, UDP and the datagram.
@@ -148,7 +150,7 @@ mod tests {
             target: whom.target(5, 9),
             seq: 12,
             queued: 3_000,
-            rate: 0,
+            rate: 10_000,
             ttl: 100,
         };
         let records: Vec<overlay::Record> = whoms.into_iter().map(said).collect();

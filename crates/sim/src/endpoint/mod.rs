@@ -393,17 +393,18 @@ impl Sender {
         each!(self, cfg, end => end.on_timer(now, cfg))
     }
 
-    /// Whether its retransmission timer can stand still while its flow is held. A queue pair's is its
-    /// NIC's, which knows nothing of that; a message's is its receiver's.
+    /// Whether its timer can stand still while its flow is held. A queue pair's is its NIC's, which
+    /// knows nothing of that.
     pub fn freezes(&self) -> bool {
-        !matches!(self, Sender::Rdma(_) | Sender::Homa(_))
+        !matches!(self, Sender::Rdma(_))
     }
     /// Its flow was held for so long, and its timers stood still.
     pub fn thaw(&mut self, now: Time, held: Time) {
         match self {
             Sender::Tcp(end) => end.thaw(now, held),
             Sender::Mptcp(end) => end.thaw(now, held),
-            Sender::Rdma(_) | Sender::Homa(_) => (),
+            Sender::Homa(end) => end.thaw(held),
+            Sender::Rdma(_) => (),
         }
     }
 

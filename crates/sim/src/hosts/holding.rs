@@ -3,6 +3,9 @@
 //! more only while less than `nic-limit` waits in it, or what a pause cannot stop any more would
 //! have no bound.
 //!
+//! A message (Homa) is held by leaving its host's outbox. It needs no turn: a host has two packets of
+//! its messages in its NIC at most. Who holds one answers a RESEND with BUSY, and its PINGs wait.
+//!
 //! A handshake is exempt: a connection that opens by one learns that it is held when that is over.
 //! Acknowledgements are another connection's direction, and never held.
 //!
@@ -36,6 +39,19 @@ impl Hosts {
             host.turns.push_back((slot, it.opening.flow));
         }
         false
+    }
+
+    /// A connection has handed down a segment: it may have to keep a rate, and is held until more
+    /// may leave.
+    #[cold]
+    pub(super) fn handed_down(&mut self, now: Time, slot: u32, len: u32, fabric: &mut Fabric) {
+        let packets = u64::from(len.div_ceil(self.shared.mss).max(1));
+        let it = self.senders.at(slot);
+        let Opening { class, flow, dst, .. } = it.opening;
+        let host = it.host;
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.handed_down(now, class, (flow, packets), dst, &mut link);
+        self.obey(now, host, fabric);
     }
 
     /// Less may wait in a host's NIC: those go on whose turn it is.
@@ -79,7 +95,12 @@ impl Hosts {
         let is_held = self.hosts[it.host as usize].node.is_held(class, flow, dst);
         let Some(egress) = &mut it.egress else { return };
         match (egress.queue.held_since(), is_held) {
-            (None, true) => egress.queue.hold(now),
+            (None, true) => {
+                egress.queue.hold(now);
+                if egress.is_scheduled() {
+                    self.put_off(slot);
+                }
+            }
             (Some(since), false) => {
                 egress.queue.release();
                 let held = now.saturating_sub(since);

@@ -64,12 +64,19 @@ impl Hosts {
         let Some(message) = it.sender.message() else { return };
         message.begin(now, &self.shared.transport.homa);
         let (number, urgency) = (message.number(), message.urgency());
+        let urgency = urgency.filter(|_| it.egress.as_ref().is_none_or(|egress| !egress.queue.is_held()));
         if message.takes_ping() {
             self.message_counts.pings += 1;
             self.say(now, slot, Body::Ping { slot, number }, fabric);
         }
         self.messages[host as usize].outbox.put(flow, slot, urgency);
         self.pump_messages(now, host, fabric);
+    }
+
+    /// A message may not send: others of its host go before it.
+    pub(super) fn put_off(&mut self, slot: u32) {
+        let it = self.senders.at(slot);
+        self.messages[it.host as usize].outbox.put(it.opening.flow, slot, None);
     }
 
     /// Hands down the packets of a host's messages that its NIC has room for.
@@ -275,12 +282,16 @@ impl Hosts {
         let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
         it.peer = packet.slot();
         let (slot, host, cfg) = (packet.peer, it.host, &self.shared.transport.homa);
+        let is_frozen = it.is_frozen(&self.shared);
         let Some(message) = it.sender.message() else { return };
         let mut busy = None;
         match packet.body {
             Body::Grant { upto, number, priority, .. } => message.on_grant(now, number, upto, priority, cfg),
             Body::Resend { from, len, number, priority, .. } => {
-                let is_busy = message.on_resend(now, number, Asked { from, len, priority }, cfg);
+                let is_busy = match is_frozen {
+                    true => message.puts_off(now, number, cfg),
+                    false => message.on_resend(now, number, Asked { from, len, priority }, cfg),
+                };
                 busy = is_busy.then_some(Body::Busy { slot, number });
             }
             Body::Done { number, .. } => message.on_done(now, number, cfg),

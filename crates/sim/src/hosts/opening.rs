@@ -204,7 +204,9 @@ impl Hosts {
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
         self.senders.at(slot).opening = opening;
-        if self.shared.has_overlay && !handshake {
+        // Neither a queue pair nor a message opens by one.
+        let opens_by_handshake = handshake && self.shared.plan.opens_by_handshake(opening.class);
+        if self.shared.has_overlay && !opens_by_handshake {
             self.settle_held(now, slot, fabric);
         }
         self.tell(now, opening.dst, Note::Open(opening), fabric);

@@ -80,6 +80,9 @@ impl Hosts {
             link.telemetry = out.telemetry();
             node.send_staged(now, egress, &stream, segment, None, shared.cut_of(&out), &mut link);
             self.note_departures(fabric);
+            if self.shared.has_rates {
+                self.handed_down(now, slot, out.len, fabric);
+            }
         }
     }
 
@@ -134,6 +137,9 @@ impl Hosts {
                 it.sender.reduce(now, &shared.transport);
             }
             self.note_departures(fabric);
+            if self.shared.has_rates {
+                self.handed_down(now, slot, out.len, fabric);
+            }
         }
     }
 

@@ -23,6 +23,7 @@
 //! | `application` | a core of an application: services, stalls |
 //! | `queue` | the queue of one core of an application, by kind |
 //! | `overlay` | what switches tell each other, and what they were told |
+//! | `generations` | the same as the authors' release has it |
 //!
 //! *A core of the switch* runs to completion: it takes up to a batch from its ring, and what that
 //! costs passes before anything becomes of it. A round costs a look at each queue that is polled,
@@ -39,12 +40,14 @@
 
 mod application;
 mod counts;
+mod generations;
 mod overlay;
 mod params;
 mod queue;
 
 pub use application::{ApplicationCosts, ApplicationCounts, Per};
 pub use counts::{Counts, FlowCounts};
+pub use generations::Language;
 pub use params::{
     BackdraftParams, BackpressureParams, Doorbells, FlowQueuesParams, LossyParams, NoVirtualSwitchParams,
     VirtualSwitchParams,
@@ -349,6 +352,7 @@ impl VirtualSwitch {
         }
         if self.cores[number].rounds.is_multiple_of(EXPIRY_ROUNDS) {
             self.ports.iter_mut().for_each(|port| port.queue.expire(now));
+            self.overlay.iter_mut().for_each(|overlay| overlay.age(now));
         }
         self.begin(now, number, wire);
     }
@@ -367,7 +371,7 @@ impl VirtualSwitch {
         match queue.place(now, id, packet, core) {
             Placed::Taken(verdict) => {
                 if let (Some(overlay), Some(verdict)) = (&mut self.overlay, verdict) {
-                    overlay.arrived(now, port as u16, packet, &verdict, queue.queued());
+                    overlay.arrived(now, port as u16, packet, &verdict, queue);
                 }
             }
             Placed::Dropped => {
@@ -378,7 +382,7 @@ impl VirtualSwitch {
             }
             Placed::Held(verdict) => {
                 if let Some(overlay) = &mut self.overlay {
-                    overlay.arrived(now, port as u16, packet, &verdict, queue.queued());
+                    overlay.arrived(now, port as u16, packet, &verdict, queue);
                 }
                 self.tell(now, port);
                 return false;
@@ -439,9 +443,7 @@ impl VirtualSwitch {
     /// Tells the other switches what a port's queues want them to be told.
     fn tell(&mut self, now: Time, port: usize) {
         let Some(overlay) = &mut self.overlay else { return self.ports[port].queue.ignore_signals() };
-        if let Queue::Flows(queues) = &mut self.ports[port].queue {
-            overlay.tell(now, port as u16, queues);
-        }
+        overlay.tell(now, port as u16, &mut self.ports[port].queue);
     }
 
     /// The next packet for another switch.
@@ -470,6 +472,14 @@ impl VirtualSwitch {
     /// A target that may no longer, or may again, send.
     pub(super) fn next_change(&mut self) -> Option<Change> {
         self.overlay.as_mut()?.changes.pop_front()
+    }
+
+    /// A flow from here has handed down so many packets.
+    pub(super) fn handed_down(&mut self, now: Time, class: u16, (flow, packets): (FlowId, u64), to: HostId) {
+        let application = self.port_of(Some(class), flow).unwrap_or(u16::MAX);
+        if let Some(overlay) = &mut self.overlay {
+            overlay.handed_down(now, flow, application, to, packets);
+        }
     }
 
     /// Whether a flow from here may not send.

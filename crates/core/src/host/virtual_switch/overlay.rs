@@ -11,22 +11,19 @@
 //!
 //! Invariant: whoever is told to pause is told to go on, or forgets it.
 
-use super::queue::{Flow, Queues};
+use super::generations::{self, Generation, Waiting};
+use super::queue::{Flow, Queue};
 use super::{Call, HostWire, VirtualSwitchConfig, VirtualSwitchParams};
-use crate::flow_queues::{Rung, Verdict};
-use crate::overlay::{Change, Config, Keeper, Target, Teller, Word};
+use crate::flow_queues::Verdict;
+use crate::overlay::{Change, Config, Keeper, Record, Senders, Target, Teller};
 use crate::packet::overlay::{WORDS, Whom, Words};
 use crate::packet::{Body, Ecn, FlowId, HostId, Importance, Packet, PacketId, TTL, TrafficClass, flags};
 use crate::random::{Stream, mix64};
 use crate::units::{Bytes, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Who sends to a core of an application, and whether all of them are told to pause.
-#[derive(Clone, Debug, Default)]
-struct Senders {
-    all: BTreeSet<HostId>,
-    is_paused: bool,
-}
+/// For words that end by themselves at no time that a run reaches.
+const FOR_EVER: Time = Time::from_s(5_000);
 
 /// A time for each of some hosts.
 #[derive(Clone, Debug, Default)]
@@ -62,14 +59,16 @@ pub(super) struct Overlay {
     teller: Teller,
     keeper: Keeper,
     /// Shared memory of a port.
-    memory: u64,
+    memory: Bytes,
     priority: u8,
     /// By port.
-    senders: BTreeMap<u16, Senders>,
+    senders: BTreeMap<u16, Senders<HostId>>,
     /// Hosts that something may be to be said to now.
     touched: BTreeSet<HostId>,
     /// When something is to be said to the others.
     due: Due,
+    /// The release's way, in the place of the teller's.
+    generation: Option<Generation>,
     /// Targets that may no longer, or may again, send.
     pub(super) changes: VecDeque<Change>,
     /// When the host is called; [`Time::MAX`]: it is not.
@@ -86,22 +85,21 @@ pub(super) struct Overlay {
 impl Overlay {
     pub(super) fn new(config: &mut VirtualSwitchConfig) -> Option<Box<Overlay>> {
         let VirtualSwitchParams::Backdraft(p) = &config.params else { return None };
-        let times = Config {
-            feedback: p.feedback,
-            ttl: p.ttl,
-            longest: p.ttl.max(Config::default().longest),
-            flows: p.application_flows,
-            ..Config::default()
-        };
+        let packets = (u64::from(p.flow_cap) * 8 / 7, p.memory.0 / u64::from(config.packet_max));
+        let generation = Generation::new(p.overlay, packets, config.packet_max);
+        let longest = if generation.is_some() { FOR_EVER } else { p.ttl.max(Config::default().longest) };
+        let times =
+            Config { feedback: p.feedback, ttl: p.ttl, longest, flows: p.application_flows, ..Config::default() };
         Some(Box::new(Overlay {
             me: config.host,
             teller: Teller::new(times),
             keeper: Keeper::new(times),
-            memory: p.memory.0,
+            memory: p.memory,
             priority: p.priority as u8,
             senders: BTreeMap::new(),
             touched: BTreeSet::new(),
             due: Due::default(),
+            generation,
             changes: VecDeque::new(),
             timer_at: Time::MAX,
             loss: p.control_loss,
@@ -126,6 +124,9 @@ impl Overlay {
     /// Another switch has said something.
     pub(super) fn hear(&mut self, now: Time, from: HostId, words: &Words) {
         for record in words.records(from, self.me) {
+            if let Some(generation) = &mut self.generation {
+                generation.hear(now, from, &record);
+            }
             self.changes.extend(self.keeper.hear(now, from, &record));
         }
     }
@@ -137,6 +138,22 @@ impl Overlay {
         }
         while let Some(change) = self.keeper.expire(now) {
             self.changes.push_back(change);
+        }
+    }
+
+    /// Forgets flows that are silent.
+    pub(super) fn age(&mut self, now: Time) {
+        if let Some(generation) = &mut self.generation {
+            generation.expire(now);
+        }
+    }
+
+    /// A flow from here has handed down so many packets: it may have to keep a rate.
+    pub(super) fn handed_down(&mut self, now: Time, flow: FlowId, application: u16, to: HostId, packets: u64) {
+        let Some(generation) = &mut self.generation else { return };
+        let key = Whom::key(flow, application, self.me, to);
+        if let Some(record) = generation.handed_down(now, to, &key, packets) {
+            self.changes.extend(self.keeper.hear(now, to, &record));
         }
     }
 
@@ -152,16 +169,18 @@ impl Overlay {
         port: u16,
         packet: &Packet,
         verdict: &Verdict<PacketId>,
-        queued: Bytes,
+        queue: &Queue,
     ) {
-        let senders = self.senders.entry(port).or_default();
-        let is_new = senders.all.insert(packet.src);
-        let pauses = verdict.rung >= Rung::Flows && (!senders.is_paused || is_new);
-        senders.is_paused |= pauses;
-        if pauses || (is_new && senders.is_paused) {
-            self.say_to_all(now, port, Some(queued));
+        if let Some(generation) = &mut self.generation {
+            let waiting = Waiting { flow: queue.waiting(packet.flow, packet.src), port: queue.len() as u64 };
+            let flow = generations::Flow { id: packet.flow, from: packet.src };
+            return generation.arrived(now, self.me, port, flow, waiting);
         }
-        if verdict.is_told || self.senders[&port].is_paused {
+        let senders = self.senders.entry(port).or_default();
+        if senders.arrived(packet.src, verdict.rung) {
+            self.say_to_all(now, port, Some(queue.queued()));
+        }
+        if verdict.is_told || self.senders[&port].is_paused() {
             let key = Whom::key(packet.flow, port, packet.src, self.me);
             self.teller.arrived(now, packet.src, &key);
             self.touched.insert(packet.src);
@@ -171,7 +190,7 @@ impl Overlay {
     /// Says to all who send to a port that they are to pause, or to go on.
     fn say_to_all(&mut self, now: Time, port: u16, pauses: Option<Bytes>) {
         let Some(senders) = self.senders.get(&port) else { return };
-        for &sender in &senders.all {
+        for sender in senders.iter() {
             let target = Whom::Application(port).target(sender, self.me);
             match pauses {
                 Some(queued) => self.teller.pause(now, sender, target, queued.0),
@@ -182,7 +201,12 @@ impl Overlay {
     }
 
     /// Takes what a port's queues want said, and ends the pauses of all who send to it.
-    pub(super) fn tell(&mut self, now: Time, port: u16, queues: &mut Queues) {
+    pub(super) fn tell(&mut self, now: Time, port: u16, queue: &mut Queue) {
+        if let Some(generation) = &mut self.generation {
+            queue.ignore_signals();
+            return generation.left(self.me, port, queue.len() as u64);
+        }
+        let Queue::Flows(queues) = queue else { return };
         while let Some(signal) = queues.next_signal() {
             let Flow { id, from } = signal.flow;
             let target: Target = Whom::Flow { flow: id, application: port }.target(from, self.me);
@@ -192,14 +216,16 @@ impl Overlay {
             }
             self.touched.insert(from);
         }
-        let is_calm = queues.is_headroom_full() && queues.queued().0 <= self.memory / 2;
-        let Some(senders) = self.senders.get_mut(&port).filter(|senders| is_calm && senders.is_paused) else { return };
-        senders.is_paused = false;
-        self.say_to_all(now, port, None);
+        if self.senders.get_mut(&port).is_some_and(|senders| senders.calms(queues, self.memory)) {
+            self.say_to_all(now, port, None);
+        }
     }
 
     /// What is to be said now, and to whom. To be asked until there is no more.
     pub(super) fn next_words(&mut self, now: Time) -> Option<(HostId, Words)> {
+        if let Some((host, records)) = self.generation.as_mut().and_then(|generation| generation.next(WORDS)) {
+            return Some((host, self.words(&records)));
+        }
         while let Some((_, host)) = self.due.pop_first_if_due(now) {
             self.touched.insert(host);
         }
@@ -211,17 +237,17 @@ impl Overlay {
                 self.due.set(host, next);
                 continue;
             }
-            for record in &records {
-                let at = match record.word {
-                    Word::Pause => 0,
-                    Word::Refresh => 1,
-                    Word::Resume => 2,
-                };
-                self.said[at] += 1;
-            }
-            return Some((host, Words::new(&records)));
+            return Some((host, self.words(&records)));
         }
         None
+    }
+
+    /// Records as words, which are counted.
+    fn words(&mut self, records: &[Record]) -> Words {
+        for record in records {
+            self.said[record.word.index()] += 1;
+        }
+        Words::new(records)
     }
 
     /// The packet of these words.

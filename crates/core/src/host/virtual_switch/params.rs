@@ -3,6 +3,7 @@
 //! Costs of cores, rings, thresholds and watermarks are those of BESS and of the authors' release
 //! where these have them; the rest is this project's, and says so.
 
+use super::generations::Language;
 use crate::params::{Field, Form, Value, ValueError};
 use crate::registry::{About, PathProperty};
 use crate::switch::site::Auto;
@@ -138,6 +139,10 @@ with_queues! {
 with_queues! {
     /// A queue a flow, and switches that tell each other to pause.
     BackdraftParams, Doorbells::Armed, {
+        /// What switches tell each other: "records", this project's protocol; "timed" and
+        /// "episode", those of the authors' release: a pause for a time with a rate after it, or a
+        /// word at 70 % of the memory and one at 50 %. Of these, headroom "auto" is none.
+        pub overlay: Language = Language::Records,
         /// Bytes that may wait in a NIC for the switch to hand it more data; up to a segment may
         /// come on top. Source: ours.
         #[within(1..=1e12)]

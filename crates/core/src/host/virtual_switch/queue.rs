@@ -3,6 +3,7 @@
 //! Invariant: what was placed leaves once, each flow's in the order in which it came.
 
 use super::application::ApplicationCore;
+use super::generations::Language;
 use super::{VirtualSwitchConfig, VirtualSwitchParams};
 use crate::flow_queues::headroom::{Loop, Peak, segments};
 use crate::flow_queues::{Arrival, Class, Config, FlowQueues, Outcome, SLOTS, Verdict};
@@ -173,6 +174,12 @@ impl Queue {
         }
     }
 
+    /// Packets of a flow that wait in flow queues.
+    pub(super) fn waiting(&self, flow: FlowId, from: HostId) -> u64 {
+        let Queue::Flows(queues) = self else { return 0 };
+        u64::from(queues.waiting(mix64(u64::from(flow)) as u32, Flow { id: flow, from }))
+    }
+
     /// Bytes that wait in flow queues.
     pub(super) fn queued(&self) -> Bytes {
         if let Queue::Flows(queues) = self { queues.queued() } else { Bytes(0) }
@@ -200,6 +207,9 @@ impl Queue {
 
 /// The headroom of one core of an application.
 fn headroom(config: &VirtualSwitchConfig, p: &super::BackdraftParams) -> Bytes {
+    if p.headroom == Auto::Auto && p.overlay != Language::Records {
+        return Bytes(0);
+    }
     let Auto::Auto = p.headroom else {
         let Auto::Given(headroom) = p.headroom else { return Bytes(0) };
         return headroom;

@@ -265,6 +265,22 @@ impl Sender {
         is_busy
     }
 
+    /// A RESEND of a message whose flow may not send. Whether the answer is BUSY.
+    pub fn puts_off(&mut self, now: Time, number: u16, cfg: &[Config]) -> bool {
+        let is_about = self.is_about(number);
+        if is_about {
+            self.heard(now, self.config(cfg));
+        }
+        is_about
+    }
+
+    /// Its flow was held for so long, and its timer stood still.
+    pub fn thaw(&mut self, held: Time) {
+        for at in [&mut self.heard_at, &mut self.ping_at, &mut self.deadline] {
+            *at = at.saturating_add(held);
+        }
+    }
+
     /// The message is there.
     pub fn on_done(&mut self, now: Time, number: u16, cfg: &[Config]) {
         if !self.is_about(number) {
