@@ -44,6 +44,8 @@ pub enum Value {
     Arithmetic,
     /// An order or a bound from memory. A number from memory is none.
     Remembered,
+    /// An order or a bound that this project asks for.
+    Ours,
 }
 
 impl Value {
@@ -51,7 +53,7 @@ impl Value {
     pub fn number(&self) -> Option<f64> {
         match *self {
             Value::Published(value) | Value::Derived(value, _) | Value::Fitted(value, _) => Some(value),
-            Value::Shape | Value::Arithmetic | Value::Remembered => None,
+            Value::Shape | Value::Arithmetic | Value::Remembered | Value::Ours => None,
         }
     }
 
@@ -62,6 +64,7 @@ impl Value {
             Value::Derived(..) | Value::Arithmetic => ClaimKind::Derived,
             Value::Fitted(..) => ClaimKind::Fitted,
             Value::Remembered => ClaimKind::Remembered,
+            Value::Ours => ClaimKind::Ours,
         }
     }
 
@@ -70,9 +73,9 @@ impl Value {
         match *self {
             Value::Derived(_, how) => Some(format!("the paper's number is derived: {how}")),
             Value::Fitted(_, what) => {
-                Some(format!("{what} was solved from this number: the claim asks whether the model gives it back"))
+                Some(format!("{what} was fitted to this number: the claim asks whether the model gives it back"))
             }
-            Value::Published(_) | Value::Shape | Value::Arithmetic | Value::Remembered => None,
+            Value::Published(_) | Value::Shape | Value::Arithmetic | Value::Remembered | Value::Ours => None,
         }
     }
 }
@@ -217,10 +220,11 @@ mod tests {
             (Value::Arithmetic, ClaimKind::Derived, None),
             (Value::Fitted(-58.0, "the slope"), ClaimKind::Fitted, Some(-58.0)),
             (Value::Remembered, ClaimKind::Remembered, None),
+            (Value::Ours, ClaimKind::Ours, None),
         ] {
             let judged = of(value).judge("p", &EXPERIMENT, &both, Effort::Full);
             assert_eq!((judged.kind, judged.paper, judged.status), (kind, number, Verdict::Holds));
-            let is_told = judged.note.contains("the slope was solved from this number");
+            let is_told = judged.note.contains("the slope was fitted to this number");
             assert_eq!(is_told, kind == ClaimKind::Fitted, "{}", judged.note);
         }
     }

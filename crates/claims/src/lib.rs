@@ -30,7 +30,7 @@ pub use emulated::Case;
 pub use error::Error;
 pub use experiment::{Arm, Effort, Experiment, Found, Paper, Prepared, Published, Run, Runs};
 pub use measure::{Measure, Measured};
-pub use papers::{BUILT, PAPERS};
+pub use papers::BUILT;
 pub use reproducing::{Ended, Planned, Reproducing, Runner, is_of};
 pub use statistic::{Of, Statistic};
 

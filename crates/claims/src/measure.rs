@@ -31,6 +31,8 @@ pub enum Measure {
     Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
     /// One statistic of a scheme as a part of another, of the means over seeds.
     Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
+    /// One scheme's statistic at one load as a part of that at another, of the means over seeds.
+    Growth { experiment: &'static str, statistic: Statistic, of: &'static str, from: f64, to: f64 },
     /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
     Beyond { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
     /// The share of seeds in which the schemes of each group are below those of the next one.
@@ -64,6 +66,7 @@ impl Measure {
             | Measure::Plain { experiment, .. }
             | Measure::Median { experiment, .. }
             | Measure::Ratio { experiment, .. }
+            | Measure::Growth { experiment, .. }
             | Measure::Beyond { experiment, .. }
             | Measure::Order { experiment, .. }
             | Measure::Cells { experiment, .. }
@@ -83,6 +86,7 @@ impl Measure {
             | Measure::Ratio { of, load, .. } => (vec![of], Some(load)),
             Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
             Measure::Cells { .. } => (Vec::new(), None),
+            Measure::Growth { of, .. } => (vec![of], None),
             Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => (vec![of, than], None),
             Measure::BestOf { pairs, .. } => (pairs.iter().flat_map(|&(of, than)| [of, than]).collect(), None),
         }
@@ -151,6 +155,10 @@ impl Measure {
                 let mean = |statistic| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
                 with(statistic, mean(statistic)?, Some(mean(over)?))
             }
+            Measure::Growth { statistic, of, from, to, .. } => {
+                let mean = |load| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
+                with(statistic, mean(to)?, Some(mean(from)?))
+            }
             Measure::Plain { .. } | Measure::Order { .. } | Measure::Cells { .. } | Measure::Furthest { .. } => None,
         }
     }
@@ -166,6 +174,7 @@ impl Measure {
             Measure::Plain { load, statistic, of, .. } => plain(found, load, statistic, of),
             Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
             Measure::Ratio { load, statistic, over, of, .. } => ratio(found, load, statistic, over, of),
+            Measure::Growth { statistic, of, from, to, .. } => growth(found, statistic, of, from, to),
             Measure::Beyond { load, statistic, of, than, .. } => beyond(found, load, statistic, of, than),
             Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
@@ -342,6 +351,13 @@ fn ratio(found: &Found, load: f64, statistic: Statistic, over: Statistic, of: &s
         return Err("there is nothing to compare with: it is 0".into());
     }
     Ok((a / b * 100.0, format!("{}: {a:.1} over {b:.1}", seeds(runs.len()))))
+}
+
+fn growth(found: &Found, statistic: Statistic, of: &str, from: f64, to: f64) -> Measured {
+    let (a, b) = (runs(found, of, from)?, runs(found, of, to)?);
+    let (first, last) = (mean_of(statistic, a, of)?, mean_of(statistic, b, of)?);
+    let percent = relative(last, first)? + 100.0;
+    Ok((percent, format!("{}: {last:.1} at {to} over {first:.1} at {from}", seeds(a.len().min(b.len())))))
 }
 
 fn beyond(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
@@ -593,6 +609,16 @@ pub(crate) mod tests {
             (value.round(), how.as_str()),
             (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
         );
+    }
+
+    #[test]
+    fn growth_is_of_one_load_to_another() {
+        let found = found(vec![arm("a", 50.0, &[(1.0, 3.0), (3.0, 3.0)]), arm("a", 90.0, &[(5.0, 3.0), (3.0, 3.0)])]);
+        let growth = |from, to| Measure::Growth { experiment: "x", statistic: Statistic::Mean, of: "a", from, to };
+        assert_eq!((measured(growth(50.0, 90.0), &found), measured(growth(90.0, 50.0), &found)), (Ok(200.0), Ok(50.0)));
+        let absolute = growth(50.0, 90.0).absolute(&found, None).unwrap();
+        assert_eq!((absolute.measured, absolute.against), (4e6, Some(2e6)));
+        assert!(measured(growth(50.0, 70.0), &found).unwrap_err().contains("a at 70 % is not run"));
     }
 
     #[test]

@@ -17,12 +17,16 @@ pub enum Statistic {
     Dropped,
     /// Packets dropped for another reason than this.
     DroppedBut(&'static str),
+    /// Packets dropped for one of these reasons.
+    DroppedFor(&'static [&'static str]),
     /// Of the packets that hosts sent, the share that was dropped, in percent.
     Lost,
     /// Data packets sent again, of the whole run.
     Retransmitted,
     /// Application bytes delivered, in Gb/s.
     Goodput,
+    /// Of a class's goodput from sample to sample, this.
+    Samples(&'static str, OfSamples),
     /// Mean smoothed round-trip time that the first limit saw.
     RoundTrip,
     /// Of the calls of a class, this.
@@ -76,6 +80,42 @@ pub enum Of {
     P999,
 }
 
+/// A number of a class's goodput over time, in Gb/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfSamples {
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// From the 10th percentile to the 90th.
+    Spread,
+    /// The largest difference of two samples that are so many microseconds apart at most.
+    Swing(u32),
+}
+
+impl OfSamples {
+    /// Of the samples in their order, one each so many microseconds.
+    fn of(self, samples: &[f64], period_us: f64) -> Option<f64> {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(1)?;
+        let at = |percent: usize| sorted[(last * percent + 50) / 100];
+        match self {
+            OfSamples::Mean => Some(samples.iter().sum::<f64>() / samples.len() as f64),
+            OfSamples::P50 => Some(at(50)),
+            OfSamples::Spread => Some(at(90) - at(10)),
+            OfSamples::Swing(us) => {
+                let apart = (f64::from(us) / period_us) as usize;
+                let swings = samples.windows(apart + 1).map(|near| {
+                    let most = near.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    most - near.iter().copied().fold(f64::INFINITY, f64::min)
+                });
+                swings.max_by(f64::total_cmp)
+            }
+        }
+    }
+}
+
 impl Statistic {
     /// Its value in a run, if the run has it.
     pub fn of(self, summary: &Summary) -> Option<f64> {
@@ -88,12 +128,20 @@ impl Statistic {
                 let named = summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
                 Some(summary.packets.dropped.saturating_sub(named) as f64)
             }
+            Statistic::DroppedFor(reasons) => {
+                let of = |reason: &&str| summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
+                Some(reasons.iter().map(of).sum::<u64>() as f64)
+            }
             Statistic::Lost => {
                 let Packets { sent, dropped, .. } = summary.packets;
                 (sent > 0).then(|| dropped as f64 / sent as f64 * 100.0)
             }
             Statistic::Retransmitted => Some(summary.packets.retransmitted as f64),
             Statistic::Goodput => summary.flows.goodput_gbps,
+            Statistic::Samples(class, of) => {
+                let over_time = summary.goodput_over_time.as_ref()?;
+                of.of(over_time.gbps.get(class)?, over_time.period_us)
+            }
             Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
             Statistic::Calls(class, of) => {
                 let calls = summary.latency_us.get(class)?;
@@ -167,13 +215,14 @@ impl Statistic {
     /// Its unit, as [`millpond_results::Number`] names it.
     pub fn unit(self) -> &'static str {
         match self {
-            Statistic::Goodput => "Gb/s",
+            Statistic::Goodput | Statistic::Samples(..) => "Gb/s",
             Statistic::Important | Statistic::Busy | Statistic::Lost => "percent",
             Statistic::Fairness | Statistic::Slowdown(..) => "",
             Statistic::SlowdownOfSizes(_, of) if of != Of::Count => "",
             Statistic::Completed
             | Statistic::Dropped
             | Statistic::DroppedBut(_)
+            | Statistic::DroppedFor(_)
             | Statistic::Retransmitted
             | Statistic::Timeouts
             | Statistic::TimeoutsPerThousand(_)
@@ -241,7 +290,7 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_results::{Fct, Ordered, SizeBin, Slowdown};
+    use millpond_results::{Fct, GoodputOverTime, Ordered, SizeBin, Slowdown};
 
     #[test]
     fn what_is_sent_again_is_counted_and_none_is_a_number() {
@@ -266,6 +315,28 @@ mod tests {
         summary.packets.dropped_by = Ordered::from(vec![("color".to_string(), 7), ("shared-buffer".into(), 2)]);
         let of = |reason| Statistic::DroppedBut(reason).of(&summary);
         assert_eq!((of("color"), of("shared-buffer"), of("ttl")), (Some(2.0), Some(7.0), Some(9.0)));
+        let of = |reasons| Statistic::DroppedFor(reasons).of(&summary);
+        assert_eq!((of(&["color", "shared-buffer"]), of(&["ttl"])), (Some(9.0), Some(0.0)));
+    }
+
+    #[test]
+    fn samples_have_a_median_a_spread_and_a_swing() {
+        let of = |of: OfSamples, samples: &[f64]| of.of(samples, 30.0);
+        let samples = [5.0, 1.0, 9.0, 2.0, 40.0, 41.0, 42.0, 43.0, 44.0, 45.0, 46.0];
+        assert_eq!(of(OfSamples::P50, &samples), Some(41.0));
+        assert_eq!(of(OfSamples::Spread, &samples), Some(43.0));
+        assert_eq!(of(OfSamples::Mean, &[1.0, 2.0, 6.0]), Some(3.0));
+        // Two samples of 30 us are within 40 us of each other, and four within 90 us.
+        assert_eq!(of(OfSamples::Swing(40), &samples), Some(38.0));
+        assert_eq!(of(OfSamples::Swing(90), &samples), Some(40.0));
+        assert_eq!((of(OfSamples::P50, &[]), of(OfSamples::Swing(40), &[1.0])), (None, None));
+        let mut summary = Summary::default();
+        let mean = Statistic::Samples("a", OfSamples::Mean);
+        assert_eq!((mean.of(&summary), mean.unit()), (None, "Gb/s"));
+        let gbps = Ordered::from(vec![("a".to_string(), vec![2.0, 4.0])]);
+        summary.goodput_over_time = Some(GoodputOverTime { period_us: 30.0, gbps });
+        assert_eq!(mean.of(&summary), Some(3.0));
+        assert_eq!(Statistic::Samples("b", OfSamples::Mean).of(&summary), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::runs::{Running, run_all};
 use crate::say;
 use crate::watch::catch_interrupts;
 use millpond_claims::{
-    BUILT, Chosen, Design, Effort, Ended, Error, Kinds, PAPERS, Paper, Prepared, Reproducing, Runner, all_claims,
+    BUILT, Chosen, Design, Effort, Ended, Error, Kinds, Paper, Prepared, Reproducing, Runner, all_claims,
     emulated_claims, is_of,
 };
 use millpond_results::{Claim, Manifest, SweepFolder, Verdict, claims_json, reproduction_table};
@@ -26,17 +26,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         return list(args);
     };
     let papers: Vec<&'static Paper> = BUILT.into_iter().filter(|paper| name == ALL || paper.name == name).collect();
-    if papers.is_empty() {
-        let built: Vec<&str> = BUILT.iter().map(|paper| paper.name).collect();
-        let text = format!("reproduce {name} is not built yet; there is: {}", built.join(", "));
-        return Err(Failure::Usage(text));
-    }
-    if name == ALL && !args.quiet {
-        let missing: Vec<&str> = PAPERS.into_iter().filter(|name| BUILT.iter().all(|p| p.name != *name)).collect();
-        if !missing.is_empty() {
-            eprintln!("not built yet, and left out: {}", missing.join(", "));
-        }
-    }
     let mut jobs = Vec::new();
     for paper in papers {
         jobs.push(job(args, paper, out_of(args, paper, name == ALL))?);
@@ -140,37 +129,30 @@ fn kinds_json(kinds: Kinds) -> serde_json::Value {
 
 /// The papers, without running anything.
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
-    let built = |name: &str| BUILT.iter().find(|paper| paper.name == name);
     if args.json {
-        let paper = |name: &str| {
-            let paper = built(name);
+        let paper = |paper: &&'static Paper| {
             serde_json::json!({
-                "paper": name, "built": paper.is_some(), "title": paper.map(|p| p.title),
-                "experiments": paper.map(|p| p.experiments.iter().map(|e| e.name).collect::<Vec<_>>()),
-                "kinds": paper.map(|p| kinds_json(kinds(p))),
-                "claims": paper.map(|p| p.claims.iter().map(|c| format!("{}-{}", p.name, c.id)).collect::<Vec<_>>()),
-                "emulated": paper.map(|p| emulated_claims(p).map(|(id, _)| format!("{}-{id}", p.name)).collect::<Vec<_>>()),
+                "paper": paper.name, "built": true, "title": paper.title,
+                "experiments": paper.experiments.iter().map(|e| e.name).collect::<Vec<_>>(),
+                "kinds": kinds_json(kinds(paper)),
+                "claims": paper.claims.iter().map(|c| format!("{}-{}", paper.name, c.id)).collect::<Vec<_>>(),
+                "emulated": emulated_claims(paper).map(|(id, _)| format!("{}-{id}", paper.name)).collect::<Vec<_>>(),
             })
         };
-        let all: Vec<_> = PAPERS.into_iter().map(paper).collect();
+        let all: Vec<_> = BUILT.iter().map(paper).collect();
         say(&serde_json::Value::from(all).to_string());
         return Ok(());
     }
-    for name in PAPERS {
-        match built(name) {
-            Some(paper) => {
-                let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
-                let emulated = match emulated_claims(paper).count() {
-                    0 => String::new(),
-                    n => format!(", {n} of them of emulated Linux"),
-                };
-                let kinds = kinds(paper);
-                say(&format!("{name:<10} {}: {} claims{emulated}", paper.title, kinds.all()));
-                say(&format!("{:<10} claims: {kinds}", ""));
-                say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
-            }
-            None => say(&format!("{name:<10} not built yet")),
-        }
+    for paper in BUILT {
+        let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
+        let emulated = match emulated_claims(paper).count() {
+            0 => String::new(),
+            n => format!(", {n} of them of emulated Linux"),
+        };
+        let kinds = kinds(paper);
+        say(&format!("{:<10} {}: {} claims{emulated}", paper.name, paper.title, kinds.all()));
+        say(&format!("{:<10} claims: {kinds}", ""));
+        say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
     }
     say("\nmillpond reproduce PAPER --dry-run tells what would be run");
     Ok(())

@@ -20,12 +20,14 @@ pub enum ClaimKind {
     Fitted,
     /// It is from memory, with no source at hand.
     Remembered,
+    /// This project's: its order may be in a paper's words, its bound is not.
+    Ours,
 }
 
 impl ClaimKind {
     /// All, the paper's first.
-    pub const ALL: [ClaimKind; 4] =
-        [ClaimKind::Published, ClaimKind::Derived, ClaimKind::Fitted, ClaimKind::Remembered];
+    pub const ALL: [ClaimKind; 5] =
+        [ClaimKind::Published, ClaimKind::Derived, ClaimKind::Fitted, ClaimKind::Remembered, ClaimKind::Ours];
 
     /// As in the files.
     pub fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl ClaimKind {
             ClaimKind::Derived => "derived",
             ClaimKind::Fitted => "fitted",
             ClaimKind::Remembered => "remembered",
+            ClaimKind::Ours => "ours",
         }
     }
 
