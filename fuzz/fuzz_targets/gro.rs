@@ -6,7 +6,7 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use millpond_core::edge::gro::{
-    Arrival, Labels, Offload, OffloadParams, PrestoGroParams, Released, Rules, StockGroParams, tcp,
+    Arrival, IpId, Labels, Offload, OffloadParams, PrestoGroParams, Released, Rules, StockGroParams, tcp,
 };
 use millpond_core::{Bytes, Time};
 
@@ -19,7 +19,7 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Packet { flow: u8, offset: u16, len: u16, flowcell: u8, flags: u8, merge: bool, path: bool },
+    Packet { flow: u8, offset: u16, len: u16, flowcell: u8, flags: u8, merge: bool, path: bool, id: Option<(u8, bool)> },
     Poll,
     Later(u16),
     Evict,
@@ -98,7 +98,7 @@ fuzz_target!(|input: Input| {
     let (mut now, mut of_poll) = (Time::ZERO, 0);
     for step in input.steps {
         match step {
-            Step::Packet { flow, offset, len, flowcell, flags, merge, path } if of_poll < BUDGET => {
+            Step::Packet { flow, offset, len, flowcell, flags, merge, path, id } if of_poll < BUDGET => {
                 let arrival = Arrival {
                     flow: flow % 4,
                     hash: u32::from(flow % 2),
@@ -109,6 +109,7 @@ fuzz_target!(|input: Input| {
                     headers: 52,
                     flowcell: u16::from(flowcell).wrapping_sub(128),
                     flags: flags & !tcp::SYN | tcp::ACK,
+                    id: id.map_or(IpId::NONE, |(id, whole)| IpId::new(id.into(), whole)),
                     is_whole: flags & tcp::SYN != 0,
                 };
                 let number = model.given.len();

@@ -109,7 +109,8 @@ impl PathSize {
         self.search();
     }
 
-    fn is_settled(&self) -> bool {
+    /// Whether nothing larger is being searched for.
+    pub fn is_settled(&self) -> bool {
         self.refused - self.carried <= NEAR || self.carried == self.wanted
     }
     fn search(&mut self) {

@@ -30,8 +30,15 @@ use millpond_core::{HostId, Packet, Time};
 
 /// A flow that is silent for longer is forgotten: no shorter than a retransmission timeout.
 const IDLE: Time = Time::from_s(30);
+/// The same of one that has sent no payload, as a request that nobody answers.
+const IDLE_WITHOUT_DATA: Time = Time::from_s(3);
+/// The same of all where more than half of [`FLOWS_MAX`] are known.
+const IDLE_WHEN_CROWDED: Time = Time::from_s(1);
 /// Flows that one call of [`Edge::evict`] looks at.
 const EVICTION_STEPS: usize = 256;
+/// The most flows that are known, either way: who opens more makes these, and no others', keep one
+/// path.
+pub(super) const FLOWS_MAX: usize = 1 << 16;
 
 /// What carries packets to a peer.
 pub trait Carrier {
@@ -49,15 +56,30 @@ pub trait Carrier {
 /// A flow that this machine sends.
 pub(super) struct Sending {
     egress: Box<Egress>,
-    /// When its last segment was sent.
+    /// When its last segment was sent, and over which path.
     last: Time,
+    label: u16,
+    /// Its payload so far.
+    bytes: u64,
+}
+
+/// What is known of a flow that this machine sends.
+pub struct Sent {
+    /// Which.
+    pub key: FlowKey,
+    /// When its last segment was sent.
+    pub last: Time,
+    /// Over which path.
+    pub label: u16,
+    /// Its payload so far.
+    pub bytes: u64,
 }
 
 impl Sending {
     fn new(rule: &Rule, key: u64, hash: u32) -> Option<Sending> {
         let label = Label::new(rule, key, hash, key as u16);
         let stages = EgressStages { label: Some(Box::new(label)), ..EgressStages::default() };
-        Some(Sending { egress: Egress::new(None, stages)?, last: Time::ZERO })
+        Some(Sending { egress: Egress::new(None, stages)?, last: Time::ZERO, label: 0, bytes: 0 })
     }
 }
 
@@ -89,7 +111,7 @@ impl Edge {
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
         let labels = self.driver.labels.get(peer).filter(|labels| !labels.is_empty()).ok_or(Drop::Nowhere)?;
-        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+        let bytes = frame.bytes(buffers);
         let key = view.layers().map(|layers| FlowKey::of(bytes, layers, peer as u16));
         let hash = key.map_or(0, |key| key.hash(&self.driver.keys));
         let mut segment = describe(bytes, view);
@@ -101,24 +123,35 @@ impl Edge {
         let cut = Cut { mss, header: headers as u32, headers: headers as u32 };
         let partial = cut_frame(frame, view, buffers, &mut self.driver)?;
 
-        let sending = key.filter(|_| view.tcp().is_some()).and_then(|key| self.sending(hash, key));
+        let flags = view.tcp().map(|layers| tcp::flags(&buffers.bytes(frame.buffer)[frame.start..], layers));
+        let is_over = flags.is_some_and(|flags| flags & (tcp::FIN | tcp::RST) != 0);
+        let sending = key.filter(|_| flags.is_some()).and_then(|key| self.sending(hash, key));
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         match sending {
             Some(at) => {
-                let Sending { egress, last } = &mut self.flows[at];
-                *last = now;
+                let Sending { egress, last, bytes, .. } = &mut self.flows[at];
+                (*last, *bytes) = (now, *bytes + u64::from(segment.len));
                 egress.queue.room(now, segment.len);
                 self.host.send_staged(now, egress, &Unknown, segment, None, cut, &mut link);
+                if let Some(first) = self.driver.leaving.first() {
+                    self.flows[at].label = self.driver.packets[*first].entropy as u16;
+                }
             }
             None => self.host.send(now, None, segment, cut, &mut link),
+        }
+        if let Some(at) = sending.filter(|_| is_over) {
+            self.flows.remove(at);
         }
         self.carry(now, buffers, partial, carrier)
     }
 
-    /// The number of a flow, which may be new.
+    /// The number of a flow, which may be new; `None`: there is no room.
     fn sending(&mut self, hash: u32, key: FlowKey) -> Option<u32> {
         if let Some(at) = self.flows.find(hash, key) {
             return Some(at);
+        }
+        if self.flows.len() >= FLOWS_MAX {
+            return None;
         }
         self.key = mix64(self.key ^ u64::from(hash));
         let sending = Sending::new(&self.driver.rule, self.key, hash)?;
@@ -146,7 +179,16 @@ impl Edge {
 
     /// Forgets idle flows, of some hundred that it looks at.
     pub(super) fn forget_idle(&mut self, now: Time) {
-        self.flows.evict(EVICTION_STEPS, |flow| now.saturating_sub(flow.last) > IDLE);
+        let most = if self.flows.len() > FLOWS_MAX / 2 { IDLE_WHEN_CROWDED } else { IDLE };
+        let idle = |flow: &Sending| if flow.bytes > 0 { most } else { most.min(IDLE_WITHOUT_DATA) };
+        self.flows.evict(EVICTION_STEPS, |flow| now.saturating_sub(flow.last) > idle(flow));
+    }
+    /// The flows that it sends.
+    pub fn sent(&self) -> impl Iterator<Item = Sent> {
+        self.flows.numbers().map(|at| {
+            let Sending { last, label, bytes, .. } = self.flows[at];
+            Sent { key: self.flows.flow(at), last, label, bytes }
+        })
     }
     /// How many flows it sends.
     pub fn flows(&self) -> usize {

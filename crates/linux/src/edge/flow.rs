@@ -6,7 +6,9 @@
 //! Invariant: a flow's identity is compared whole; a hash only finds it.
 
 use crate::frame::{Layers, Version};
+use millpond_core::overlay;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
 
 /// One direction of a connection, from one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,7 @@ pub struct FlowKey {
     /// Source and destination port, protocol, peer.
     ports: u32,
     protocol: u8,
+    version: Version,
     peer: u16,
 }
 
@@ -60,7 +63,22 @@ impl FlowKey {
             Version::V4 => [u64::from(word(header, at + 12)), 0, u64::from(word(header, at + 16)), 0],
             Version::V6 => [8, 16, 24, 32].map(|offset| long(header, at + offset)),
         };
-        FlowKey { addresses, ports: word(header, layers.transport), protocol: layers.protocol.number(), peer }
+        let (ports, protocol) = (word(header, layers.transport), layers.protocol.number());
+        FlowKey { addresses, ports, protocol, version: layers.version, peer }
+    }
+    /// Source and destination.
+    pub fn ends(&self) -> [SocketAddr; 2] {
+        let ports = self.ports.to_ne_bytes();
+        [0, 1].map(|end| {
+            let [high, low] = [self.addresses[2 * end], self.addresses[2 * end + 1]].map(u64::to_ne_bytes);
+            let address = match self.version {
+                Version::V4 => IpAddr::from((self.addresses[2 * end] as u32).to_ne_bytes()),
+                Version::V6 => {
+                    IpAddr::from(std::array::from_fn::<u8, 16, _>(|i| (if i < 8 { high } else { low })[i % 8]))
+                }
+            };
+            SocketAddr::new(address, u16::from_be_bytes([ports[2 * end], ports[2 * end + 1]]))
+        })
     }
     /// The peer that it comes from.
     #[inline]
@@ -75,6 +93,26 @@ impl FlowKey {
         (mix(mix(mix(keys.1 ^ a, keys.0 ^ b), c ^ d.rotate_left(32)), rest ^ keys.0) >> 32) as u32
     }
 }
+
+/// How the overlay names the flow of a frame's headers.
+pub fn named(header: &[u8], layers: &Layers) -> overlay::FlowKey {
+    let (at, ports) = (layers.network, layers.transport);
+    let address = |at: usize| match layers.version {
+        Version::V4 => MAPPED | u128::from(u32::from_be_bytes(std::array::from_fn(|i| header[at + i]))),
+        Version::V6 => u128::from_be_bytes(std::array::from_fn(|i| header[at + i])),
+    };
+    let (source, destination) = if layers.version == Version::V4 { (at + 12, at + 16) } else { (at + 8, at + 24) };
+    let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    overlay::FlowKey {
+        source: address(source),
+        destination: address(destination),
+        source_port: port(ports),
+        destination_port: port(ports + 2),
+        protocol: layers.protocol.number(),
+    }
+}
+/// Where addresses of IPv4 are among those of IPv6 (RFC 4291, section 2.5.5.2).
+const MAPPED: u128 = 0xffff_0000_0000;
 
 /// Multiplies to 128 bits and folds: each bit of either reaches all.
 #[inline]
@@ -125,6 +163,17 @@ mod tests {
             let layers = *parse(&frame).unwrap().layers().unwrap();
             let key = FlowKey::of(&frame, &layers, 0);
             assert_ne!(key, FlowKey::of(&frame, &layers, 1));
+            let [source, destination] = key.ends();
+            assert!(source.is_ipv4() == (version == Version::V4) && source.is_ipv4() == destination.is_ipv4());
+            let source_at = layers.network + if version == Version::V4 { 12 } else { 8 };
+            let (length, text) = (if version == Version::V4 { 4 } else { 16 }, source.ip());
+            let bytes = match text {
+                IpAddr::V4(ip) => ip.octets().to_vec(),
+                IpAddr::V6(ip) => ip.octets().to_vec(),
+            };
+            assert_eq!(bytes, frame[source_at..source_at + length]);
+            let port = [frame[layers.transport], frame[layers.transport + 1]];
+            assert_eq!(source.port(), u16::from_be_bytes(port));
             let changed = |at: usize| {
                 let mut other = frame.clone();
                 other[at] ^= 1;
@@ -141,6 +190,12 @@ mod tests {
             for other_flow in [address, t, t + 3] {
                 assert!(!changed(other_flow).0);
             }
+            let named_by = |at: usize| {
+                let mut other = frame.clone();
+                other[at] ^= 1;
+                named(&other, &layers) == named(&frame, &layers)
+            };
+            assert!(named_by(t + 8) && !named_by(address) && !named_by(t) && !named_by(t + 3));
             // What the core compares: flags, the sequence number.
             for neither in [t + 4, t + 13] {
                 assert_eq!(changed(neither), (true, true));

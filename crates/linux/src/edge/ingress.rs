@@ -23,9 +23,11 @@ use crate::frame::checksum::{Sum, pseudo};
 use crate::frame::parse::tcp;
 use crate::frame::{Inner, Layers, Offload, Version, View, coalesce, parse_head};
 use crate::port::PIECES_MAX;
+use crate::port::shared::Sender;
 use crate::switch::buffers::Buffers;
 use crate::switch::counters::Drop;
-use crate::switch::node::{Node, Outgoing};
+use crate::switch::node::Node;
+use crate::switch::slot::Outgoing;
 use millpond_core::host::{Call, Expecting, Flows};
 use millpond_core::packet::{Body, NONE};
 use millpond_core::{FlowId, HostId, Packet, PacketId, Time};
@@ -125,6 +127,15 @@ impl Edge {
         self.hand_up(now, buffers, node);
     }
 
+    /// The flow that this packet says is over, if it says so.
+    fn ended(&self, id: PacketId) -> Option<(u32, FlowKey)> {
+        let arrived = self.driver.arrived(id)?;
+        let (header, layers) = (arrived.bytes.header.bytes(), arrived.view.tcp()?);
+        let packet = &self.driver.packets[id];
+        let is_over = tcp::flags(header, layers) & (tcp::FIN | tcp::RST) != 0;
+        is_over.then(|| (packet.flow, FlowKey::of(header, layers, packet.src as u16)))
+    }
+
     /// Gives the switch what the node lets through.
     fn hand_up(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
         loop {
@@ -137,6 +148,9 @@ impl Edge {
                 if let Err(reason) = deliver(now, part, &self.driver, buffers, node) {
                     self.counters.drop(reason);
                 }
+            }
+            if let Some((hash, key)) = self.segment.last().and_then(|last| self.ended(*last)) {
+                self.host.over(hash, key);
             }
             for id in &self.segment {
                 if let Some(held) = self.driver.remove(*id) {
@@ -181,7 +195,7 @@ fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, nod
     let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
     pieces[0] = IoSlice::new(header.bytes());
     let pieces = &pieces[..=part.len()];
-    node.from_peer(now, peer, &Outgoing { view, offload, pieces, length: end, origin: None })
+    node.from_peer(now, peer, &Outgoing { view, offload, pieces, length: end, sender: Sender::Peer(peer as u16) })
 }
 
 /// A packet as it came.
@@ -193,5 +207,9 @@ fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &m
     };
     let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
     let length = bytes.length();
-    node.from_peer(now, peer, &Outgoing { view: *view, offload, pieces: &pieces, length, origin: None })
+    node.from_peer(
+        now,
+        peer,
+        &Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Peer(peer as u16) },
+    )
 }

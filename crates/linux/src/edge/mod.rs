@@ -33,7 +33,7 @@ pub mod packet;
 #[cfg(test)]
 mod tests;
 
-pub use egress::Carrier;
+pub use egress::{Carrier, Sent};
 pub use flow::{FlowKey, Keys};
 pub use packet::Packet;
 
@@ -75,8 +75,10 @@ impl Edge {
         let config =
             HostConfig { nic: Nic::Driver, limit: None, receive: Some(receive), virtual_switch: None, ordering: None };
         let keys = Keys::default();
+        let mut host = Host::new(config);
+        host.bound_flows(egress::FLOWS_MAX);
         Edge {
-            host: Host::new(config),
+            host,
             driver: Driver::new(rule, labels, keys),
             flows: FlowTable::default(),
             key: keys.drawn(),
@@ -93,10 +95,15 @@ impl Edge {
         }
     }
 
-    /// Forgets some of the flows that are idle.
+    /// Forgets some of the flows that are idle: to be called each millisecond.
     pub fn evict(&mut self, now: Time) {
         self.forget_idle(now);
         self.host.age(now);
+    }
+
+    /// Flows of peers that receive offload knows.
+    pub fn flows_received(&self) -> usize {
+        self.host.receive().map_or(0, |receive| receive.flows())
     }
 
     /// What receive offload has counted.

@@ -1,5 +1,6 @@
 //! The edge from frames to frames: what honest senders send arrives whole and in order, whatever others forge.
 
+use super::egress::FLOWS_MAX;
 use super::*;
 use crate::encapsulation::Encapsulation;
 use crate::frame::parse::tcp;
@@ -8,7 +9,8 @@ use crate::frame::{Checksums, Offload, Protocol, Version, parse};
 use crate::port::{Pcap, Port};
 use crate::switch::buffers::{BufferId, Buffers};
 use crate::switch::counters::Drop;
-use crate::switch::node::{Frame, Node, Slot};
+use crate::switch::node::{Frame, Node};
+use crate::switch::slot::Slot;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{Cause, OffloadParams, PrestoGroParams, StockGroParams};
 use millpond_core::edge::schedule::Order;
@@ -372,4 +374,64 @@ proptest! {
         }
         bench.drain(&mut receiver);
     }
+}
+
+/// Requests that nobody answers cost nothing; connections that end are forgotten; of those that stay
+/// there are no more than there is room for.
+#[test]
+fn tables_of_flows_are_bounded() {
+    let (mut bench, mut edge, mut wire) = (Bench::new(), presto(), Wire::default());
+    let of = |port: u32, flags: u8, payload: usize| {
+        let mut frame = frame_of(&Build { payload, ..Build::default() });
+        let layers = *parse(&frame).unwrap().layers().unwrap();
+        frame[layers.network + 13] = (port >> 16) as u8;
+        frame[layers.transport..layers.transport + 2].copy_from_slice(&(port as u16).to_be_bytes());
+        frame[layers.transport + 13] = flags;
+        frame
+    };
+    for port in 0..1000 {
+        send(&mut bench, &mut edge, &of(port, tcp::SYN, 0), 1448, Time::ZERO, &mut wire);
+    }
+    assert_eq!(edge.flows(), 1000);
+    (0..4).for_each(|ms| edge.evict(Time::from_ms(3001 + ms)));
+    assert_eq!(edge.flows(), 0, "a flood of SYNs");
+    send(&mut bench, &mut edge, &of(1, tcp::ACK, 100), 1448, Time::ZERO, &mut wire);
+    assert_eq!(edge.flows(), 1);
+    send(&mut bench, &mut edge, &of(1, tcp::ACK | tcp::FIN, 0), 1448, Time::ZERO, &mut wire);
+    assert_eq!(edge.flows(), 0);
+    for port in 0..FLOWS_MAX as u32 + 1000 {
+        send(&mut bench, &mut edge, &of(port, tcp::ACK, 1), 1448, Time::ZERO, &mut wire);
+        wire.0.drain(..).for_each(|(_, packet)| packet.end(&mut bench.buffers));
+    }
+    assert_eq!(edge.flows(), FLOWS_MAX);
+    // Some milliseconds later those are gone that were silent for a second.
+    for ms in 0..2 * FLOWS_MAX as u64 / 256 {
+        edge.evict(Time::from_ms(1001 + ms));
+    }
+    assert!(edge.flows() <= FLOWS_MAX / 2, "{}", edge.flows());
+
+    // The same of what comes from peers.
+    let mut edge = presto();
+    let mut arrive = |edge: &mut Edge, port: u32, flags: u8, payload: usize| {
+        let frame = of(port, flags, payload);
+        let mut frame = frame;
+        let layers = *parse(&frame).unwrap().layers().unwrap();
+        let at = layers.network + 10;
+        frame[at..at + 2].fill(0);
+        let sum = crate::frame::checksum::Sum::default().bytes(&frame[layers.network..layers.transport]).checksum();
+        frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        bench.arrive(edge, 1, &frame, 0, 0, true);
+        bench.flush(edge, 2);
+    };
+    for end in [tcp::FIN, tcp::RST] {
+        arrive(&mut edge, 7, tcp::ACK, 100);
+        assert_eq!(edge.flows_received(), 1);
+        arrive(&mut edge, 7, tcp::ACK | end, 0);
+        assert_eq!(edge.flows_received(), 0, "{end}");
+    }
+    for port in 0..FLOWS_MAX as u32 + 100 {
+        arrive(&mut edge, port, tcp::SYN, 0);
+    }
+    assert_eq!(edge.flows_received(), FLOWS_MAX);
+    bench.drain(&mut edge);
 }

@@ -11,9 +11,10 @@ use super::metadata;
 use crate::edge::packet::Packet as Bytes;
 use crate::frame::{Mac, Offload, View, pause};
 use crate::port::Refusal;
+use crate::port::shared::Sender;
 use crate::switch::buffers::Buffers;
 use crate::switch::counters::Drop;
-use crate::switch::node::{Outgoing, Slot};
+use crate::switch::slot::{Outgoing, Slot};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::Packets;
 use millpond_core::switch::Wire;
@@ -172,7 +173,8 @@ impl Lines {
         let Some(held) = &self.held[id as usize] else { return Ok(()) };
         let pieces = [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
         let length = held.bytes.length();
-        let outgoing = Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length, origin: None };
+        let outgoing =
+            Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length, sender: Sender::Elsewhere };
         self.all[port].slot.write(&outgoing, &mut self.flat)
     }
 }

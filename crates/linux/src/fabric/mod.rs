@@ -101,7 +101,7 @@ impl FabricSwitch {
     /// counted.
     pub fn arrive(&mut self, now: Time, port: u16, frame: &Frame, buffers: &mut Buffers) -> Result<(), Drop> {
         self.call_until((now, Call::Ready(u16::MAX)), buffers);
-        let bytes = &buffers.bytes(frame.buffer)[frame.start..frame.start + frame.length];
+        let bytes = frame.bytes(buffers);
         if pause::is_control(bytes) {
             let quanta = pause::read(bytes).ok_or(Drop::BadControl)?;
             self.pause(now, port, &quanta, buffers);

@@ -5,7 +5,7 @@ use crate::frame::segment::tests::{Build, frame_of};
 use crate::frame::{Mac, Offload, Protocol};
 use crate::port::tap::Tap;
 use crate::port::{FRAME_MAX, Pcap, Port};
-use crate::switch::node::Slot;
+use crate::switch::slot::Slot;
 use millpond_core::Rate;
 use millpond_core::counters::DropReason;
 use millpond_core::random::Stream;

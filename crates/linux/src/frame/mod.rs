@@ -8,6 +8,8 @@
 //! | `segment` | cuts a super-segment as the kernel would, without touching its payload |
 //! | `coalesce` | the header of a super-segment that is made of packets |
 //! | `tag` | rank and label, for switches that decide by them |
+//! | `mss` | the longest segment that a connection's ends ask for |
+//! | `too_big` | what somebody is told whose packet does not fit |
 //! | `pause` | frames that stop a link or its priorities |
 //!
 //! Follows net/core/gro.c, net/ipv4/tcp_offload.c and include/linux/virtio_net.h of Linux 6.18 in what a segment is.
@@ -17,11 +19,13 @@
 
 pub mod checksum;
 pub mod coalesce;
+pub mod mss;
 pub mod offload;
 pub mod parse;
 pub mod pause;
 pub mod segment;
 pub mod tag;
+pub mod too_big;
 
 pub use coalesce::coalesce;
 pub use offload::{GsoType, Offload};

@@ -136,6 +136,21 @@ impl Offload {
         }
     }
 
+    /// How many packets a frame of `length` bytes becomes, or some more: its headers count as payload.
+    #[inline]
+    pub fn packets(&self, length: usize) -> usize {
+        if self.gso_size > 0 { length.div_ceil(self.gso_size.into()) } else { 1 }
+    }
+
+    /// How long the longest packet is that a frame of `length` bytes becomes, with its Ethernet header.
+    #[inline]
+    pub fn longest(&self, view: &View, length: usize) -> usize {
+        match view.layers().filter(|_| self.gso_size > 0) {
+            Some(l) => l.payload + (l.end - l.payload).min(self.gso_size.into()),
+            None => length,
+        }
+    }
+
     /// Whether its partial checksum is the transport's of `layers`.
     pub fn is_at(&self, layers: &Layers) -> bool {
         usize::from(self.checksum_start) == layers.transport

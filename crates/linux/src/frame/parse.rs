@@ -31,6 +31,11 @@ impl Mac {
         let [a, b, c, d, e, f] = self.0;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
+    /// The one that has this [`Mac::number`].
+    pub fn of_number(number: u64) -> Mac {
+        let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
+        Mac([a, b, c, d, e, f])
+    }
     /// Whether it is one of those that no bridge forwards: 01:80:c2:00:00:00 to 0f.
     pub fn is_link_local(self) -> bool {
         self.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && self.0[5] < 16
@@ -365,6 +370,7 @@ mod tests {
     fn addresses_are_read_as_they_are_written() {
         let mac = Mac([2, 0xab, 0, 1, 0xff, 9]);
         assert_eq!(mac.to_string().parse(), Ok(mac));
+        assert_eq!(Mac::of_number(mac.number()), mac);
         for wrong in ["", "02:00", "02:00:00:00:00:00:00", "02:00:00:00:00:0g"] {
             assert!(wrong.parse::<Mac>().is_err(), "{wrong}");
         }

@@ -450,6 +450,19 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
             _ => 0,
         }
     }
+    /// Knows so many flows at most from now on: a driver does so whose packets anybody can forge.
+    pub fn bound(&mut self, flows: usize) {
+        if let Offload::Presto(presto) = self {
+            presto.bound(flows);
+        }
+    }
+    /// Flows that are known.
+    pub fn flows(&self) -> usize {
+        match self {
+            Offload::Presto(presto) => presto.flows(),
+            _ => 0,
+        }
+    }
     /// Forgets a flow that is over, if nothing of it is held.
     pub fn forget(&mut self, hash: u32, flow: F) {
         if let Offload::Presto(presto) = self {

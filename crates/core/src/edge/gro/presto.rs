@@ -109,11 +109,16 @@ struct Recent<F> {
     segments: [u32; 2],
 }
 
+/// A flow that is silent for so long is forgotten where room is short: longer than any wait for order.
+const CROWDED: Time = Time::from_s(1);
+
 /// One receive queue.
 #[derive(Clone, Debug)]
 pub struct Presto<F, P> {
     params: PrestoGroParams,
     flows: FlowTable<F, Flow>,
+    /// Flows that are known at most.
+    most: usize,
     segments: Segments<P>,
     /// Flows with packets in this poll.
     touched: Vec<u32>,
@@ -134,6 +139,7 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         Presto {
             params: params.clone(),
             flows: FlowTable::default(),
+            most: usize::MAX,
             segments: Segments::default(),
             touched: Vec::new(),
             deadlines: BinaryHeap::new(),
@@ -142,6 +148,11 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
             kept_bytes: 0,
             counters: Counters::default(),
         }
+    }
+
+    /// Knows so many flows at most from now on; packets of others go up as they come.
+    pub fn bound(&mut self, most: usize) {
+        self.most = most;
     }
 
     /// A packet arrives.
@@ -163,6 +174,7 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
             Some(recent) => recent.at,
             None => match self.flows.find(arrival.hash, arrival.flow) {
                 Some(at) => at,
+                None if self.flows.len() >= self.most => return pass(now, arrival, packet, &mut self.counters, out),
                 // Whoever only acknowledges has no order to keep.
                 None if arrival.len == 0 && arrival.flags & (tcp::SYN | tcp::FIN) == 0 => {
                     return pass(now, arrival, packet, &mut self.counters, out);
@@ -236,9 +248,10 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         None
     }
 
-    /// Forgets idle flows.
+    /// Forgets idle flows; those of a second where more than half of what is allowed are known.
     pub fn evict(&mut self, now: Time) -> usize {
-        let idle = self.params.idle;
+        let is_crowded = self.flows.len() > self.most / 2;
+        let idle = if is_crowded { self.params.idle.min(CROWDED) } else { self.params.idle };
         let is_idle = |flow: &Flow| flow.head == NONE && !flow.is_touched && now.saturating_sub(flow.seen) > idle;
         let evicted = self.flows.evict(EVICTION_STEPS, is_idle);
         self.counters.evicted += evicted as u64;

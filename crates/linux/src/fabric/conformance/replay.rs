@@ -11,7 +11,7 @@ use crate::port::tap::Tap;
 use crate::port::{FRAME_MAX, Port};
 use crate::recorded::tcp_flags;
 use crate::switch::buffers::Buffers;
-use crate::switch::node::Slot;
+use crate::switch::slot::Slot;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
 use millpond_core::{Ecn, HostId, Packet, Time};

@@ -1,0 +1,118 @@
+//! The longest segment that a connection's ends ask for, lowered to what lies between them.
+//!
+//! An end says in its SYN how long segments to it may be (RFC 9293 §3.7.1). It knows its own interface
+//! and not a tunnel behind it.
+//!
+//! Invariant: a checksum that was right stays right, and one that was wrong stays wrong.
+
+use super::checksum::updated;
+use super::parse::{Layers, Version, tcp};
+
+/// Bytes of headers that a longest segment leaves room for: IP's and TCP's without options.
+pub fn headers(version: Version) -> usize {
+    match version {
+        Version::V4 => 40,
+        Version::V6 => 60,
+    }
+}
+
+/// Lowers what a SYN asks for to `most`; whether it asked for more. `is_partial`: its checksum is yet
+/// to be completed, from the bytes that it then has.
+pub fn clamp(frame: &mut [u8], layers: &Layers, most: u16, is_partial: bool) -> bool {
+    if tcp::flags(frame, layers) & tcp::SYN == 0 {
+        return false;
+    }
+    let Some(at) = option(&frame[..layers.payload], layers.transport + 20) else { return false };
+    if u16::from_be_bytes([frame[at], frame[at + 1]]) <= most {
+        return false;
+    }
+    // The words that it lies in: it may begin at an odd byte.
+    let first = at - (at - layers.transport) % 2;
+    let words = |frame: &[u8]| [first, first + 2].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let before = words(frame);
+    frame[at..at + 2].copy_from_slice(&most.to_be_bytes());
+    let after = words(frame);
+    if !is_partial {
+        let place = layers.transport + 16;
+        let checksum = u16::from_be_bytes([frame[place], frame[place + 1]]);
+        let new = before.into_iter().zip(after).fold(checksum, |sum, (from, to)| updated(sum, from, to));
+        frame[place..place + 2].copy_from_slice(&new.to_be_bytes());
+    }
+    true
+}
+
+/// Where the number of the option is, in a header that ends with the slice; with a whole word behind
+/// its first byte.
+fn option(header: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match *header.get(at)? {
+            0 => return None,
+            1 => at += 1,
+            2 if header.get(at + 1) == Some(&4) => return (at + 4 <= header.len()).then_some(at + 2),
+            _ => at += usize::from(*header.get(at + 1)?).max(2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::tests::{Build, frame_of};
+    use super::super::{checksum, parse};
+    use super::*;
+
+    fn syn(version: Version, options: &[u8]) -> (Vec<u8>, Layers) {
+        let mut frame = frame_of(&Build { version, payload: 40, ..Build::default() });
+        let layers = *parse(&frame).unwrap().layers().unwrap();
+        // The payload becomes options.
+        let space = layers.end - layers.transport - 20;
+        let space = space.min(40) / 4 * 4;
+        frame[layers.transport + 12] = ((20 + space) / 4 * 16) as u8;
+        frame[layers.transport + 13] = tcp::SYN;
+        frame[layers.transport + 20..layers.transport + 20 + space].fill(0);
+        frame[layers.transport + 20..layers.transport + 20 + options.len()].copy_from_slice(options);
+        let layers = *parse(&frame).unwrap().layers().unwrap();
+        let at = layers.transport + 16;
+        frame[at..at + 2].fill(0);
+        let sum = checksum::pseudo(&frame, &layers, layers.end - layers.transport);
+        let sum = sum.bytes(&frame[layers.transport..layers.end]).checksum();
+        frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        (frame, layers)
+    }
+
+    #[test]
+    fn what_is_asked_for_is_lowered_and_never_raised() {
+        for version in [Version::V4, Version::V6] {
+            for before in [&[][..], &[1], &[1, 1], &[4, 2], &[3, 3, 7]] {
+                let (frame, layers) = syn(version, &[before, &[2, 4, 0x05, 0xb4]].concat());
+                assert!(checksum::is_right(&frame, &layers));
+                let at = layers.transport + 20 + before.len() + 2;
+                let mut lower = frame.clone();
+                assert!(clamp(&mut lower, &layers, 1410, false) && lower[at..at + 2] == 1410u16.to_be_bytes());
+                assert!(checksum::is_right(&lower, &layers), "{version:?} {before:?}");
+                let mut same = frame.clone();
+                assert!(!clamp(&mut same, &layers, 1460, false) && same == frame);
+                let mut wrong = frame.clone();
+                wrong[layers.transport + 16] ^= 1;
+                clamp(&mut wrong, &layers, 1410, false);
+                assert!(!checksum::is_right(&wrong, &layers));
+                let mut partial = frame.clone();
+                clamp(&mut partial, &layers, 1410, true);
+                assert_eq!(partial[layers.transport + 16..][..2], frame[layers.transport + 16..][..2]);
+            }
+        }
+    }
+
+    #[test]
+    fn odd_options_are_left_alone() {
+        for options in [&[0][..], &[2, 3, 5], &[9, 0, 2, 4, 0xff, 0xff], &[1; 40], &[5, 255]] {
+            let (frame, layers) = syn(Version::V4, options);
+            let mut after = frame.clone();
+            if !clamp(&mut after, &layers, 100, false) {
+                assert_eq!(after, frame);
+            }
+        }
+        let (mut data, layers) = syn(Version::V4, &[2, 4, 0x05, 0xb4]);
+        data[layers.transport + 13] = tcp::ACK;
+        assert!(!clamp(&mut data, &layers, 100, false), "no SYN");
+    }
+}
