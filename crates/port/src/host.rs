@@ -202,8 +202,9 @@ impl Host {
         }
     }
 
-    /// What the application has read is free again. At most each buffer once.
-    fn take_back(&mut self) -> Result<(), Corrupt> {
+    /// What the application has read is free again. At most each buffer once. [`Host::next`] does so
+    /// when it is rung for; this is for who takes no frames for now.
+    pub fn take_back(&mut self) -> Result<(), Corrupt> {
         for _ in 0..self.sizes.buffers {
             let Some(word) = self.returned.peek()? else { break };
             self.returned.advance();

@@ -171,6 +171,11 @@ impl AfPacket {
         }
     }
 
+    /// How many frames found its receive queue full.
+    pub fn lost(&self) -> u64 {
+        super::socket_losses(self.fd())
+    }
+
     /// Whether the interface is still the one that was attached to.
     pub(super) fn is_there(&self) -> bool {
         self.device.index().is_ok_and(|index| index == self.index)

@@ -46,6 +46,18 @@ impl Device {
             .map_err(|e| Error::kernel("a socket to ask about interfaces", e))?;
         Ok(Device { name: name.into(), socket })
     }
+    /// The one of this number; `None`: there is none.
+    pub fn of_index(index: i32) -> Result<Option<Device>, Error> {
+        let mut device = Device::new("lo")?;
+        let mut request = request("lo")?;
+        request.ifr_ifru.ifru_ifindex = index;
+        if ioctl(&device.socket, libc::SIOCGIFNAME, &mut request).is_err() {
+            return Ok(None);
+        }
+        let bytes = request.ifr_name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+        device.name = String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned();
+        Ok(Some(device))
+    }
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -125,6 +137,8 @@ mod tests {
         let lo = Device::new("lo").unwrap();
         assert!(lo.mtu().unwrap() >= 1280 && lo.index().unwrap() > 0);
         assert!(Device::new("no-such-device").unwrap().mtu().is_err());
+        let by_index = Device::of_index(lo.index().unwrap()).unwrap().unwrap();
+        assert_eq!((by_index.name(), Device::of_index(i32::MAX).unwrap().is_none()), ("lo", true));
         for name in ["", "a-name-of-16-byte", "a/b", "a b"] {
             assert!(Device::new(name).is_err(), "{name:?}");
         }

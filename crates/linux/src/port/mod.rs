@@ -45,8 +45,8 @@ pub enum Error {
         /// What it takes.
         capability: &'static str,
     },
-    /// Another process has the interface.
-    #[error("{device} is held by another process: end it (a millpond switch that still runs?), or use another name")]
+    /// Another process has the interface, or the address of a path.
+    #[error("{device} is held by another process: end it (a millpond switch that still runs?), or use another")]
     Busy {
         /// Which.
         device: String,
@@ -202,6 +202,20 @@ impl Port {
             Port::Pcap(_) | Port::Shared(_) => None,
         }
     }
+}
+
+/// How many messages a socket's full receive queue has cost (`SO_MEMINFO`); the kernel's count begins
+/// anew beyond 32 bits.
+fn socket_losses(socket: BorrowedFd<'_>) -> u64 {
+    use std::os::fd::AsRawFd;
+    // include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS is the last of SK_MEMINFO_VARS.
+    let mut info = [0u32; 9];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+    // SAFETY: the kernel writes no more bytes than `length` says the array has.
+    #[allow(unsafe_code)]
+    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &mut length) };
+    if done < 0 { 0 } else { info[8].into() }
 }
 
 /// The virtio header's bytes and then the pieces, for one call of the kernel.

@@ -64,7 +64,10 @@ impl Udp {
     /// Between these addresses, of the calling thread's namespace.
     pub fn open(local: SocketAddr, remote: SocketAddr) -> Result<Udp, Error> {
         let failed = |what: String| move |e: io::Error| Error::kernel(what, e);
-        let socket = UdpSocket::bind(local).map_err(failed(format!("a path's socket at {local}")))?;
+        let socket = UdpSocket::bind(local).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => Error::Busy { device: local.to_string() },
+            _ => failed(format!("a path's socket at {local}"))(e),
+        })?;
         socket.connect(remote).map_err(failed(format!("a path to {remote}")))?;
         socket.set_nonblocking(true).map_err(failed("a path's socket".into()))?;
         let (level, discover) = match local.is_ipv4() {
@@ -90,6 +93,26 @@ impl Udp {
     /// What to wait for.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// The longest datagram that the kernel knows a way for: its route's MTU, or what a router has said,
+    /// without the outer headers.
+    pub fn room(&self) -> Option<usize> {
+        let (level, name, headers) = match self.socket.local_addr().ok()?.is_ipv4() {
+            true => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
+        };
+        let (mut mtu, mut length) = (0i32, size_of::<i32>() as libc::socklen_t);
+        let fd = self.socket.as_raw_fd();
+        // SAFETY: the kernel writes no more bytes than `length` says the number has.
+        #[allow(unsafe_code)]
+        let done = unsafe { libc::getsockopt(fd, level, name, (&raw mut mtu).cast(), &mut length) };
+        usize::try_from(mtu).ok().filter(|_| done == 0)?.checked_sub(headers)
+    }
+
+    /// How many datagrams found its receive queue full.
+    pub fn lost(&self) -> u64 {
+        super::socket_losses(self.fd())
     }
 
     /// Sends packets, each behind `header`; how many went, and what stopped the rest.
@@ -261,6 +284,30 @@ mod tests {
             }
         }
         assert_eq!(seen, (0..7u8).map(|i| (lengths[usize::from(i)], i, true)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_full_receive_queue_is_told() {
+        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (a, b) = (any(), any());
+        let (from, to) = (Udp::open(a, b).unwrap(), Udp::open(b, a).unwrap());
+        option(&to.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &4096i32).unwrap();
+        assert_eq!(to.lost(), 0);
+        (0..100).for_each(|_| assert_eq!(from.send_one(&[0; 1000]), Ok(())));
+        let start = std::time::Instant::now();
+        let mut came = 0;
+        // Nothing is under way over loopback: what has not come is lost.
+        while came + to.lost() < 100 && start.elapsed().as_secs() < 5 {
+            came += to.receive(&mut [0; 70_000]).unwrap().map_or(0, |(bytes, size)| (bytes / size) as u64);
+        }
+        assert!(to.lost() > 50 && came + to.lost() == 100, "{came} {}", to.lost());
+    }
+
+    #[test]
+    fn the_kernel_tells_how_much_a_path_has_room_for() {
+        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mtu = crate::port::Device::new("lo").unwrap().mtu().unwrap();
+        assert_eq!(Udp::open(any(), any()).unwrap().room(), Some(mtu.min(65_535) - 28));
     }
 
     #[test]

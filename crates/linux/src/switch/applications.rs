@@ -7,7 +7,8 @@
 
 use super::buffers::Buffers;
 use super::counters::Drop;
-use super::node::{Node, Outgoing, Remote, Slot, whole};
+use super::node::{Node, Remote};
+use super::slot::{Outgoing, Slot, whole};
 use crate::frame::Offload;
 use crate::port::shared::Fate;
 use crate::port::{Port, Shared};
@@ -25,7 +26,7 @@ impl Slot {
         let Some(Port::Shared(shared)) = &mut self.port else { return Err(Drop::PortGone) };
         let counters = &mut self.counters;
         let mut hand = |pieces: &[IoSlice<'_>]| {
-            let fate = shared.send(now, &frame.view, frame.origin, pieces).map_err(|refused| refused.reason())?;
+            let fate = shared.send(now, &frame.view, frame.sender, pieces).map_err(|refused| refused.reason())?;
             if fate == Fate::Left {
                 counters.sent += 1;
                 counters.sent_bytes += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
@@ -79,7 +80,14 @@ impl Node {
         if has_events && let Some(shared) = self.slots[port].shared() {
             shared.attend();
         }
+        let is_stopped = self.is_stopped();
+        if is_stopped && let Some(shared) = self.slots[port].shared() {
+            shared.take_back();
+        }
         let worked = self.slots[port].tend(now);
+        if is_stopped {
+            return worked;
+        }
         self.receive(now, port, BURST, buffers, remote) > 0 || worked
     }
     /// Shows applications what was done for them in a round.

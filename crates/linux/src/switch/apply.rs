@@ -5,19 +5,20 @@
 //!
 //! Invariant: killed at any instant, the interfaces that were made are on record, and the next apply or remove goes on from there.
 
-use super::config::Config;
+use super::config::{Config, PortParams};
 use super::control;
 use super::error::Error;
 use super::ports;
 use super::run::Done;
-use super::state::State;
+use super::state::{Made, Record, State};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a switch may take to start, and to end.
+/// How long a switch may take to start and to end, and for each of its interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_A_PORT: Duration = Duration::from_millis(50);
 /// The variable that tells a process who has started it, with the lock of changes.
 const STARTER: &str = "MILLPOND_SWITCH_STARTER";
 
@@ -55,20 +56,29 @@ fn change(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Resu
         Err(other) => return Err(other),
     }
     strike_strangers(state, config)?;
-    start(state, program)?;
+    start(state, program, PATIENCE + PATIENCE_A_PORT * config.ports.len() as u32)?;
     // Once more, which changes nothing, and tells how it stands.
     control::ask(state, "apply", &text)?.ok_or_else(|| Error::Start(last_words(state)))
 }
 
 /// Removes interfaces that an earlier switch had made and this one does not name.
 fn strike_strangers(state: &State, config: &Config) -> Result<(), Error> {
-    for made in state.made()? {
-        let named = |p: &super::config::PortParams| p.device() == made.device && p.namespace == made.namespace;
-        if !config.ports.iter().any(named) {
-            ports::remove(state, &made)?;
+    let stays =
+        |made: &Made| config.ports.iter().any(|port| port.device() == made.device && port.namespace == made.namespace);
+    unmake(state, state.records()?.into_iter().filter(|record| !stays(&record.made)).collect())
+}
+
+/// Removes interfaces; those that cannot be removed stay on record, and the first says why.
+fn unmake(state: &State, records: Vec<Record>) -> Result<(), Error> {
+    let (mut gone, mut failed) = (Vec::new(), None);
+    for record in records {
+        match ports::unmake(&record) {
+            Ok(()) => gone.push(record.made),
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
-    Ok(())
+    state.strike(&gone)?;
+    failed.map_or(Ok(()), Err)
 }
 
 fn last_words(state: &State) -> String {
@@ -80,7 +90,7 @@ fn last_words(state: &State) -> String {
     }
 }
 
-fn start(state: &State, program: &dyn Fn() -> Command) -> Result<(), Error> {
+fn start(state: &State, program: &dyn Fn() -> Command, patience: Duration) -> Result<(), Error> {
     use std::os::unix::process::CommandExt;
     let path = state.file("log");
     let log = fs::File::create(&path).map_err(|e| Error::file(&path, e))?;
@@ -95,7 +105,7 @@ fn start(state: &State, program: &dyn Fn() -> Command) -> Result<(), Error> {
         if child.try_wait().is_ok_and(|ended| ended.is_some()) {
             return Err(Error::Start(last_words(state)));
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > patience {
             return Err(Error::Start(format!("it does not answer; {}", last_words(state))));
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -117,13 +127,13 @@ pub fn stop(state: &State) -> Result<bool, Error> {
         // It does not answer; it holds the lock, so it is ours and no other's.
         let process = rustix::process::Pid::from_raw(pid as i32);
         let killed = process.map(|p| rustix::process::kill_process(p, rustix::process::Signal::KILL));
-        if let Some(Err(e)) = killed {
+        if let Some(Err(e)) = killed.filter(|done| *done != Err(rustix::io::Errno::SRCH)) {
             return Err(Error::kernel(format!("ending process {pid}"), e));
         }
     }
-    let began = Instant::now();
+    let (began, ports) = (Instant::now(), state.records()?.len() as u32);
     while state.process() == Some(pid) {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > PATIENCE + PATIENCE_A_PORT * ports {
             return Err(Error::Start(format!("process {pid} does not end")));
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -138,14 +148,24 @@ pub fn remove_all(state: &State) -> Result<bool, Error> {
     }
     let _lock = state.lock_changes()?;
     let ran = stop(state)?;
-    let made = state.made()?;
+    let made = state.records()?;
     let there = ran || !made.is_empty() || state.file("config.toml").exists();
-    made.iter().try_for_each(|made| ports::remove(state, made))?;
+    unmake(state, made)?;
     // A file that another version has written may be none of this one's.
     let config = installed(state).ok().flatten().unwrap_or_default();
     config.ports.iter().for_each(ports::forget);
     state.erase()?;
     Ok(there)
+}
+
+/// Puts one more port into the switch, which may be the first.
+pub fn add(state: &State, port: PortParams, program: &dyn Fn() -> Command) -> Result<Done, Error> {
+    let _lock = state.lock_changes()?;
+    let mut config = installed(state)?.unwrap_or_default();
+    config.ports.push(port);
+    // What is wrong with it is told as of a file that says it.
+    let config = Config::parse("the switch with one more port", &config.to_text())?;
+    change(state, &config, program)
 }
 
 /// Takes one port out of the switch.

@@ -19,9 +19,9 @@
 use super::settings::Edge;
 use super::table;
 use crate::frame::Mac;
-use crate::port::shared::SharedSettings;
+use crate::port::shared::{QueueKind, SharedSettings};
 use millpond_core::params::{Field, Params};
-use millpond_core::{Bytes, Time, choice, params};
+use millpond_core::{Bytes, Rate, Time, choice, params};
 use millpond_port::layout::Sizes;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use millpond_scenario::{Errors, nearest};
@@ -38,7 +38,7 @@ const SOCKET_MAX: usize = 107;
 /// The longest packet of an application, where nothing else is said.
 pub const SHARED_MTU: u32 = 1500;
 /// Keys of shared memory.
-const SHARED: [&str; 6] = ["socket", "uid", "flows", "ring", "frames", "queue-memory"];
+const SHARED: [&str; 8] = ["socket", "uid", "flows", "ring", "frames", "queue", "queue-memory", "headroom"];
 
 choice! {
     /// What a port is.
@@ -67,15 +67,22 @@ params! {
         pub namespace: Option<String> = None,
         /// Addresses that a tap gets, with their prefix lengths; those that it has otherwise stay.
         pub addresses: Vec<String> = Vec::new(),
-        /// The MTU that a tap gets, in bytes. Off: as it is, 1500 for a new one. Of shared memory:
-        /// the longest packet; off: 1500.
+        /// The MTU that a tap gets, in bytes. Off: what paths to peers carry, 1500 at most; of a tap that
+        /// was there before, as it is. Of shared memory: the longest packet; off: 1500.
         #[within(68..=65521)]
         pub mtu: Option<u32> = None,
+        /// The rate of a token bucket before a tap, by which senders behind it can be made to wait.
+        /// Off: there is none.
+        #[within(1_000_000..)]
+        pub shape: Option<Rate> = None,
         /// How many hardware addresses may be behind it; frames from further ones pass, and what is for them is flooded.
         #[within(1..=16384)]
         pub addresses_max: u32 = table::ADDRESSES_OF_A_PORT,
         /// The hardware addresses that are behind it, and nowhere else; frames from others are dropped. Off: whichever are seen.
         pub hardware_addresses: Vec<String> = Vec::new(),
+        /// The least payload, in bytes, of the packets that a super-segment is cut into; one of less is dropped if it makes more than 64.
+        #[within(1..=65535)]
+        pub gso_least: u32 = u32::from(super::slot::GSO_LEAST),
         /// The capture (pcap) whose frames come in.
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.
@@ -93,9 +100,14 @@ params! {
         /// Buffers that an application has each way; a power of two.
         #[within(2..=65536)]
         pub frames: u32 = 1024,
+        /// How frames wait in the switch for an application: flow-queues, backpressure or lossy.
+        pub queue: QueueKind = QueueKind::FlowQueues,
         /// What may wait in the switch for an application, in bytes.
         #[within(65536..=1073741824)]
         pub queue_memory: Bytes = Bytes(8 << 20),
+        /// How much of queue-memory only flows may take that were told to pause: what they send
+        /// until they hear. Off: an eighth.
+        pub headroom: Option<Bytes> = None,
     }
 }
 
@@ -142,6 +154,18 @@ params! {
         pub dead_after: Time = Time::from_ms(30),
         /// A path is left out when it is slower than the fastest by more, one way.
         pub skew_max: Time = Time::from_us(500),
+        /// Whether the two pause each other's flows; with a key alone.
+        pub overlay: bool = true,
+        /// From telling the peer to pause a flow until nothing more of it arrives.
+        #[within(20_000_000i64..=1_000_000_000_000i64)]
+        pub feedback: Time = Time::from_ms(2),
+        /// How long the peer holds a flow that it is told to pause, unless it is told again.
+        #[within(1_000_000_000i64..=1_000_000_000_000i64)]
+        pub pause_ttl: Time = Time::from_ms(100),
+        /// Frames that may wait here while the peer pauses their flows, in bytes. Those of
+        /// applications wait with these.
+        #[within(65536..=1073741824)]
+        pub hold_memory: Bytes = Bytes(8 << 20),
     }
 }
 
@@ -179,7 +203,9 @@ impl PortParams {
             socket: self.socket.as_deref().unwrap_or("").into(),
             uid: self.uid,
             sizes: Sizes { flows: self.flows, places: self.ring, buffers: self.frames, buffer_bytes },
+            queue: self.queue,
             memory: self.queue_memory.0,
+            headroom: self.headroom.map_or(self.queue_memory.0 / 8, |headroom| headroom.0),
         }
     }
     /// Whether it is an interface.
@@ -227,7 +253,7 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         }
     }
     if port.kind != PortKind::Tap {
-        only(&["addresses"], "tap", r);
+        only(&["addresses", "shape"], "tap", r);
     }
     match port.kind {
         PortKind::Tap => only(&SHARED, "shared", r),
@@ -278,6 +304,10 @@ fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParam
             return;
         }
     }
+    if port.headroom.is_some_and(|headroom| headroom.0 > port.queue_memory.0 / 2) {
+        let message = "headroom is more than half of queue-memory".to_string();
+        r.wrong(item, "headroom", message, None);
+    }
     if let Err(why) = port.shared().sizes.check() {
         let key = ["flows", "frames", "ring", "mtu"].into_iter().find(|key| item.has(key)).unwrap_or("name");
         r.wrong(item, key, why, None);
@@ -318,6 +348,16 @@ fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams,
         let near = nearest(&peer.name, names.iter().map(String::as_str));
         let help = near.map(|near| format!("did you mean \"{near}\"?"));
         r.wrong(item, "name", format!("no path leads to \"{}\"", peer.name), help);
+    }
+    for key in ["overlay", "feedback", "pause-ttl", "hold-memory"].into_iter().filter(|key| item.has(key)) {
+        if peer.key.is_none() && (key != "overlay" || peer.overlay) {
+            let help = "give the peer a `key`: else whoever can forge its address could pause its flows";
+            r.wrong(item, key, "the overlay needs a key that both switches have", Some(help.into()));
+        }
+    }
+    if peer.pause_ttl < peer.feedback + peer.feedback + peer.feedback + peer.feedback {
+        let key = if item.has("pause-ttl") { "pause-ttl" } else { "feedback" };
+        r.wrong(item, key, "pause-ttl is less than four times feedback", None);
     }
     if peer.dead_after < peer.probe + peer.probe {
         r.wrong(
@@ -448,6 +488,7 @@ device = "mpweb"
 namespace = "web"
 addresses = ["10.1.0.1/24", "fd00::1/64"]
 mtu = 9000
+shape = "5Gbps"
 addresses-max = 4
 hardware-addresses = ["02:00:00:00:00:01"]
 [[port]]
@@ -467,7 +508,9 @@ flows = 512
 ring = 64
 frames = 2048
 mtu = 9000
+queue = "backpressure"
 queue-memory = "32MiB"
+headroom = "8MiB"
 [[path]]
 peer = "right"
 local = "192.0.2.1:4799"
@@ -482,6 +525,9 @@ namespace = "underlay"
 name = "right"
 key = "/etc/millpond/right.key"
 dead-after = "100ms"
+overlay = false
+pause-ttl = "20ms"
+hold-memory = "1MiB"
 "#;
 
     #[test]
@@ -529,7 +575,9 @@ dead-after = "100ms"
             "a.toml:5:1: unknown key `flow` in [port] (did you mean `flows`?)",
         );
         has(&shared("socket = \"/a\"\nframes = 65536\nmtu = 9000\n"), "a.toml:5:10: `frames`:");
+        has(&shared("socket = \"/a\"\nheadroom = \"5MiB\"\n"), "a.toml:5:12: `headroom`: headroom is more than half");
         has(&shared("socket = \"/a\"\ndevice = \"x\"\n"), "`device`: is for tap and af-packet ports only");
+        has(&shared("socket = \"/a\"\nshape = \"1Gbps\"\n"), "a.toml:5:9: `shape`: is for tap ports only");
         has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
         let twice = shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
@@ -545,6 +593,10 @@ dead-after = "100ms"
         has(&format!("{path}remote = \"[::1]:1\"\n"), "one end is of IPv4");
         has(&format!("{path}remote = \"10.0.0.2:1\"\n{path}"), "a.toml:7:9: `local`: a path above has this address");
         has(&format!("{path}remote = \"10.0.0.2:1\"\nweight = 0\n"), "a.toml:5:10");
+        let peer = |keys: &str| format!("{path}remote = \"10.0.0.2:1\"\n[[peer]]\nname = \"p\"\n{keys}");
+        has(&peer("overlay = true\n"), "a.toml:7:11: `overlay`: the overlay needs a key that both switches have");
+        has(&peer("hold-memory = \"1MiB\"\n"), "a.toml:7:15: `hold-memory`: the overlay needs a key");
+        has(&peer("key = \"/k\"\nfeedback = \"50ms\"\n"), "a.toml:8:12: `feedback`: pause-ttl is less");
         has("order = \"sideways\"\n", "a.toml:1:9");
         has("bufers = 12\n", "did you mean `buffers`?");
     }

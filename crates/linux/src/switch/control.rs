@@ -6,9 +6,11 @@
 
 use super::config::Config;
 use super::error::Error;
+use super::mirror::{self, Shown};
 use super::run::Done;
-use super::show::Reading;
+use super::show::{AddressReading, FlowReading, Reading};
 use super::state::State;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
@@ -19,8 +21,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// How long either side waits for the other.
+/// How long either side waits for the other, and for a change, which may make a thousand interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_FOR_CHANGES: Duration = Duration::from_secs(60);
 /// The most bytes of a request.
 const REQUEST_MAX: u64 = 1 << 20;
 
@@ -28,6 +31,12 @@ const REQUEST_MAX: u64 = 1 << 20;
 pub enum Request {
     /// What it has done.
     Show(Sender<Reading>),
+    /// Who is behind which port or peer.
+    Addresses(Sender<Vec<AddressReading>>),
+    /// Which flows go to peers.
+    Flows(Sender<Vec<FlowReading>>),
+    /// What crosses the port of this name; `None`: there is none.
+    Mirror(String, Sender<Option<Receiver<Shown>>>),
     /// To become another switch.
     Apply(Box<Config>, Sender<Done>),
     /// To end, and leave its interfaces.
@@ -59,24 +68,37 @@ impl Asking {
         let wake = Arc::new(wake);
         Ok((Asking { requests, wake: wake.clone() }, taken, wake))
     }
-    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Error> {
+    fn ask<T>(&self, patience: Duration, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Error> {
         let (answer, answered) = channel();
         let gone = || Error::Refused("the switch has ended".into());
         self.requests.send(request(answer)).map_err(|_| gone())?;
         let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
-        answered.recv_timeout(PATIENCE).map_err(|_| gone())
+        answered.recv_timeout(patience).map_err(|_| gone())
     }
     /// What it has done.
     pub fn show(&self) -> Result<Reading, Error> {
-        self.ask(Request::Show)
+        self.ask(PATIENCE, Request::Show)
+    }
+    /// Who is behind which port or peer.
+    pub fn addresses(&self) -> Result<Vec<AddressReading>, Error> {
+        self.ask(PATIENCE, Request::Addresses)
+    }
+    /// Which flows go to peers.
+    pub fn flows(&self) -> Result<Vec<FlowReading>, Error> {
+        self.ask(PATIENCE, Request::Flows)
+    }
+    /// What crosses a port from now on.
+    pub fn mirror(&self, port: &str) -> Result<Receiver<Shown>, Error> {
+        let shown = self.ask(PATIENCE, |answer| Request::Mirror(port.into(), answer))?;
+        shown.ok_or_else(|| Error::Refused(format!("there is no port \"{port}\"")))
     }
     /// Becomes another switch.
     pub fn apply(&self, config: Config) -> Result<Done, Error> {
-        self.ask(|answer| Request::Apply(Box::new(config), answer))
+        self.ask(PATIENCE_FOR_CHANGES, |answer| Request::Apply(Box::new(config), answer))
     }
     /// Ends, and leaves its interfaces.
     pub fn stop(&self) -> Result<(), Error> {
-        self.ask(Request::Stop)
+        self.ask(PATIENCE, Request::Stop)
     }
 }
 
@@ -105,11 +127,24 @@ fn serve(mut client: UnixStream, asking: &Asking) -> std::io::Result<()> {
     let (verb, body) = text.split_once('\n').unwrap_or((&text, ""));
     let answer = match verb {
         "show" => written(asking.show()),
+        "addresses" => written(asking.addresses()),
+        "flows" => written(asking.flows()),
+        "mirror" => match asking.mirror(body) {
+            Ok(shown) => return mirror::write(body, &shown, &client, || is_there(&client)),
+            Err(error) => written::<()>(Err(error)),
+        },
         "apply" => written(Config::parse("config", body).map_err(Error::from).and_then(|config| asking.apply(config))),
         "stop" => written(asking.stop()),
         other => written::<()>(Err(Error::Refused(format!("no request \"{other}\"")))),
     };
     client.write_all(answer.as_bytes())
+}
+
+/// Whether the other end is still open.
+fn is_there(client: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(client, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
 }
 
 fn written<T: Serialize>(answer: Result<T, Error>) -> String {
@@ -121,22 +156,94 @@ fn written<T: Serialize>(answer: Result<T, Error>) -> String {
     serde_json::to_string(&answer).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
 }
 
-/// Asks the process of this state folder; `None`: there is none.
+/// Asks the process of this state folder; `None`: there is none, or it ended before it answered.
 pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result<Option<T>, Error> {
     let path = state.file("control.sock");
     let Ok(mut stream) = UnixStream::connect(&path) else { return Ok(None) };
     let talk = |stream: &mut UnixStream| -> std::io::Result<String> {
-        stream.set_read_timeout(Some(PATIENCE + Duration::from_secs(1)))?;
+        let patience = if verb == "apply" { PATIENCE_FOR_CHANGES } else { PATIENCE };
+        stream.set_read_timeout(Some(patience + Duration::from_secs(1)))?;
         stream.write_all(format!("{verb}\n{body}").as_bytes())?;
         stream.shutdown(Shutdown::Write)?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
         Ok(text)
     };
-    let text = talk(&mut stream).map_err(|e| Error::file(&path, e))?;
+    // A process that is killed takes its connections with it, and those that it has not looked at.
+    let is_end = |e: &std::io::Error| {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+        matches!(e.kind(), BrokenPipe | ConnectionReset)
+    };
+    let text = match talk(&mut stream) {
+        Ok(text) if text.is_empty() => return Ok(None),
+        Ok(text) => text,
+        Err(e) if is_end(&e) => return Ok(None),
+        Err(e) => return Err(Error::file(&path, e)),
+    };
     match serde_json::from_str(&text) {
         Ok(Answer::Ok(value)) => Ok(Some(value)),
         Ok(Answer::Error(error)) => Err(Error::Refused(error)),
         Err(e) => Err(Error::file(&path, format!("the switch's answer was not understood (another version?): {e}"))),
+    }
+}
+
+/// Has the process of this state folder show what crosses a port, as pcapng, until `out` takes no more
+/// or the process ends.
+pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Error> {
+    let path = state.file("control.sock");
+    let failed = |e: std::io::Error| Error::file(&path, e);
+    let absent = || Error::NotRunning(state.folder().to_path_buf());
+    let mut stream = UnixStream::connect(&path).map_err(|_| absent())?;
+    stream.write_all(format!("mirror\n{port}").as_bytes()).map_err(failed)?;
+    stream.shutdown(Shutdown::Write).map_err(failed)?;
+    let mut room = vec![0; 1 << 17];
+    let mut count = stream.read(&mut room).map_err(failed)?;
+    // A refusal is JSON, which no capture begins as.
+    if room[..count].starts_with(b"{") {
+        let mut text = String::from_utf8_lossy(&room[..count]).into_owned();
+        stream.read_to_string(&mut text).map_err(failed)?;
+        return match serde_json::from_str::<Answer<()>>(&text) {
+            Ok(Answer::Error(error)) => Err(Error::Refused(error)),
+            _ => Err(Error::file(&path, "the switch's answer was not understood (another version?)")),
+        };
+    }
+    while count > 0 {
+        let written = out.write_all(&room[..count]).and_then(|()| out.flush());
+        match written {
+            Ok(()) => {}
+            // Who reads has enough.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(e) => return Err(Error::kernel("writing the capture", e)),
+        }
+        count = stream.read(&mut room).map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that is killed while it is asked, before it has looked and after.
+    #[test]
+    fn who_ends_before_it_answers_is_not_there() {
+        let state = State::scratch("control");
+        state.create().unwrap();
+        for reads in [false, true] {
+            let _ = std::fs::remove_file(state.file("control.sock"));
+            let socket = UnixListener::bind(state.file("control.sock")).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let (mut client, _) = socket.accept().unwrap();
+                    if reads {
+                        client.read_to_string(&mut String::new()).unwrap();
+                    }
+                });
+                let asked = ask::<()>(&state, "apply", &"name = 1\n".repeat(100));
+                assert!(matches!(asked, Ok(None)), "{reads}: {asked:?}");
+            });
+        }
+        assert!(matches!(ask::<()>(&state, "show", ""), Ok(None)), "nobody listens");
+        state.erase().unwrap();
     }
 }

@@ -32,6 +32,8 @@ drops! {
     SourceGroup = "source-group",
     /// Its virtio header does not fit it.
     BadOffload = "bad-offload",
+    /// A super-segment of more and smaller packets than its port may send.
+    SmallGso = "small-gso",
     /// It is for the port that it came from.
     SamePort = "same-port",
     /// Its packets are longer than the MTU of the port that it is for.
@@ -46,6 +48,10 @@ drops! {
     PortRefused = "port-refused",
     /// The interface is gone.
     PortGone = "port-gone",
+    /// The queue of its interface to the switch was full: the kernel has dropped it.
+    DeviceFull = "device-full",
+    /// The queue of the socket that it came to was full: the kernel has dropped it.
+    SocketFull = "socket-full",
     /// All buffers are in use.
     NoBuffer = "no-buffer",
     /// No encapsulation, or one of another version.
@@ -76,6 +82,8 @@ drops! {
     BadDescriptor = "bad-descriptor",
     /// There was no memory for it to wait in, and its sender could not keep it.
     LossPool = "loss-pool",
+    /// Its peer has paused its flow, and there was no memory for it to wait in.
+    LossHeld = "loss-held",
     /// It had waited for an application that has gone.
     LossAppExit = "loss-app-exit",
 }
@@ -121,6 +129,8 @@ pub struct Counters {
     pub sent_large: u64,
     dropped: [u64; Drop::ALL.len()],
     discarded: [u64; DropReason::ALL.len()],
+    /// What the kernel's own count of losses was when it was looked at last.
+    kernel: u64,
 }
 
 impl Counters {
@@ -128,6 +138,19 @@ impl Counters {
     #[inline]
     pub fn drop(&mut self, reason: Drop) {
         self.dropped[reason as usize] += 1;
+    }
+    /// The kernel's own count of losses is this now; one that has fallen has begun anew.
+    pub fn rose(&mut self, reason: Drop, total: u64) {
+        self.dropped[reason as usize] += total.checked_sub(self.kernel).unwrap_or(total);
+        self.kernel = total;
+    }
+    /// Of the kernel's count what is beyond this is to be counted.
+    pub fn rises_from(&mut self, total: u64) {
+        self.kernel = total;
+    }
+    /// What the kernel has lost.
+    pub fn lost_by_kernel(&self) -> u64 {
+        self.dropped(Drop::DeviceFull) + self.dropped(Drop::SocketFull)
     }
     /// How many for this reason.
     pub fn dropped(&self, reason: Drop) -> u64 {
@@ -179,6 +202,16 @@ pub struct Reading {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn the_kernels_losses_are_counted_once() {
+        let mut counters = Counters::default();
+        counters.rises_from(100);
+        for total in [100, 130, 130, 5, 7] {
+            counters.rose(Drop::DeviceFull, total);
+        }
+        assert_eq!((counters.dropped(Drop::DeviceFull), counters.lost_by_kernel()), (37, 37));
+    }
 
     #[test]
     fn reasons_are_distinct_and_only_what_occurred_is_shown() {

@@ -52,6 +52,10 @@ impl Error {
     pub fn file(path: &Path, error: impl std::fmt::Display) -> Error {
         Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }
+    /// Whether another process has what is wanted, which may be about to end.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Port { error: port::Error::Busy { .. }, .. })
+    }
     /// What the system said when asked to do `what`.
     pub fn kernel(what: impl Into<String>, error: impl std::fmt::Display) -> Error {
         Error::Kernel { what: what.into(), reason: error.to_string() }

@@ -5,19 +5,27 @@
 //! | `config` | the file that a user writes, and its errors |
 //! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
+//! | `slot` | a port's place: how a frame is written to it, or waits |
 //! | `applications` | what is done for applications with shared memory |
 //! | `table` | which address is behind which port |
 //! | `egress` | what waits for a device that takes no more, or is paused |
 //! | `buffers` | where frames are kept meanwhile |
 //! | `counters` | what a port has done, and why frames were dropped |
+//! | `losses` | what the kernel loses on a frame's way here |
+//! | `journal` | what happens, as lines for people and journald |
+//! | `mirror` | what crosses a port, for somebody who looks on |
 //! | `uplink` | frames for other switches and from them |
 //! | `path` | a path there: its socket, and what waits for it |
+//! | `overlay` | what both pause of what the other sends |
+//! | `held` | frames for a peer that has paused their flows |
+//! | `shaping` | senders behind a tap that are made to wait |
 //! | `peer` | another switch: which paths there work, and what both have agreed on |
 //! | `run` | the poll loop |
 //! | `ports` | opens what a configuration says, and keeps account of what was made |
 //! | `state` | the folder that all state is kept in, and its locks |
 //! | `control` | how the process that moves frames is asked |
 //! | `apply` | makes a file's switch run, and takes it away |
+//! | `cni` | the switch as a network of containers |
 //! | `serve` | the process that moves frames |
 //! | `show` | what it has done |
 //! | `doctor` | what the kernel offers, and what a lack costs |
@@ -28,20 +36,28 @@
 mod applications;
 pub mod apply;
 pub mod buffers;
+pub mod cni;
 pub mod config;
 pub mod control;
 pub mod counters;
 pub mod doctor;
 pub mod egress;
 mod error;
+mod held;
+pub mod journal;
+mod losses;
+pub mod mirror;
 pub mod node;
+pub mod overlay;
 mod path;
 mod peer;
 mod ports;
 pub mod run;
 pub mod serve;
 pub mod settings;
+mod shaping;
 pub mod show;
+pub mod slot;
 pub mod state;
 pub mod table;
 mod uplink;

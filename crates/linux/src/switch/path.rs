@@ -11,7 +11,7 @@ use crate::edge::Packet;
 use crate::encapsulation::Encapsulation;
 use crate::fabric::metadata::class;
 use crate::frame::parse_head;
-use crate::port::{Refusal, udp::Udp};
+use crate::port::{self, Refusal, udp::Udp};
 use crate::tunnel::session::Session;
 use millpond_core::Time;
 
@@ -28,7 +28,7 @@ pub struct Path {
     /// Which namespace the socket is in.
     pub home: Option<(u64, u64)>,
     /// Why it cannot be opened.
-    pub waiting: Option<String>,
+    pub waiting: Option<port::Error>,
     /// What it has done.
     pub counters: Counters,
     /// What waits for the socket: datagrams.

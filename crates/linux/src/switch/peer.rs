@@ -7,6 +7,7 @@
 //! and nothing leaves that is not sealed.
 
 use super::config::PeerParams;
+use super::overlay::Talk;
 use crate::encapsulation;
 use crate::tunnel::probe::{self, Padded, Probe, Wrong};
 use crate::tunnel::secret::{Nonce, Secrets};
@@ -25,7 +26,17 @@ struct Way {
     /// When the padded probe was sent that the peer has heard last.
     answered: Time,
     size: PathSize,
+    /// The longest datagram that the kernel has a way for, where it says so.
+    room: Option<usize>,
     sent: u64,
+}
+
+impl Way {
+    /// The longest datagram that may be sent over it; `None`: nothing is known to be too long.
+    fn most(&self) -> Option<usize> {
+        let found = Some(self.size.carried() as usize).filter(|_| self.size.is_narrow() && self.size.is_settled());
+        self.room.into_iter().chain(found).min()
+    }
 }
 
 /// The other switch.
@@ -39,6 +50,8 @@ pub struct Peer {
     liveness: Liveness,
     ways: Vec<Way>,
     session: Option<Session>,
+    /// The overlay, where the two speak it.
+    talk: Option<Box<Talk>>,
     /// Why nothing goes there: its key cannot be read.
     blocked: Option<String>,
     /// When paths are probed next.
@@ -62,6 +75,7 @@ impl Peer {
             padded: None,
             answered: Time::ZERO,
             size: PathSize::new(probe::LENGTH as u32, 0),
+            room: None,
             sent: 0,
         };
         let mut peer = Peer {
@@ -72,6 +86,7 @@ impl Peer {
             liveness: Liveness::new(terms, paths),
             ways: (0..paths).map(|_| way()).collect(),
             session: None,
+            talk: (params.overlay && params.key.is_some()).then(|| Box::new(Talk::new(params))),
             blocked: None,
             next: Time::ZERO,
         };
@@ -91,12 +106,20 @@ impl Peer {
                 self.blocked = None;
                 if !session.secrets().is_same(&secrets) {
                     session.set_secrets(secrets);
+                    if let Some((talk, key)) = self.talk.as_mut().zip(session.overlay_key()) {
+                        talk.rekey(key);
+                    }
                 }
             }
             (Ok(secrets), None) => {
                 (self.session, self.blocked) = (Some(Session::new(secrets, self.mine)), None);
             }
-            (Err(why), _) => self.blocked = Some(why),
+            (Err(why), _) => {
+                if self.blocked.as_ref() != Some(&why) {
+                    log::warn!("the key of {}: {why}", self.name);
+                }
+                self.blocked = Some(why);
+            }
         }
     }
     /// Why nothing goes there, or what is wrong with its key.
@@ -110,6 +133,25 @@ impl Peer {
     /// What frames are sealed with, where they must be.
     pub fn session(&mut self) -> Option<&mut Session> {
         self.session.as_mut()
+    }
+    /// The overlay, where the two speak it.
+    #[inline]
+    pub fn talk(&mut self) -> Option<&mut Talk> {
+        self.talk.as_deref_mut()
+    }
+    /// As it is.
+    pub fn overlay(&self) -> Option<&Talk> {
+        self.talk.as_deref()
+    }
+    /// Speaks the overlay with the process of the peer that is there.
+    pub fn greet(&mut self, now: Time) {
+        let (Some(talk), Some(session)) = (&mut self.talk, &self.session) else { return };
+        if let Some(theirs) = session.theirs().filter(|theirs| !talk.is_with(theirs))
+            && let Some(key) = session.overlay_key()
+        {
+            log::info!("overlay with {}: begins", self.name);
+            talk.meet(now, theirs, key);
+        }
     }
     /// Bytes that a frame needs beside its own.
     pub fn overhead(&self) -> usize {
@@ -127,6 +169,9 @@ impl Peer {
         if probe.from == self.mine {
             // Its own, sent back.
             return Err(Wrong::Stranger);
+        }
+        if probe.from != self.theirs {
+            log::info!("peer {} {}", self.name, if self.theirs == [0; 16] { "answers" } else { "has started anew" });
         }
         if let Some(session) = &mut self.session {
             session.greeted(probe.from, probe.to);
@@ -169,6 +214,24 @@ impl Peer {
         }
     }
 
+    /// The kernel has a way over this path for datagrams of so many bytes.
+    pub fn set_room(&mut self, label: u16, room: Option<usize>) {
+        if let Some(way) = self.ways.get_mut(usize::from(label)) {
+            way.room = room;
+        }
+    }
+    /// The longest frame that all paths have room for by the kernel's word.
+    pub fn room(&self) -> Option<usize> {
+        let least = self.ways.iter().filter_map(|way| way.room).min()?;
+        Some(least.saturating_sub(self.overhead()))
+    }
+    /// The longest frame that each path which is used carries; `None`: nothing is known to be too long.
+    pub fn frame_max(&self) -> Option<usize> {
+        let is_used = |label: &usize| self.liveness.standing(*label) == Standing::Used;
+        let least = (0..self.ways.len()).filter(is_used).filter_map(|label| self.ways[label].most()).min()?;
+        Some(least.saturating_sub(self.overhead()))
+    }
+
     /// When [`Peer::tick`] is due.
     pub fn due(&self) -> Time {
         self.next
@@ -182,8 +245,10 @@ impl Peer {
         self.next = now + self.params.probe;
         let wanted = (widest + self.overhead()) as u32;
         for (label, way) in self.ways.iter_mut().enumerate() {
-            way.size.want(probe::LENGTH as u32, wanted);
-            self.liveness.set_narrow(label, way.size.is_narrow());
+            // What the kernel has no way for need not be tried.
+            let reach = way.room.map_or(wanted, |room| wanted.min(room as u32));
+            way.size.want(probe::LENGTH as u32, reach);
+            self.liveness.set_narrow(label, way.size.is_narrow() || reach < wanted);
         }
         let changed = self.liveness.judge(now);
         let mut out = Vec::new();
@@ -220,8 +285,8 @@ impl Peer {
     pub fn standing(&self, label: u16) -> Standing {
         self.liveness.standing(label.into())
     }
-    /// Of a path, for people.
-    pub fn reading(&self, now: Time, label: u16) -> Health {
+    /// Of a path, for people; `widest` is the longest frame that a port may have now.
+    pub fn reading(&self, now: Time, label: u16, widest: usize) -> Health {
         let path = usize::from(label);
         let way = &self.ways[path];
         let silence = self.liveness.newest().map(|at| now.saturating_sub(at));
@@ -237,7 +302,7 @@ impl Peer {
             probes_sent: way.sent,
             probes_heard: self.liveness.heard_probes(path),
             size: way.size.carried().saturating_sub(self.overhead() as u32),
-            is_narrow: way.size.is_narrow(),
+            is_narrow: way.most().is_some_and(|most| most < widest + self.overhead()),
             is_sealed: self.has_key(),
         }
     }
@@ -263,6 +328,16 @@ pub struct Health {
     pub is_narrow: bool,
     /// Whether what goes there is authenticated and encrypted.
     pub is_sealed: bool,
+}
+
+impl Health {
+    /// Which part of the probes since then was answered; `None`: too few to say. What is not answered
+    /// was lost there or back.
+    pub fn answered_since(&self, before: &Health) -> Option<f64> {
+        let sent = self.probes_sent.checked_sub(before.probes_sent).filter(|sent| *sent >= 10)?;
+        let heard = self.probes_heard.checked_sub(before.probes_heard)?;
+        Some((heard as f64 / sent as f64).min(1.0))
+    }
 }
 
 #[cfg(test)]
@@ -306,7 +381,7 @@ mod tests {
         run(&mut ends, &mut now, 100, |_, _| true, 9000);
         for end in &mut ends {
             assert!(end.session().unwrap().is_open());
-            let health = end.reading(now, 1);
+            let health = end.reading(now, 1, 1514);
             assert_eq!((&health.state[..], health.size, health.is_narrow), ("used", 1514, false));
             assert!(health.delay_us.unwrap() < 1_100.0 && health.probes_heard > 5, "{health:?}");
         }
@@ -315,7 +390,7 @@ mod tests {
         assert_eq!(ends.each_ref().map(|end| end.standing(1)), [Standing::Dead; 2]);
         assert_eq!(ends.each_ref().map(|end| end.standing(0)), [Standing::Used; 2]);
         run(&mut ends, &mut now, 2_000, |_, _| false, 9000);
-        assert_eq!((ends[0].standing(0), &ends[0].reading(now, 0).state[..]), (Standing::Used, "silent"));
+        assert_eq!((ends[0].standing(0), &ends[0].reading(now, 0, 1514).state[..]), (Standing::Used, "silent"));
         // The other end starts anew.
         ends[1] = peer(Some(&file), 2);
         run(&mut ends, &mut now, 400, |_, _| true, 9000);
@@ -331,9 +406,30 @@ mod tests {
         let mut ends = [peer(None, 1), peer(None, 1)];
         let mut now = Time::from_ms(5);
         run(&mut ends, &mut now, 3_000, |_, _| true, 1300);
-        let health = ends[0].reading(now, 0);
+        let health = ends[0].reading(now, 0, 1514);
         assert!(health.is_narrow && (1276..=1292).contains(&health.size), "{health:?}");
         assert_eq!(ends[0].standing(0), Standing::Used, "there is no other");
+        assert_eq!(ends[0].frame_max(), Some(health.size as usize));
+        assert!(!ends[0].reading(now, 0, 1200).is_narrow, "no port has longer ones");
+    }
+
+    #[test]
+    fn what_the_kernel_has_no_way_for_is_not_tried() {
+        let mut ends = [peer(None, 2), peer(None, 2)];
+        let mut now = Time::from_ms(5);
+        assert_eq!((ends[0].frame_max(), ends[0].room()), (None, None));
+        ends.iter_mut().for_each(|end| end.set_room(0, Some(1472)));
+        run(&mut ends, &mut now, 200, |_, _| true, 9000);
+        // One is enough for all.
+        assert_eq!(
+            ends.each_ref().map(|end| (end.standing(0), end.standing(1))),
+            [(Standing::Narrow, Standing::Used); 2]
+        );
+        assert_eq!((ends[0].frame_max(), ends[0].room()), (None, Some(1464)));
+        ends.iter_mut().for_each(|end| end.set_room(1, Some(1472)));
+        run(&mut ends, &mut now, 200, |_, _| true, 9000);
+        assert_eq!((ends[0].standing(0), ends[0].frame_max()), (Standing::Used, Some(1464)));
+        assert_eq!(ends[0].reading(now, 0, 1514).size, 1464, "exactly");
     }
 
     #[test]

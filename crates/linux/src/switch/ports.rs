@@ -5,8 +5,10 @@
 
 use super::config::{PathParams, PortKind, PortParams, SHARED_MTU};
 use super::error::Error;
-use super::state::{Made, State};
-use crate::namespace;
+use super::shaping::{self, HANDLE};
+use super::state::{Made, Record, State};
+use crate::frame::Mac;
+use crate::namespace::{self, Identity};
 use crate::port::tap::TapSettings;
 use crate::port::udp::Udp;
 use crate::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, shared};
@@ -33,17 +35,33 @@ fn inside<T: Send>(
     })?
 }
 
-/// Opens a port; makes its interface where it is a tap that is not there. Gives the interface's MTU, too.
-pub fn open(state: &State, params: &PortParams) -> Result<(Port, usize), Error> {
+/// A port that was opened.
+pub struct Opened {
+    /// The port.
+    pub port: Port,
+    /// The interface's MTU.
+    pub mtu: usize,
+    /// Whether the switch chooses that: it made the interface, and its file says nothing.
+    pub fits: bool,
+}
+
+impl Opened {
+    fn new(port: Port, mtu: usize) -> Opened {
+        Opened { port, mtu, fits: false }
+    }
+}
+
+/// Opens a port; makes its interface where it is a tap that is not there.
+pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
     let namespace = params.namespace.as_deref();
     match params.kind {
         PortKind::Pcap => {
             let port = Pcap::open(params.read.as_deref().map(Path::new), params.write.as_deref().map(Path::new));
-            Ok((Port::Pcap(Box::new(port.map_err(named(params))?)), usize::from(u16::MAX)))
+            Ok(Opened::new(Port::Pcap(Box::new(port.map_err(named(params))?)), usize::from(u16::MAX)))
         }
         PortKind::Shared => {
             let port = Shared::open(params.shared()).map_err(named(params))?;
-            Ok((Port::Shared(Box::new(port)), params.mtu.unwrap_or(SHARED_MTU) as usize))
+            Ok(Opened::new(Port::Shared(Box::new(port)), params.mtu.unwrap_or(SHARED_MTU) as usize))
         }
         PortKind::AfPacket => {
             let opened = inside(namespace, || {
@@ -59,34 +77,54 @@ pub fn open(state: &State, params: &PortParams) -> Result<(Port, usize), Error> 
         }
         PortKind::Tap => {
             let ours = made(params);
-            let there =
-                inside(namespace, || Ok(Device::new(params.device())?.index().is_ok())).map_err(named(params))?;
-            if !there {
-                state.note(&ours)?;
-            }
-            // One that is made anew has the address that it had: its neighbours remember it.
-            let had = state.address(&ours)?.filter(|_| !there);
+            let look = || Ok((Device::new(params.device())?.index().ok(), namespace::own()));
+            let (there, home) = inside(namespace, look).map_err(named(params))?;
+            let had = settle_record(state, &ours, there, home)?;
             let opened = inside(namespace, || {
                 let settings = TapSettings { device: params.device().into(), persistent: true, napi: false };
                 let tap = Tap::open(&settings)?;
                 had.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
-                configure(tap.device(), params)?;
-                Ok((tap.device().mac().ok(), Port::Tap(tap)))
+                let (mac, index) = (tap.device().mac().ok(), tap.device().index());
+                let failed = |e| port::Error::kernel(format!("asking which interface {} is", params.device()), e);
+                state.note_made(&ours, mac, home, index.map_err(failed)?).map_err(|e| port::Error::Kernel {
+                    what: format!("noting that {} was made", params.device()),
+                    reason: e.to_string(),
+                })?;
+                configure(tap.device(), params, there.is_none())?;
+                Ok(Port::Tap(tap))
             });
-            let (mac, port) = opened.map_err(named(params))?;
-            if let Some(mac) = mac {
-                state.note_address(&ours, mac)?;
-            }
-            with_mtu(port, params)
+            let opened = with_mtu(opened.map_err(named(params))?, params)?;
+            let fits = params.mtu.is_none() && state.record(&ours)?.is_some();
+            Ok(Opened { fits, ..opened })
         }
     }
 }
 
-fn with_mtu(port: Port, params: &PortParams) -> Result<(Port, usize), Error> {
+/// Makes the record of an interface fit what is there, before one is opened or made: its number, and
+/// the namespace. The address that one is to have which is made anew: its neighbours remember it.
+fn settle_record(state: &State, ours: &Made, there: Option<i32>, home: Option<Identity>) -> Result<Option<Mac>, Error> {
+    let record = state.record(ours)?;
+    let address = record.as_ref().and_then(|record| record.address).filter(|_| there.is_none());
+    match record {
+        // The name stands for another namespace than before, where one may have been left.
+        Some(elsewhere) if elsewhere.home.is_some() && elsewhere.home != home => remove(state, &elsewhere)?,
+        // Ours has gone, and somebody has made another of its name.
+        Some(record) if there.is_some() && record.index.is_some() && record.index != there => {
+            state.strike(std::slice::from_ref(ours))?;
+        }
+        _ => {}
+    }
+    if there.is_none() {
+        state.note(ours, home)?;
+    }
+    Ok(address)
+}
+
+fn with_mtu(port: Port, params: &PortParams) -> Result<Opened, Error> {
     let mtu = port.device().map(Device::mtu).transpose();
     let failed = |e| port::Error::kernel(format!("asking for the MTU of {}", params.device()), e);
     let mtu = mtu.map_err(failed).map_err(named(params))?.unwrap_or(usize::from(u16::MAX));
-    Ok((port, mtu))
+    Ok(Opened::new(port, mtu))
 }
 
 /// Opens a path.
@@ -99,10 +137,19 @@ pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
     inside(params.namespace.as_deref(), || Udp::open(local, remote))
 }
 
-/// Gives a tap what its port says, in its namespace.
-fn configure(device: &Device, params: &PortParams) -> Result<(), port::Error> {
+/// Gives a tap what its port says, in its namespace; one that is new has nothing yet.
+fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), port::Error> {
     if let Some(mtu) = params.mtu.map(|mtu| mtu as usize).filter(|mtu| device.mtu().ok() != Some(*mtu)) {
         device.set_mtu(mtu)?;
+    }
+    match params.shape {
+        Some(rate) => {
+            let mtu = device.mtu().unwrap_or(1500);
+            discipline("replace", device.name(), &shaping::bucket(rate, mtu, false))?;
+        }
+        None if is_new => {}
+        // That of a file before, if there was one.
+        None => drop(discipline("del", device.name(), &[])),
     }
     for address in &params.addresses {
         let what = format!("giving {} the address {address}", device.name());
@@ -117,21 +164,58 @@ fn configure(device: &Device, params: &PortParams) -> Result<(), port::Error> {
     device.up()
 }
 
-/// Removes an interface that was made, if nobody else has taken it. An interface or a namespace that has gone already is no error.
-pub fn remove(state: &State, made: &Made) -> Result<(), Error> {
-    let name = made.device.clone();
-    let done = inside(made.namespace.as_deref(), || {
-        if Device::new(&made.device)?.index().is_ok() {
-            let settings = TapSettings { device: made.device.clone(), persistent: true, napi: false };
-            Tap::open(&settings)?.forget()?;
+/// Does something to the queueing discipline of a device of the calling thread's namespace that is
+/// ours.
+fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port::Error> {
+    let what = || format!("the token bucket of {device} with `tc`");
+    let mut command = Command::new("tc");
+    command.args(["qdisc", verb, "dev", device, "root", "handle", HANDLE]).args(words);
+    let done = command.output().map_err(|e| port::Error::Kernel { what: what(), reason: e.to_string() })?;
+    match done.status.success() {
+        true => Ok(()),
+        false => {
+            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
+            Err(port::Error::Kernel { what: what(), reason })
         }
-        Ok(())
-    });
-    let gone = made.namespace.as_deref().is_some_and(|n| !namespace::path(n).exists());
-    match done {
-        Err(error) if !gone => Err(Error::Port { name, error }),
-        _ => state.strike(made),
     }
+}
+/// The same in a namespace.
+pub fn shape(namespace: Option<&str>, verb: &str, device: &str, words: &[String]) -> Result<(), port::Error> {
+    inside(namespace, || discipline(verb, device, words))
+}
+
+/// Removes an interface that was made, if nobody else has taken it, and its record. An interface or a
+/// namespace that has gone already is no error.
+pub fn remove(state: &State, record: &Record) -> Result<(), Error> {
+    unmake(record)?;
+    state.strike(std::slice::from_ref(&record.made))
+}
+
+/// Removes an interface that was made, whoever asks from wherever, and no other of its name.
+pub fn unmake(record: &Record) -> Result<(), Error> {
+    let name = &record.made.device;
+    let failed = |error| Error::Port { name: name.clone(), error };
+    let place = match record.home {
+        Some(home) => match namespace::find(home) {
+            Some(path) => Some(path),
+            None => return Ok(()),
+        },
+        None => record.made.namespace.as_deref().map(namespace::path),
+    };
+    if place.as_ref().is_some_and(|place| !place.exists()) {
+        return Ok(());
+    }
+    let place = place.map(|place| place.to_string_lossy().into_owned());
+    let done = inside(place.as_deref(), || {
+        let device = match record.index {
+            Some(index) => Device::of_index(index)?,
+            None => Some(Device::new(name)?).filter(|device| device.index().is_ok()),
+        };
+        let Some(device) = device else { return Ok(()) };
+        let settings = TapSettings { device: device.name().into(), persistent: true, napi: false };
+        Tap::open(&settings)?.forget()
+    });
+    done.map_err(failed)
 }
 
 /// Removes the socket of shared memory, if nobody listens at it any more.
@@ -145,9 +229,8 @@ pub fn forget(params: &PortParams) {
 pub fn close(state: &State, params: &PortParams, port: Option<Port>) -> Result<(), Error> {
     drop(port);
     forget(params);
-    let ours = made(params);
-    match params.kind == PortKind::Tap && state.made()?.contains(&ours) {
-        true => remove(state, &ours),
-        false => Ok(()),
+    match state.record(&made(params))?.filter(|_| params.kind == PortKind::Tap) {
+        Some(record) => remove(state, &record),
+        None => Ok(()),
     }
 }

@@ -11,15 +11,19 @@ use super::buffers::Buffers;
 use super::config::{Config, PortParams};
 use super::control::Request;
 use super::error::Error;
-use super::node::{BURST, Node, Slot};
-use super::show::{EdgeReading, PortReading, PortState, Reading};
+use super::journal::Rises;
+use super::losses::Losses;
+use super::mirror::Mirror;
+use super::node::{BURST, Node};
+use super::ports::{self, Opened};
+use super::shaping::Shaper;
+use super::slot::Slot;
 use super::state::State;
+use super::table;
 use super::uplink::Uplink;
-use super::{ports, table};
-use crate::namespace;
+use crate::namespace::{self, Identity};
 use crate::port::Port;
 use millpond_core::Time;
-use millpond_core::edge::gro::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -28,11 +32,21 @@ use std::time::{Duration, Instant};
 
 #[cfg(test)]
 mod conformance;
+mod fit;
+mod reading;
 #[cfg(test)]
 mod tests;
 
 /// How often what is slow is looked after.
 const HOUSEKEEPING: Time = Time::from_s(1);
+
+/// How long it sleeps at most while it takes nothing from anywhere.
+const STOPPED: Duration = Duration::from_micros(50);
+/// Frames for everybody that a round writes, about: a thousand ports that come up make millions, and
+/// requests wait for a round.
+const FLOODED_MAX: usize = 4096;
+/// How long a switch that starts waits for what a former process still has.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A configured switch.
 pub struct Switch {
@@ -41,19 +55,26 @@ pub struct Switch {
     node: Node,
     buffers: Buffers,
     uplink: Uplink,
+    shaper: Shaper,
     /// Why a port is not there, by port.
-    waiting: Vec<Option<String>>,
+    waiting: Vec<Option<Error>>,
     /// Which namespace a port was opened in, by port.
-    homes: Vec<Option<(u64, u64)>>,
+    homes: Vec<Option<Identity>>,
+    /// Whether the switch chooses a port's MTU, by port.
+    fits: Vec<bool>,
+    losses: Losses,
+    rises: Rises,
     requests: Receiver<Request>,
     wake: Arc<OwnedFd>,
     start: Instant,
+    /// The port that the next round begins with, if it has something.
+    first: usize,
     bursts: u64,
     sleeps: u64,
 }
 
 /// The namespace that a port is to be in.
-fn home(params: &PortParams) -> Option<(u64, u64)> {
+fn home(params: &PortParams) -> Option<Identity> {
     params.namespace.as_deref().and_then(namespace::identity)
 }
 
@@ -74,6 +95,9 @@ pub struct Done {
     pub open: usize,
     /// Those that are not, and why.
     pub waiting: Vec<(String, String)>,
+    /// What works, and not as somebody may think.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 impl Switch {
@@ -89,16 +113,38 @@ impl Switch {
             node,
             buffers,
             uplink,
+            shaper: Shaper::default(),
             waiting,
             homes,
+            fits: Vec::new(),
+            losses: Losses::default(),
+            rises: Rises::default(),
             requests,
             wake,
             start,
+            first: 0,
             bursts: 0,
             sleeps: 0,
         };
         switch.change(config);
+        switch.wait_for_predecessor();
         switch
+    }
+
+    /// A process that was killed has given up its lock, and may not have given up its interfaces yet.
+    fn wait_for_predecessor(&mut self) {
+        let began = Instant::now();
+        loop {
+            let busy: Vec<usize> = (0..self.waiting.len())
+                .filter(|port| self.waiting[*port].as_ref().is_some_and(Error::is_busy))
+                .collect();
+            if busy.is_empty() && !self.uplink.is_busy() || began.elapsed() > GRACE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            busy.into_iter().for_each(|port| self.open(port));
+            self.uplink.open();
+        }
     }
 
     fn now(&self) -> Time {
@@ -121,17 +167,18 @@ impl Switch {
         // What goes first: a new port may want the interface of an old one.
         for (params, slot) in old.into_iter().flatten() {
             if let Err(error) = ports::close(&self.state, &params, slot.port) {
-                eprintln!("{error}");
+                log::warn!("{error}");
             }
         }
         self.waiting.clear();
         self.homes.clear();
+        self.fits.clear();
         for (new, kept) in config.ports.iter().zip(kept) {
             let (before, mut slot) = match kept {
                 Some((before, slot)) => (Some(before), slot),
                 None => (None, Slot::new("", None, 0)),
             };
-            slot.name = new.name.clone();
+            (slot.name, slot.gso_least) = (new.name.clone(), new.gso_least as u16);
             if before.is_some_and(|before| before != *new) {
                 // Opened anew, for its new address or MTU: the interface is persistent. An
                 // application attaches again.
@@ -141,6 +188,7 @@ impl Switch {
             self.node.slots.push(slot);
             self.waiting.push(None);
             self.homes.push(home(new));
+            self.fits.push(false);
             self.config.ports.push(new.clone());
             self.open(self.config.ports.len() - 1);
         }
@@ -159,14 +207,17 @@ impl Switch {
         }
         (self.config.switch, self.config.edge) = (config.switch, config.edge);
         (self.config.paths, self.config.peers) = (config.paths, config.peers);
+        self.uplink.look_for_room();
+        self.fit();
         self.done()
     }
 
     fn done(&self) -> Done {
         let waiting = self.config.ports.iter().zip(&self.waiting);
-        let waiting = waiting.filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.clone())));
+        let waiting = waiting.filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.to_string())));
         let waiting = waiting.chain(self.uplink.waiting());
-        Done { open: self.node.slots.iter().filter(|s| s.port.is_some()).count(), waiting: waiting.collect() }
+        let open = self.node.slots.iter().filter(|s| s.port.is_some()).count();
+        Done { open, waiting: waiting.collect(), notes: self.misfits() }
     }
 
     /// Opens a port that is not open.
@@ -174,14 +225,23 @@ impl Switch {
         if self.node.slots[index].port.is_some() {
             return;
         }
-        self.homes[index] = home(&self.config.ports[index]);
-        self.waiting[index] = match ports::open(&self.state, &self.config.ports[index]) {
-            Ok((port, mtu)) => {
+        let params = &self.config.ports[index];
+        self.homes[index] = home(params);
+        self.waiting[index] = match ports::open(&self.state, params) {
+            Ok(Opened { port, mtu, fits }) => {
                 let slot = &mut self.node.slots[index];
-                (slot.port, slot.mtu) = (Some(port), mtu);
+                (slot.port, slot.mtu, self.fits[index]) = (Some(port), mtu, fits);
+                self.losses.opened(slot, self.homes[index], params.namespace.as_deref());
+                log::info!("port {} is open, MTU {mtu}", params.name);
                 None
             }
-            Err(error) => Some(error.to_string()),
+            Err(error) => {
+                let before = self.waiting[index].as_ref().map(Error::to_string);
+                if before.is_none_or(|before| before != error.to_string()) {
+                    log::warn!("waits: {error}");
+                }
+                Some(error)
+            }
         };
     }
 
@@ -198,8 +258,11 @@ impl Switch {
             if !busy && spins {
                 std::thread::yield_now();
             }
-            let sleeps = !busy && !spins && self.node.may_sleep();
+            let is_stopped = self.node.is_stopped();
+            let sleeps = !busy && !spins && (self.node.may_sleep() || is_stopped);
             let timeout = if sleeps { self.patience(now) } else { Duration::ZERO };
+            // Applications may have rung already that are not to be heard now.
+            let timeout = if is_stopped { timeout.min(STOPPED) } else { timeout };
             let asked = self.wait(timeout, &mut ready)?;
             if sleeps {
                 self.node.awake();
@@ -231,12 +294,23 @@ impl Switch {
         if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
             self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
         }
+        self.uplink.evict(now);
+        // Before anything else is sent: every frame that comes until a peer hears it needs memory.
+        self.uplink.speak(now, &mut self.node);
         // Paths are judged after what has come was looked at.
         if self.uplink.tick_due().is_some_and(|due| due <= now) {
             self.uplink.tick(now, self.widest());
         }
-        let mut busy = !is_drained;
-        for &port in &ready.ports {
+        let mut busy = !is_drained | self.uplink.release(now, &mut self.buffers);
+        self.node.take_flooded();
+        let (mut flooded, first) = (0, std::mem::take(&mut self.first));
+        let first = ready.ports.iter().position(|port| *port >= first).unwrap_or(0);
+        for &port in ready.ports[first..].iter().chain(&ready.ports[..first]) {
+            flooded += self.node.take_flooded();
+            if flooded > FLOODED_MAX {
+                (self.first, busy) = (port, true);
+                break;
+            }
             // A request may have left fewer.
             if port < self.node.slots.len() {
                 busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
@@ -249,21 +323,31 @@ impl Switch {
             }
         }
         self.node.flush_shared(&ready.shared);
+        self.uplink.speak(now, &mut self.node);
+        self.shape();
         busy
+    }
+
+    /// Makes senders behind taps wait whose flows should pause, or lets them go on.
+    fn shape(&mut self) {
+        if self.config.ports.iter().all(|port| port.shape.is_none()) {
+            return;
+        }
+        let mut slowed = std::collections::BTreeSet::new();
+        self.node.slowed(&mut slowed);
+        self.uplink.slowed(&mut slowed);
+        let Switch { shaper, config, node, .. } = self;
+        shaper.set(&config.ports, |index| node.slots[index].mtu, &slowed);
     }
 
     /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.
     fn patience(&mut self, now: Time) -> Duration {
         let uplink = &self.uplink;
-        let dues = [uplink.deadline(), self.node.deadline(), uplink.paths_due(), uplink.tick_due()];
+        let [held, paths, probes] = [uplink.deadline(), uplink.paths_due(), uplink.tick_due()];
+        let dues = [held, paths, probes, uplink.speaks_at(), self.node.deadline()];
         let due = dues.into_iter().flatten().min();
         let wait = due.map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
         Duration::from_nanos(wait.as_ps() / 1000)
-    }
-
-    /// The longest frame that a port may give a path.
-    fn widest(&self) -> usize {
-        self.node.slots.iter().filter(|slot| slot.port.is_some()).map(|slot| slot.mtu + 14).max().unwrap_or(0)
     }
 
     /// Waits for frames or requests; which ports have some, and whether there are requests.
@@ -274,11 +358,14 @@ impl Switch {
         ready.attend.clear();
         let mut which = Vec::with_capacity(self.node.slots.len());
         let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
+        // What is not to be read is not waited for either.
+        let is_stopped = self.node.is_stopped();
         for (index, slot) in self.node.slots.iter().enumerate() {
             if let Some(Port::Shared(_)) = slot.port {
                 ready.shared.push(index);
             }
-            match slot.port.as_ref().map(|port| port.fd()) {
+            let is_waited_for = !is_stopped || matches!(slot.port, Some(Port::Shared(_)));
+            match slot.port.as_ref().filter(|_| is_waited_for).map(|port| port.fd()) {
                 Some(Some(fd)) => {
                     which.push(index);
                     fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -288,7 +375,7 @@ impl Switch {
             }
         }
         let paths_from = fds.len();
-        for (path, socket) in self.uplink.sockets() {
+        for (path, socket) in self.uplink.sockets().filter(|_| !is_stopped) {
             which.push(path);
             fds.push(PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN));
         }
@@ -312,13 +399,34 @@ impl Switch {
         Ok(!fds[0].revents().is_empty())
     }
 
+    /// Counts what the kernel has lost since this was done last.
+    fn count_losses(&mut self) {
+        let ports = self.node.slots.iter_mut().zip(&self.homes).zip(&self.config.ports);
+        self.losses.count(ports.map(|((slot, home), params)| (slot, *home, params.namespace.as_deref())));
+        self.uplink.count_losses();
+    }
+
+    /// Says what the kernel has lost, now and then.
+    fn tell_losses(&mut self, now: Time) {
+        let ports = self.node.slots.iter().map(|slot| (format!("port {}", slot.name), &slot.counters));
+        for (subject, counters) in ports.chain(self.uplink.path_counters()) {
+            if let Some(lost) = self.rises.of(now, &subject, counters.lost_by_kernel()) {
+                log::warn!("{subject}: {lost} frames lost before the switch could read them");
+            }
+        }
+    }
+
     fn housekeeping(&mut self, now: Time) {
+        self.count_losses();
+        self.tell_losses(now);
         self.node.table.age(now);
         self.uplink.housekeeping(now);
+        self.fit();
         for index in 0..self.node.slots.len() {
             // An open port keeps its namespace alive when that has lost its name, or another has it.
             let moved = self.homes[index] != home(&self.config.ports[index]);
             if moved || self.node.slots[index].port.as_ref().is_some_and(|port| !port.is_there()) {
+                log::warn!("port {}: its interface is gone", self.config.ports[index].name);
                 self.node.lose(index);
             }
             self.open(index);
@@ -337,58 +445,33 @@ impl Switch {
         while let Ok(request) = self.requests.try_recv() {
             // Who asked may have gone away.
             match request {
-                Request::Show(answer) => drop(answer.send(self.reading())),
+                Request::Show(answer) => {
+                    self.count_losses();
+                    drop(answer.send(self.reading()));
+                }
+                Request::Addresses(answer) => drop(answer.send(self.addresses())),
+                Request::Flows(answer) => drop(answer.send(self.uplink.flows(self.now()))),
+                Request::Mirror(name, answer) => {
+                    let slot = self.node.slots.iter_mut().find(|slot| slot.name == name);
+                    let shown = slot.map(|slot| {
+                        let (mirror, shown) = Mirror::new();
+                        slot.mirror = Some(mirror);
+                        shown
+                    });
+                    drop(answer.send(shown));
+                }
                 Request::Apply(config, answer) => {
                     let done = self.change(*config);
+                    log::info!("changed: {} ports open, {} wait", done.open, done.waiting.len());
                     drop(answer.send(done));
                 }
                 Request::Stop(answer) => {
+                    log::info!("ends, as it was told");
                     let _ = answer.send(());
                     return false;
                 }
             }
         }
         true
-    }
-
-    fn edge(&self) -> EdgeReading {
-        let (offload, dropped) = self.uplink.counters();
-        EdgeReading {
-            packets: offload.packets,
-            segments: offload.segments.iter().sum(),
-            held: offload.held,
-            timed_out: offload.of(Cause::Timeout),
-            forced: offload.of(Cause::Forced),
-            dropped: dropped.reading().dropped,
-        }
-    }
-
-    fn reading(&self) -> Reading {
-        let port = |((params, slot), waiting): ((&PortParams, &Slot), &Option<String>)| PortReading {
-            name: params.name.clone(),
-            kind: params.kind_name(),
-            device: slot.port.as_ref().and_then(|p| p.device()).map_or_else(String::new, |d| d.name().to_string()),
-            namespace: params.namespace.clone(),
-            state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
-            reason: waiting.clone(),
-            mtu: slot.mtu,
-            shared: match &slot.port {
-                Some(Port::Shared(shared)) => Some(shared.reading()),
-                _ => None,
-            },
-            counters: slot.counters.reading(),
-        };
-        Reading {
-            schema: 1,
-            pid: std::process::id(),
-            uptime_s: self.start.elapsed().as_secs_f64(),
-            ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
-            paths: self.uplink.reading(self.now()),
-            edge: self.edge(),
-            addresses: self.node.table.len(),
-            buffers: self.buffers.in_use(),
-            bursts: self.bursts,
-            sleeps: self.sleeps,
-        }
     }
 }

@@ -11,18 +11,23 @@ use super::apply;
 use super::config::Config;
 use super::control::{self, Asking};
 use super::error::Error;
+use super::journal;
 use super::run::Switch;
 use super::state::State;
 use crate::metrics;
+use log::LevelFilter;
 use std::net::SocketAddr;
 
-/// Serves until it is told to stop, or killed. `config`: in the place of what was applied last. `say` is told what happens.
+/// Serves until it is told to stop, or killed. `config`: in the place of what was applied last. What
+/// happens is said on standard error, down to `level`.
 pub fn serve(
     state: &State,
     config: Option<Config>,
     listen: Option<SocketAddr>,
-    say: &dyn Fn(&str),
+    level: LevelFilter,
 ) -> Result<(), Error> {
+    journal::start(level);
+    allow_descriptors();
     let changing = if apply::is_started() { None } else { Some(state.lock_changes()?) };
     let applied = match config {
         Some(config) => {
@@ -40,25 +45,35 @@ pub fn serve(
                 if apply::stop(state)?
                     && let Some(pid) = pid
                 {
-                    say(&format!("took over from process {pid}"));
+                    log::info!("took over from process {pid}");
                 }
             }
         }
     };
+    log::info!("process {}: {} ports, {} paths", std::process::id(), applied.ports.len(), applied.paths.len());
     let (asking, requests, wake) = Asking::new()?;
     if let Some(address) = listen {
         let asking = asking.clone();
         let page = move || asking.show().map(|reading| reading.prometheus()).map_err(|error| error.to_string());
         metrics::serve(address, page).map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
-        say(&format!("metrics at http://{address}/metrics"));
+        log::info!("metrics at http://{address}/metrics");
     }
     for peer in applied.peers().iter().map(|name| applied.peer(name)).filter(|peer| peer.key.is_none()) {
-        say(&format!("NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are", peer.name));
+        log::warn!("NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are", peer.name);
     }
     let mut switch = Switch::new(state.clone(), applied, requests, wake);
     control::listen(state, asking)?;
     drop(changing);
     switch.run()
+}
+
+/// A port takes three descriptors, and a shell allows a process 1,024.
+fn allow_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, ports beyond the limit say so.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 #[cfg(test)]
@@ -72,7 +87,7 @@ mod tests {
         let state = State::scratch("serve");
         let lock = state.lock_changes().unwrap();
         let its = state.clone();
-        let serving = std::thread::spawn(move || serve(&its, Some(Config::default()), None, &|_| {}));
+        let serving = std::thread::spawn(move || serve(&its, Some(Config::default()), None, LevelFilter::Off));
         std::thread::sleep(Duration::from_millis(200));
         assert!(!state.file("config.toml").exists() && state.process().is_none());
         // A removal, after which the folder is another.

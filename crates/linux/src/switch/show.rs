@@ -5,6 +5,7 @@
 use super::control;
 use super::counters;
 use super::error::Error;
+use super::overlay;
 use super::peer::Health;
 use super::state::State;
 use crate::port::shared;
@@ -38,6 +39,9 @@ pub struct PortReading {
     pub reason: Option<String>,
     /// In bytes of IP.
     pub mtu: usize,
+    /// Whether senders behind it are made to wait.
+    #[serde(default)]
+    pub slowed: bool,
     /// Of shared memory: its application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<shared::Reading>,
@@ -67,6 +71,15 @@ pub struct PathReading {
     pub counters: counters::Reading,
 }
 
+/// Another switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerReading {
+    /// What it is called.
+    pub name: String,
+    /// What each tells the other to pause, where they do.
+    pub overlay: Option<overlay::Reading>,
+}
+
 /// What the edge has done with packets from peers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EdgeReading {
@@ -85,6 +98,36 @@ pub struct EdgeReading {
     pub dropped: std::collections::BTreeMap<String, u64>,
 }
 
+/// Who is behind a port or a peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AddressReading {
+    /// The hardware address.
+    pub address: String,
+    /// The port that it is behind.
+    pub port: Option<String>,
+    /// The peer that it is behind.
+    pub peer: Option<String>,
+    /// For how long nothing was heard of it; the configuration's own addresses have none.
+    pub silent_s: Option<f64>,
+}
+
+/// A TCP flow that goes to a peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlowReading {
+    /// To which.
+    pub peer: String,
+    /// Its ends.
+    pub source: String,
+    /// As above.
+    pub destination: String,
+    /// The path that its last segment took.
+    pub label: u16,
+    /// Its payload so far.
+    pub bytes: u64,
+    /// Since its last segment.
+    pub silent_s: f64,
+}
+
 /// The switch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
@@ -98,10 +141,19 @@ pub struct Reading {
     pub ports: Vec<PortReading>,
     /// Its paths to other switches.
     pub paths: Vec<PathReading>,
+    /// Those switches.
+    #[serde(default)]
+    pub peers: Vec<PeerReading>,
     /// What came over them.
     pub edge: EdgeReading,
     /// Addresses that it knows.
     pub addresses: usize,
+    /// TCP flows that it sends to peers.
+    #[serde(default)]
+    pub flows: usize,
+    /// Those of peers, whose order it keeps.
+    #[serde(default)]
+    pub flows_received: usize,
     /// Buffers in use.
     pub buffers: usize,
     /// Rounds of the poll loop.
@@ -113,6 +165,44 @@ pub struct Reading {
 /// Asks the running switch.
 pub fn read(state: &State) -> Result<Reading, Error> {
     control::ask(state, "show", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+}
+
+/// Asks it who is behind which port or peer.
+pub fn read_addresses(state: &State) -> Result<Vec<AddressReading>, Error> {
+    control::ask(state, "addresses", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+}
+
+/// Asks it which flows go to peers.
+pub fn read_flows(state: &State) -> Result<Vec<FlowReading>, Error> {
+    control::ask(state, "flows", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+}
+
+/// For people.
+pub fn address_table(addresses: &[AddressReading]) -> String {
+    let mut out = format!("{:<17} {:<20} {:>9}\n", "address", "behind", "silent s");
+    for it in addresses {
+        let behind = match (&it.port, &it.peer) {
+            (Some(port), _) => format!("port {port}"),
+            (None, peer) => format!("peer {}", peer.as_deref().unwrap_or("?")),
+        };
+        let silent = it.silent_s.map_or("named".to_string(), |s| format!("{s:.1}"));
+        let _ = writeln!(out, "{:<17} {behind:<20} {silent:>9}", it.address);
+    }
+    out
+}
+
+/// For people.
+pub fn flow_table(flows: &[FlowReading]) -> String {
+    let mut out =
+        format!("{:<12} {:<28} {:<28} {:>5} {:>14} {:>9}\n", "to", "from", "to", "label", "bytes", "silent s");
+    for f in flows {
+        let _ = writeln!(
+            out,
+            "{:<12} {:<28} {:<28} {:>5} {:>14} {:>9.1}",
+            f.peer, f.source, f.destination, f.label, f.bytes, f.silent_s
+        );
+    }
+    out
 }
 
 /// What is to be said of an application.
@@ -130,12 +220,48 @@ fn shared_lines(out: &mut String, shared: &shared::Reading) {
     );
 }
 
+/// What is to be said of the overlay with a peer.
+fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
+    let (said, heard) = (overlay.said, overlay.heard);
+    if !overlay.speaks {
+        let _ = writeln!(out, "overlay with {name}: not met yet");
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "overlay with {name}: {} told to it, {} held here by it; said {} pauses, {} refreshes, {} resumes; \
+         heard {}, {}, {}",
+        overlay.told, overlay.held, said[0], said[1], said[2], heard[0], heard[1], heard[2]
+    );
+    let _ = writeln!(
+        out,
+        "  {} flows of applications paused; {} frames wait, {} bytes (at most {}), {} lost, {} failed",
+        overlay.paused, overlay.waiting_frames, overlay.waiting_bytes, overlay.peak_bytes, overlay.lost, overlay.failed
+    );
+    let refused = [
+        ("forged", overlay.forged),
+        ("replayed", overlay.replayed),
+        ("foreign", overlay.foreign),
+        ("late", overlay.late),
+    ];
+    for (what, count) in refused.into_iter().filter(|(_, count)| *count > 0) {
+        let _ = writeln!(out, "  without effect, {what}: {count}");
+    }
+}
+
+/// Each path's state, as a label.
+fn gauge_states(paths: &[PathReading]) -> Vec<(String, f64)> {
+    let labels =
+        |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\",state=\"{}\"}}", p.peer, p.label, p.health.state);
+    paths.iter().map(|p| (labels(p), 1.0)).collect()
+}
+
 impl Reading {
     /// For people; rates over the time since `before`.
     pub fn table(&self, before: Option<&Reading>) -> String {
         let mut out = format!(
-            "switch {}, up {:.0} s, {} addresses, {} buffers in use\n",
-            self.pid, self.uptime_s, self.addresses, self.buffers
+            "switch {}, up {:.0} s, {} addresses, {} flows to peers, {} from them, {} buffers in use\n",
+            self.pid, self.uptime_s, self.addresses, self.flows, self.flows_received, self.buffers
         );
         let _ = writeln!(
             out,
@@ -166,6 +292,9 @@ impl Reading {
             if let Some(reason) = &port.reason {
                 let _ = writeln!(out, "  waits: {reason}");
             }
+            if port.slowed {
+                let _ = writeln!(out, "  its senders are made to wait");
+            }
             if let Some(shared) = &port.shared {
                 shared_lines(&mut out, shared);
             }
@@ -173,27 +302,49 @@ impl Reading {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
         }
-        self.paths_table(&mut out);
+        self.paths_table(before, &mut out);
         out
     }
 
-    fn paths_table(&self, out: &mut String) {
+    fn paths_table(&self, before: Option<&Reading>, out: &mut String) {
         if self.paths.is_empty() {
             return;
         }
         let _ = writeln!(
             out,
-            "{:<10} {:>5} {:<21} {:<8} {:>9} {:>6} {:>11} {:>11} {:>8}",
-            "path to", "label", "from", "state", "delay us", "frame", "in packets", "out packets", "dropped"
+            "{:<10} {:>5} {:<21} {:<8} {:>9} {:>9} {:>6} {:>11} {:>11} {:>8}",
+            "path to",
+            "label",
+            "from",
+            "state",
+            "delay us",
+            "answers %",
+            "frame",
+            "in packets",
+            "out packets",
+            "dropped"
         );
         for path in &self.paths {
             let (c, health) = (&path.counters, &path.health);
             let dropped = c.dropped.values().sum::<u64>();
             let delay = health.delay_us.map_or("-".to_string(), |us| format!("{us:.0}"));
+            let same = |p: &&PathReading| (&p.peer, p.label) == (&path.peer, path.label);
+            let old = before.filter(|b| b.pid == self.pid).and_then(|b| b.paths.iter().find(same));
+            let answers = old.and_then(|old| health.answered_since(&old.health));
+            let answers = answers.map_or("-".to_string(), |part| format!("{:.0}", 100.0 * part));
             let _ = writeln!(
                 out,
-                "{:<10} {:>5} {:<21} {:<8} {:>9} {:>6} {:>11} {:>11} {:>8}",
-                path.peer, path.label, path.local, health.state, delay, health.size, c.received, c.sent, dropped
+                "{:<10} {:>5} {:<21} {:<8} {:>9} {:>9} {:>6} {:>11} {:>11} {:>8}",
+                path.peer,
+                path.label,
+                path.local,
+                health.state,
+                delay,
+                answers,
+                health.size,
+                c.received,
+                c.sent,
+                dropped
             );
             if let Some(reason) = &path.reason {
                 let _ = writeln!(out, "  waits: {reason}");
@@ -212,6 +363,9 @@ impl Reading {
                 out,
                 "NOT AUTHENTICATED: {peer}; whoever can forge its address can send frames ([[peer]] key)"
             );
+        }
+        for peer in &self.peers {
+            peer.overlay.iter().for_each(|overlay| overlay_lines(out, &peer.name, overlay));
         }
         let e = &self.edge;
         let _ = writeln!(
@@ -238,6 +392,9 @@ impl Reading {
         };
         metric("up_seconds", "Since the switch started.", "gauge", vec![(String::new(), self.uptime_s)]);
         metric("addresses", "Addresses that are known.", "gauge", vec![(String::new(), self.addresses as f64)]);
+        metric("flows", "TCP flows that are sent to peers.", "gauge", vec![(String::new(), self.flows as f64)]);
+        let received = vec![(String::new(), self.flows_received as f64)];
+        metric("flows_received", "TCP flows of peers whose order is kept.", "gauge", received);
         metric("buffers_in_use", "Frame buffers in use.", "gauge", vec![(String::new(), self.buffers as f64)]);
         metric("bursts_total", "Rounds of the poll loop.", "counter", vec![(String::new(), self.bursts as f64)]);
         let open = |p: &PortReading| f64::from(u8::from(p.state == PortState::Open));
@@ -266,7 +423,12 @@ impl Reading {
         };
         metric("path_received_packets_total", "Packets from a peer.", "counter", path(|p| p.counters.received));
         metric("path_sent_packets_total", "Packets to a peer.", "counter", path(|p| p.counters.sent));
-        let refused = path(|p| p.counters.dropped.values().sum());
+        let refused = self.paths.iter().flat_map(|p| {
+            let labels =
+                move |reason: &str| format!("{{peer=\"{}\",label=\"{}\",reason=\"{reason}\"}}", p.peer, p.label);
+            p.counters.dropped.iter().map(move |(reason, n)| (labels(reason), *n as f64))
+        });
+        let refused = refused.collect();
         metric("path_dropped_packets_total", "Packets that a path did not take or give.", "counter", refused);
         let gauge = |f: fn(&PathReading) -> f64| -> Vec<(String, f64)> {
             let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
@@ -275,9 +437,12 @@ impl Reading {
         let used = gauge(|p| f64::from(u8::from(p.health.state == "used")));
         metric("path_used", "Whether a path carries data.", "gauge", used);
         let delay = gauge(|p| p.health.delay_us.unwrap_or(f64::NAN) / 1e6);
+        let state = gauge_states(&self.paths);
+        metric("path_state", "The state that a path has is 1.", "gauge", state);
         metric("path_delay_seconds", "Half of a path's least round trip of late.", "gauge", delay);
         metric("path_probes_sent_total", "Probes of a path.", "counter", path(|p| p.health.probes_sent));
         metric("path_probes_heard_total", "Those that the peer heard.", "counter", path(|p| p.health.probes_heard));
+        self.overlay_metrics(&mut metric);
         let alone = |n: u64| vec![(String::new(), n as f64)];
         metric("edge_segments_total", "Segments that packets from peers became.", "counter", alone(self.edge.segments));
         metric("edge_held_total", "Segments that were held back.", "counter", alone(self.edge.held));
@@ -286,6 +451,41 @@ impl Reading {
         metric("edge_forced_total", "Segments that went before their turn.", "counter", forced);
         metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
         out
+    }
+}
+
+type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
+
+impl Reading {
+    fn overlay_metrics(&self, metric: &mut Metric<'_>) {
+        let peers: Vec<(&str, &overlay::Reading)> =
+            self.peers.iter().filter_map(|peer| Some((&peer.name[..], peer.overlay.as_ref()?))).collect();
+        if peers.is_empty() {
+            return;
+        }
+        let all = |f: &dyn Fn(&overlay::Reading) -> f64| -> Vec<(String, f64)> {
+            peers.iter().map(|(name, overlay)| (format!("{{peer=\"{name}\"}}"), f(overlay))).collect()
+        };
+        let by = |label: &str, names: &[&str], f: &dyn Fn(&overlay::Reading, usize) -> u64| -> Vec<(String, f64)> {
+            let of = |(name, overlay): &(&str, &overlay::Reading)| {
+                let line = |(at, word): (usize, &&str)| {
+                    (format!("{{peer=\"{name}\",{label}=\"{word}\"}}"), f(overlay, at) as f64)
+                };
+                names.iter().enumerate().map(line).collect::<Vec<_>>()
+            };
+            peers.iter().flat_map(of).collect()
+        };
+        metric("overlay_held", "Targets that a peer has paused here.", "gauge", all(&|o| o.held as f64));
+        metric("overlay_told", "Targets that a peer is told of.", "gauge", all(&|o| o.told as f64));
+        let words = ["pause", "refresh", "resume"];
+        metric("overlay_said_total", "What a peer was told.", "counter", by("word", &words, &|o, at| o.said[at]));
+        metric("overlay_heard_total", "What a peer has told.", "counter", by("word", &words, &|o, at| o.heard[at]));
+        let causes = ["forged", "replayed", "foreign", "late"];
+        let refused = by("cause", &causes, &|o, at| [o.forged, o.replayed, o.foreign, o.late][at]);
+        metric("overlay_refused_total", "What came and had no effect.", "counter", refused);
+        metric("held_bytes", "Bytes that wait for a peer's pauses.", "gauge", all(&|o| o.waiting_bytes as f64));
+        let lost = all(&|o| (o.lost + o.failed) as f64);
+        metric("held_lost_frames_total", "Frames that found no memory to wait in.", "counter", lost);
     }
 }
 
@@ -308,6 +508,7 @@ mod tests {
             state: PortState::Open,
             reason: None,
             mtu: 1500,
+            slowed: true,
             shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
             counters,
         };
@@ -328,8 +529,14 @@ mod tests {
             uptime_s: 2.0,
             ports,
             paths,
+            peers: vec![PeerReading {
+                name: "p".into(),
+                overlay: Some(overlay::Reading { speaks: true, forged: 3, ..overlay::Reading::default() }),
+            }],
             edge,
             addresses: 4,
+            flows: 0,
+            flows_received: 0,
             buffers: 0,
             bursts: 9,
             sleeps: 8,
@@ -343,7 +550,10 @@ mod tests {
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
         assert!(back.table(None).contains("application 9; 0 flows to it, 2 of them paused"));
+        assert!(table.contains("without effect, forged: 3") && !table.contains("replayed"), "{table}");
         let metrics = reading.prometheus();
+        let refused = "millpond_switch_overlay_refused_total{peer=\"p\",cause=\"forged\"} 3\n";
+        assert!(metrics.contains(refused), "{metrics}");
         assert!(metrics.contains("millpond_switch_dropped_frames_total{port=\"a\",reason=\"runt\"} 2\n"), "{metrics}");
     }
 }

@@ -3,19 +3,21 @@
 //! | file | what it is |
 //! |---|---|
 //! | `config.toml` | the switch that was applied last |
-//! | `taps` | the interfaces that it has made: a line each, namespace, name and address |
+//! | `taps` | the interfaces that it has made: a line each, namespace, name, address, and which they are |
 //! | `lock` | held by the process that moves frames, with its number in it |
 //! | `apply.lock` | held while the switch is changed, started or removed |
 //! | `control.sock` | where the process is asked |
 //! | `log` | what a process that `apply` started has said |
 //!
 //! Invariant: an interface is in `taps` before it is made and until it is gone, so whatever is killed, `remove --all` finds it. Files are replaced
-//! whole. The folder is removed by whoever holds `apply.lock`, which goes last; a lock of a folder that is gone is nobody's.
+//! whole, but for `taps`, which lines are added to. The folder is removed by whoever holds `apply.lock`, which goes last; a lock of a folder that is gone is nobody's.
 
 use super::Error;
 use crate::frame::Mac;
+use crate::namespace::Identity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -25,12 +27,45 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An interface that a switch has made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Made {
     /// Where; `None`: the switch's own namespace.
     pub namespace: Option<String>,
     /// Its name.
     pub device: String,
+}
+
+/// What is on record of an interface that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What it was called, and where.
+    pub made: Made,
+    /// Its address.
+    pub address: Option<Mac>,
+    /// Which namespace it is in, whatever that is called and whoever asks. An earlier version did
+    /// not note it.
+    pub home: Option<Identity>,
+    /// Its number there; `None`: it was about to be made.
+    pub index: Option<i32>,
+}
+
+impl Record {
+    fn to_line(&self) -> String {
+        let home = self.home.map_or(String::new(), |(device, inode)| format!("{device}:{inode}"));
+        let namespace = self.made.namespace.as_deref().unwrap_or("");
+        let address = self.address.map_or(String::new(), |mac| mac.to_string());
+        let index = self.index.map_or(String::new(), |index| index.to_string());
+        format!("{namespace}\t{}\t{address}\t{home}\t{index}\n", self.made.device)
+    }
+    fn of_line(line: &str) -> Option<Record> {
+        let mut fields = line.split('\t');
+        let (namespace, device) = (fields.next()?, fields.next()?.to_string());
+        let namespace = (!namespace.is_empty()).then(|| namespace.to_string());
+        let mut next = || fields.next().unwrap_or("");
+        let address = next().parse().ok();
+        let home = next().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        Some(Record { made: Made { namespace, device }, address, home, index: next().parse().ok() })
+    }
 }
 
 /// The folder.
@@ -127,57 +162,63 @@ impl State {
         fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(|e| Error::file(&path, e))
     }
 
-    fn records(&self) -> Result<Vec<(Made, String)>, Error> {
+    /// The interfaces that were made and are not known to be gone. What was noted of one last counts.
+    pub fn records(&self) -> Result<Vec<Record>, Error> {
         let path = self.file("taps");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::file(&path, e)),
         };
-        let record = |line: &str| {
-            let mut fields = line.split('\t');
-            let (namespace, device) = (fields.next()?, fields.next()?.to_string());
-            let namespace = (!namespace.is_empty()).then(|| namespace.to_string());
-            Some((Made { namespace, device }, fields.next().unwrap_or("").to_string()))
-        };
-        Ok(text.lines().filter_map(record).collect())
-    }
-    fn write_records(&self, records: &[(Made, String)]) -> Result<(), Error> {
-        let line =
-            |(m, mac): &(Made, String)| format!("{}\t{}\t{mac}\n", m.namespace.as_deref().unwrap_or(""), m.device);
-        self.write("taps", &records.iter().map(line).collect::<String>())
-    }
-    /// The interfaces that were made and are not known to be gone.
-    pub fn made(&self) -> Result<Vec<Made>, Error> {
-        Ok(self.records()?.into_iter().map(|(made, _)| made).collect())
-    }
-    /// The address that one had.
-    pub fn address(&self, made: &Made) -> Result<Option<Mac>, Error> {
-        let records = self.records()?;
-        Ok(records.iter().find(|(m, _)| m == made).and_then(|(_, mac)| mac.parse().ok()))
-    }
-    /// Notes that one is about to be made.
-    pub fn note(&self, made: &Made) -> Result<(), Error> {
-        let mut records = self.records()?;
-        if !records.iter().any(|(m, _)| m == made) {
-            records.push((made.clone(), String::new()));
-            self.write_records(&records)?;
+        let (mut records, mut places) = (Vec::new(), HashMap::new());
+        for record in text.lines().filter_map(Record::of_line) {
+            match places.get(&record.made) {
+                Some(at) => records[*at] = record,
+                None => {
+                    places.insert(record.made.clone(), records.len());
+                    records.push(record);
+                }
+            }
         }
-        Ok(())
+        Ok(records)
     }
-    /// Notes the address of one that was made; of others none is kept.
-    pub fn note_address(&self, made: &Made, address: Mac) -> Result<(), Error> {
-        let (mut records, text) = (self.records()?, address.to_string());
-        match records.iter_mut().find(|(m, _)| m == made) {
-            Some((_, mac)) if *mac != text => *mac = text,
-            _ => return Ok(()),
-        }
-        self.write_records(&records)
+    /// Notes one more; a file of a thousand is not written anew for each.
+    fn add_record(&self, record: &Record) -> Result<(), Error> {
+        self.create()?;
+        let path = self.file("taps");
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        file.and_then(|mut file| file.write_all(record.to_line().as_bytes())).map_err(|e| Error::file(&path, e))
     }
-    /// Notes that one is gone.
-    pub fn strike(&self, made: &Made) -> Result<(), Error> {
+    fn write_records(&self, records: &[Record]) -> Result<(), Error> {
+        self.write("taps", &records.iter().map(Record::to_line).collect::<String>())
+    }
+    /// What is on record of one.
+    pub fn record(&self, made: &Made) -> Result<Option<Record>, Error> {
+        Ok(self.records()?.into_iter().find(|record| record.made == *made))
+    }
+    /// Notes that one is about to be made in this namespace. Its address stays on record.
+    pub fn note(&self, made: &Made, home: Option<Identity>) -> Result<(), Error> {
+        let before = self.record(made)?;
+        let address = before.as_ref().and_then(|record| record.address);
+        let now = Record { made: made.clone(), address, home, index: None };
+        if before.as_ref() == Some(&now) { Ok(()) } else { self.add_record(&now) }
+    }
+    /// Notes which one it is that was made, and its address; of others nothing is kept.
+    pub fn note_made(
+        &self,
+        made: &Made,
+        address: Option<Mac>,
+        home: Option<Identity>,
+        index: i32,
+    ) -> Result<(), Error> {
+        let Some(before) = self.record(made)? else { return Ok(()) };
+        let now = Record { made: made.clone(), address: address.or(before.address), home, index: Some(index) };
+        if before == now { Ok(()) } else { self.add_record(&now) }
+    }
+    /// Notes that these are gone.
+    pub fn strike(&self, gone: &[Made]) -> Result<(), Error> {
         let mut records = self.records()?;
-        records.retain(|(m, _)| m != made);
+        records.retain(|record| !gone.contains(&record.made));
         self.write_records(&records)
     }
     /// Removes the folder with what it holds; not a file that is not the switch's.
@@ -216,22 +257,33 @@ mod tests {
     #[test]
     fn locks_and_notes() {
         let state = State::scratch("state");
-        assert!(state.process().is_none() && state.made().unwrap().is_empty());
+        assert!(state.process().is_none() && state.records().unwrap().is_empty());
         let lock = state.lock_frames().unwrap().unwrap();
         assert!(state.lock_frames().unwrap().is_none());
         assert_eq!(state.process(), Some(std::process::id()));
         drop(lock);
         assert_eq!(state.process(), None);
         let [a, b] = [Some("x".to_string()), None].map(|namespace| Made { namespace, device: "tap0".into() });
-        [&a, &b, &a].iter().for_each(|m| state.note(m).unwrap());
-        assert_eq!(state.made().unwrap(), [a.clone(), b.clone()]);
+        [&a, &b, &a].iter().for_each(|m| state.note(m, Some((4, 99))).unwrap());
+        let made = || state.records().unwrap().into_iter().map(|record| record.made).collect::<Vec<_>>();
+        assert_eq!(made(), [a.clone(), b.clone()]);
         let mac = Mac([2, 0, 0xab, 0, 0, 1]);
-        assert_eq!(state.address(&a).unwrap(), None);
-        state.note_address(&a, mac).unwrap();
-        state.note(&a).unwrap();
-        assert_eq!((state.address(&a).unwrap(), state.address(&b).unwrap()), (Some(mac), None));
-        state.strike(&a).unwrap();
-        assert_eq!(state.made().unwrap(), [b]);
+        state.note_made(&a, Some(mac), Some((4, 99)), 7).unwrap();
+        let known = Record { made: a.clone(), address: Some(mac), home: Some((4, 99)), index: Some(7) };
+        assert_eq!(state.record(&a).unwrap(), Some(known.clone()));
+        // It is to be made anew: its address stays.
+        state.note(&a, Some((4, 100))).unwrap();
+        let anew = Record { home: Some((4, 100)), index: None, ..known };
+        assert_eq!(state.record(&a).unwrap(), Some(anew));
+        assert_eq!(state.record(&b).unwrap().unwrap().address, None);
+        state.strike(&[a]).unwrap();
+        assert_eq!(made(), [b]);
+        assert_eq!(fs::read_to_string(state.file("taps")).unwrap().lines().count(), 1);
+        // An earlier version's.
+        state.write("taps", "\ttap0\nx\ttap1\t02:00:00:00:00:01\n").unwrap();
+        let records = state.records().unwrap();
+        assert_eq!((records.len(), records[1].index, records[1].home), (2, None, None));
+        assert_eq!(records[1].address, Some(Mac([2, 0, 0, 0, 0, 1])));
         state.erase().unwrap();
         assert!(!state.folder().exists());
     }

@@ -163,6 +163,11 @@ impl Table {
     pub fn forget(&mut self, place: Place) {
         self.remove(|entry| entry.place == place);
     }
+    /// Every address: where it is, and when it was heard of last (`Time::MAX`: the configuration names
+    /// it). In no order.
+    pub fn entries(&self) -> impl Iterator<Item = (Mac, Place, Time)> + '_ {
+        self.entries.iter().map(|(number, entry)| (Mac::of_number(*number), entry.place, entry.seen))
+    }
     /// How many addresses are known.
     pub fn len(&self) -> usize {
         self.entries.len()

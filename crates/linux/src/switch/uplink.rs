@@ -9,15 +9,18 @@ use super::buffers::Buffers;
 use super::config::Config;
 use super::counters::{Counters, Drop};
 use super::node::{Frame, Node, Remote};
+use super::overlay::{Admission, Homes, Talk};
 use super::path::{Path, Staging};
 use super::peer::Peer;
 use super::ports;
-use super::show::PathReading;
-use crate::edge::{Carrier, Edge, Packet};
+use super::show::{FlowReading, PathReading, PeerReading};
+use crate::edge::flow::named;
+use crate::edge::{Carrier, Edge, Packet, Sent};
 use crate::encapsulation::Encapsulation;
-use crate::frame::View;
+use crate::frame::{View, mss};
 use crate::namespace;
-use crate::port::{Refusal, udp::Udp};
+use crate::port::shared::{Fate, Sender, Told};
+use crate::port::{self, Refusal, udp::Udp};
 use crate::tunnel::probe::{self, Wrong};
 use crate::tunnel::session::Refused;
 use millpond_core::Time;
@@ -25,10 +28,18 @@ use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::edge::liveness::Standing;
 use millpond_core::edge::schedule::weighted;
+use millpond_core::overlay::wire;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+/// The most flows that are shown.
+const FLOWS_SHOWN: usize = 1000;
+/// Between two looks for idle flows, as the core's documentation has it.
+const EVICTION: Time = Time::from_ms(1);
 /// Reads of one path in a round.
 const BURST: usize = 16;
+/// Frames that had waited for a peer, and are sent in a round.
+const HELD_BURST: usize = 64;
 
 /// The paths and whom they lead to, as what carries packets.
 #[derive(Default)]
@@ -42,10 +53,15 @@ struct Paths {
 pub struct Uplink {
     paths: Paths,
     edge: Edge,
+    /// Which peers' addresses are whose, where any speaks the overlay.
+    homes: Option<Homes>,
+    told: Vec<Told>,
     /// Until when waits may end: all that came before was seen.
     drained: Time,
     /// Reads of one path before others have their turn.
     burst: usize,
+    /// When idle flows were looked for last.
+    evicted: Time,
 }
 
 impl Uplink {
@@ -68,7 +84,9 @@ impl Uplink {
         let peers = names.iter().zip(&labels).map(|(name, labels)| Peer::new(name, &config.peer(name), labels.len()));
         let paths = Paths { paths, peers: peers.collect(), staging: Staging::default() };
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
-        let mut uplink = Uplink { paths, edge: Edge::new(rule, labels, offload), drained: Time::ZERO, burst };
+        let homes = paths.peers.iter().any(|peer| peer.overlay().is_some()).then(Homes::default);
+        let (edge, told) = (Edge::new(rule, labels, offload), Vec::new());
+        let mut uplink = Uplink { paths, edge, homes, told, drained: Time::ZERO, burst, evicted: Time::ZERO };
         uplink.open();
         uplink
     }
@@ -84,7 +102,7 @@ impl Uplink {
             (path.socket, path.home) = (None, home);
             match ports::open_path(&path.params) {
                 Ok(socket) => (path.socket, path.waiting) = (Some(socket), None),
-                Err(error) => path.waiting = Some(error.to_string()),
+                Err(error) => path.waiting = Some(error),
             }
         }
     }
@@ -96,9 +114,14 @@ impl Uplink {
     /// Why paths are not there.
     pub fn waiting(&self) -> impl Iterator<Item = (String, String)> {
         let Paths { paths, peers, .. } = &self.paths;
-        let of_path = |p: &Path| Some((format!("{} to {}", p.params.local, p.params.remote), p.waiting.clone()?));
+        let of_path =
+            |p: &Path| Some((format!("{} to {}", p.params.local, p.params.remote), p.waiting.as_ref()?.to_string()));
         let of_peer = |peer: &Peer| Some((format!("the key of {}", peer.name), peer.blocked()?.to_string()));
         paths.iter().filter_map(of_path).chain(peers.iter().filter_map(of_peer))
+    }
+    /// Whether another process has the address of a path.
+    pub fn is_busy(&self) -> bool {
+        self.paths.paths.iter().any(|path| matches!(path.waiting, Some(port::Error::Busy { .. })))
     }
     /// What to wait for, and which path it is.
     pub fn sockets(&self) -> impl Iterator<Item = (usize, &Udp)> {
@@ -107,9 +130,10 @@ impl Uplink {
 
     /// Handles what a path has for now; whether there may be more.
     pub fn receive(&mut self, now: Time, path: usize, buffers: &mut Buffers) -> bool {
-        let Uplink { paths: Paths { paths, peers, .. }, edge, burst, .. } = self;
+        let Uplink { paths: Paths { paths, peers, .. }, edge, homes, burst, .. } = self;
         let Some(path) = paths.get_mut(path) else { return false };
         let peer = &mut peers[path.peer];
+        let owns = |address| homes.as_ref().is_none_or(|homes| homes.is_of(address, path.peer as u16));
         for _ in 0..*burst {
             let Some(socket) = &path.socket else { return false };
             let Some(buffer) = buffers.take() else {
@@ -123,7 +147,7 @@ impl Uplink {
                     let end = (start + size).min(bytes);
                     path.counters.received += 1;
                     path.counters.received_bytes += (end - start) as u64;
-                    match take(now, peer, path.label, &mut buffers.bytes_mut(buffer)[start..end]) {
+                    match take(now, peer, path.label, &mut buffers.bytes_mut(buffer)[start..end], owns) {
                         Ok(None) => {}
                         Ok(Some((stamp, frame))) => {
                             let range = start + frame.start..start + frame.end;
@@ -152,9 +176,58 @@ impl Uplink {
         true
     }
 
+    /// Tells peers what the switch's ports want them to do, and says what is due.
+    pub fn speak(&mut self, now: Time, node: &mut Node) {
+        let mut told = std::mem::take(&mut self.told);
+        node.take_told(&mut told);
+        for Told { peer, what } in told.drain(..) {
+            if let Some(talk) = self.paths.peers.get_mut(usize::from(peer)).and_then(Peer::talk) {
+                talk.tell(now, &what);
+            }
+        }
+        self.told = told;
+        for peer in 0..self.paths.peers.len() {
+            let Some(talk) = self.paths.peers[peer].talk().filter(|talk| talk.deadline().is_some_and(|due| due <= now))
+            else {
+                continue;
+            };
+            talk.expire(now);
+            while let Some(datagram) = self.paths.peers[peer].talk().and_then(|talk| talk.transmit(now)) {
+                self.paths.say(now, peer, &datagram);
+            }
+        }
+    }
+    /// When [`Uplink::speak`] is due.
+    pub fn speaks_at(&self) -> Option<Time> {
+        self.paths.peers.iter().filter_map(|peer| peer.overlay()?.deadline()).min()
+    }
+    /// Sends what has waited for peers and may go. Whether there may be more.
+    pub fn release(&mut self, now: Time, buffers: &mut Buffers) -> bool {
+        let Uplink { paths, edge, .. } = self;
+        for peer in 0..paths.peers.len() {
+            for count in 0.. {
+                if count == HELD_BURST || buffers.is_exhausted() {
+                    return true;
+                }
+                let Some(waiting) = paths.peers[peer].talk().and_then(|talk| talk.next(now)) else { break };
+                let Some(buffer) = buffers.take() else { break };
+                let (length, offload) = (waiting.bytes.len(), waiting.offload);
+                buffers.bytes_mut(buffer)[..length].copy_from_slice(&waiting.bytes);
+                let mut frame = Frame { buffer, start: 0, length, offload };
+                let sent = edge.send(now, buffers, &mut frame, &waiting.view, peer, paths);
+                buffers.release(buffer);
+                if let (Err(_), Some(talk)) = (sent, paths.peers[peer].talk()) {
+                    talk.failed += 1;
+                }
+            }
+        }
+        false
+    }
+
     /// Probes paths that it is time for; `widest` is the longest frame of a port.
     pub fn tick(&mut self, now: Time, widest: usize) {
         for peer in 0..self.paths.peers.len() {
+            self.paths.peers[peer].greet(now);
             let (sendings, changed) = self.paths.peers[peer].tick(now, widest);
             for sending in sendings {
                 self.paths.probe(now, peer, sending.label, &sending.datagram);
@@ -179,7 +252,8 @@ impl Uplink {
             .collect();
         let told: Vec<String> =
             of_peer().map(|path| format!("{} {}", path.params.local, standing(path).name())).collect();
-        eprintln!("paths to {}: {}", peers[peer].name, told.join(", "));
+        let level = if told.len() == weights.len() { log::Level::Info } else { log::Level::Warn };
+        log::log!(level, "paths to {}: {}", peers[peer].name, told.join(", "));
         self.edge.set_labels(peer, weighted(&weights));
     }
 
@@ -199,6 +273,50 @@ impl Uplink {
     pub fn deadline(&self) -> Option<Time> {
         self.edge.deadline()
     }
+    /// Whether paths to a peer have room for a frame's packets. A SYN asks for no more than they
+    /// carry.
+    fn fit(&self, buffers: &mut Buffers, frame: &Frame, view: &View, peer: usize) -> Result<(), Drop> {
+        let Some(most) = self.paths.peers.get(peer).and_then(Peer::frame_max) else { return Ok(()) };
+        if frame.offload.longest(view, frame.length) > most {
+            return Err(Drop::Oversized);
+        }
+        if let Some(layers) = view.tcp() {
+            let room = most.saturating_sub(view.ethernet + mss::headers(layers.version));
+            let bytes = &mut buffers.bytes_mut(frame.buffer)[frame.start..frame.start + frame.length];
+            let is_partial = frame.offload.partial && frame.offload.is_at(layers);
+            mss::clamp(bytes, layers, room.min(u16::MAX.into()) as u16, is_partial);
+        }
+        Ok(())
+    }
+
+    /// Sends a frame to one peer, past what waits for it.
+    fn send(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        frame: &mut Frame,
+        view: &View,
+        peer: usize,
+    ) -> Result<(), Drop> {
+        self.fit(buffers, frame, view, peer)?;
+        let Uplink { paths, edge, .. } = self;
+        edge.send(now, buffers, frame, view, peer, paths)
+    }
+
+    /// The longest frame that all peers can be sent; by the kernel's word alone, or by what was found,
+    /// too. `None`: nothing is known to be too long.
+    pub fn room(&self) -> [Option<usize>; 2] {
+        let peers = || self.paths.peers.iter();
+        [peers().filter_map(Peer::room).min(), peers().filter_map(Peer::frame_max).min()]
+    }
+    /// Asks the kernel how long datagrams may be.
+    pub fn look_for_room(&mut self) {
+        let Paths { paths, peers, .. } = &mut self.paths;
+        for path in paths {
+            peers[path.peer].set_room(path.label, path.socket.as_ref().and_then(Udp::room));
+        }
+    }
+
     /// Sends what waits for paths and is due.
     pub fn drain_paths(&mut self, now: Time) {
         for path in self.paths.paths.iter_mut().filter(|path| path.queue.due().is_some_and(|due| due <= now)) {
@@ -212,26 +330,87 @@ impl Uplink {
     /// What need not be done at once.
     pub fn housekeeping(&mut self, now: Time) {
         self.open();
+        self.look_for_room();
         self.paths.peers.iter_mut().for_each(Peer::read_key);
-        self.edge.evict(now);
+        self.paths.peers.iter_mut().filter_map(Peer::talk).for_each(|talk| talk.housekeeping(now));
+    }
+    /// Forgets some of the flows that are idle, each millisecond.
+    pub fn evict(&mut self, now: Time) {
+        if now.saturating_sub(self.evicted) >= EVICTION {
+            self.evicted = now;
+            self.edge.evict(now);
+        }
     }
     /// Hands over all that is held.
     pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
         self.edge.drain(now, buffers, node);
     }
-    /// What each path has done, and how it is.
-    pub fn reading(&self, now: Time) -> Vec<PathReading> {
+    /// What each path has done, and how it is; `widest` is the longest frame that a port may have.
+    pub fn reading(&self, now: Time, widest: usize) -> Vec<PathReading> {
         let Paths { paths, peers, .. } = &self.paths;
         let path = |path: &Path| PathReading {
             peer: peers[path.peer].name.clone(),
             label: path.label,
             local: path.params.local.clone(),
             remote: path.params.remote.clone(),
-            reason: path.waiting.clone().or_else(|| peers[path.peer].blocked().map(str::to_string)),
-            health: peers[path.peer].reading(now, path.label),
+            reason: path
+                .waiting
+                .as_ref()
+                .map(ToString::to_string)
+                .or_else(|| peers[path.peer].blocked().map(str::to_string)),
+            health: peers[path.peer].reading(now, path.label, widest),
             counters: path.counters.reading(),
         };
         paths.iter().map(path).collect()
+    }
+    /// Adds the ports from which a flow should pause.
+    pub fn slowed(&self, into: &mut BTreeSet<u16>) {
+        self.paths.peers.iter().filter_map(Peer::overlay).for_each(|talk| into.extend(talk.slowed()));
+    }
+    /// What each peer is told and has told, where it speaks the overlay.
+    pub fn peers(&self) -> Vec<PeerReading> {
+        let reading = |peer: &Peer| PeerReading { name: peer.name.clone(), overlay: peer.overlay().map(Talk::reading) };
+        self.paths.peers.iter().map(reading).collect()
+    }
+    /// Counts what the kernel has lost of what came over paths.
+    pub fn count_losses(&mut self) {
+        for path in &mut self.paths.paths {
+            if let Some(socket) = &path.socket {
+                path.counters.rose(Drop::SocketFull, socket.lost());
+            }
+        }
+    }
+    /// What paths have counted, each by what it is called.
+    pub fn path_counters(&self) -> impl Iterator<Item = (String, &Counters)> {
+        let Paths { paths, peers, .. } = &self.paths;
+        let name = |path: &Path| format!("path {} to {}", path.params.local, peers[path.peer].name);
+        paths.iter().map(move |path| (name(path), &path.counters))
+    }
+    /// The peers' names.
+    pub fn peer_names(&self) -> Vec<String> {
+        self.paths.peers.iter().map(|peer| peer.name.clone()).collect()
+    }
+    /// How many flows are known that it sends over paths, and that come over them.
+    pub fn flow_counts(&self) -> [usize; 2] {
+        [self.edge.flows(), self.edge.flows_received()]
+    }
+    /// The flows that it sends over paths, those first that have sent last; [`FLOWS_SHOWN`] at most.
+    pub fn flows(&self, now: Time) -> Vec<FlowReading> {
+        let peers = &self.paths.peers;
+        let mut all: Vec<_> = self.edge.sent().collect();
+        all.sort_by_key(|sent| std::cmp::Reverse(sent.last));
+        let reading = |sent: Sent| {
+            let [source, destination] = sent.key.ends().map(|end| end.to_string());
+            FlowReading {
+                peer: peers.get(usize::from(sent.key.peer())).map_or_else(String::new, |peer| peer.name.clone()),
+                source,
+                destination,
+                label: sent.label,
+                bytes: sent.bytes,
+                silent_s: now.saturating_sub(sent.last).as_us_f64() / 1e6,
+            }
+        };
+        all.into_iter().take(FLOWS_SHOWN).map(reading).collect()
     }
     /// What the receive offload has counted, and why frames from peers went no further.
     pub fn counters(&self) -> (gro::Counters, &Counters) {
@@ -245,12 +424,18 @@ fn take(
     peer: &mut Peer,
     label: u16,
     datagram: &mut [u8],
+    owns: impl Fn(u128) -> bool,
 ) -> Result<Option<(Encapsulation, Range<usize>)>, Drop> {
     if probe::is_probe(datagram) {
         return peer.hear(now, label, datagram).map(|()| None).map_err(|wrong| match wrong {
             Wrong::Malformed => Drop::BadEncapsulation,
             Wrong::Stranger => Drop::Stranger,
         });
+    }
+    if wire::is_overlay(datagram) {
+        peer.greet(now);
+        // One that does not speak it hears nothing.
+        return peer.talk().map_or(Err(Drop::Stranger), |talk| talk.hear(now, datagram, owns)).map(|()| None);
     }
     if peer.has_key() {
         let opened = peer.session().map_or(Err(Refused::Stranger), |session| session.open(datagram));
@@ -273,6 +458,20 @@ impl Paths {
             Ok(()) | Err(Refusal::Full) => {}
             Err(Refusal::TooLong) => self.peers[peer].too_long(now, label, datagram.len()),
             Err(_) => self.peers[peer].failed(now, label),
+        }
+    }
+
+    /// Sends what the overlay says, past what waits, over the peer's working paths in turn.
+    fn say(&mut self, now: Time, peer: usize, datagram: &[u8]) {
+        let is_used =
+            |peers: &[Peer], path: &Path| path.peer == peer && peers[peer].standing(path.label) == Standing::Used;
+        let used = self.paths.iter().filter(|path| is_used(&self.peers, path)).count();
+        let turn = self.peers[peer].talk().map_or(0, |talk| talk.turn(used));
+        let path = self.paths.iter().filter(|path| is_used(&self.peers, path)).nth(turn);
+        if let Some((label, socket)) = path.and_then(|path| Some((path.label, path.socket.as_ref()?)))
+            && let Err(Refusal::Unreachable) = socket.send_one(datagram)
+        {
+            self.peers[peer].failed(now, label);
         }
     }
 
@@ -321,22 +520,39 @@ impl Remote for Uplink {
         buffers: &mut Buffers,
         frame: &Frame,
         view: &View,
-        peer: Option<usize>,
-    ) -> Result<(), Drop> {
-        let Uplink { paths, edge, .. } = self;
+        peer: Option<(usize, Sender<'_>)>,
+    ) -> Result<Fate, Drop> {
         let mut frame = *frame;
         match peer {
-            Some(peer) => edge.send(now, buffers, &mut frame, view, peer, paths),
+            Some((peer, sender)) => {
+                self.fit(buffers, &frame, view, peer)?;
+                let Uplink { paths, edge, homes, .. } = self;
+                if let Some(talk) = paths.peers.get_mut(peer).and_then(Peer::talk) {
+                    let bytes = frame.bytes(buffers);
+                    if let (Some(homes), Some(layers)) = (homes, view.layers()) {
+                        homes.note(named(bytes, layers).destination, peer as u16);
+                    }
+                    match talk.admit(now, bytes, &frame.offload, view, sender)? {
+                        Admission::Goes => {}
+                        Admission::Stays => return Ok(Fate::Held),
+                        Admission::Waits => return Ok(Fate::Left),
+                    }
+                }
+                edge.send(now, buffers, &mut frame, view, peer, paths).map(|()| Fate::Left)
+            }
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
-                for peer in 0..paths.peers.len() {
-                    match edge.send(now, buffers, &mut frame, view, peer, paths) {
+                for peer in 0..self.paths.peers.len() {
+                    match self.send(now, buffers, &mut frame, view, peer) {
                         Ok(()) => reached = true,
                         Err(reason) => failed = reason,
                     }
                 }
-                if reached { Ok(()) } else { Err(failed) }
+                if reached { Ok(Fate::Left) } else { Err(failed) }
             }
         }
+    }
+    fn frame_max(&self, peer: usize) -> Option<usize> {
+        self.paths.peers.get(peer)?.frame_max()
     }
 }

@@ -59,6 +59,12 @@ impl Secret {
         right.iter().zip(tag).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 
+    /// What control datagrams from one process to another are authenticated with.
+    pub(super) fn overlay(&self, from: &Nonce, to: &Nonce) -> [u8; 32] {
+        let purpose = [&b"overlay"[..], from, to].concat();
+        let tag = hmac::sign(&self.root, &purpose);
+        std::array::from_fn(|i| tag.as_ref()[i])
+    }
     /// What frames from one process to another are sealed with, and a number by which it is found.
     pub(super) fn frames(&self, from: &Nonce, to: &Nonce) -> (u16, aead::LessSafeKey) {
         let purpose = [&b"frames"[..], from, to].concat();

@@ -20,6 +20,7 @@
 
 use super::secret::{Nonce, Secrets};
 use crate::encapsulation::Encapsulation;
+use millpond_core::overlay;
 use ring::aead::{self, Aad, LessSafeKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::VecDeque;
@@ -153,6 +154,15 @@ impl Session {
     /// What the peer's process has drawn, as far as it is known.
     pub fn theirs(&self) -> Option<Nonce> {
         self.current.as_ref().map(|current| current.theirs)
+    }
+
+    /// What control datagrams between the two processes are authenticated with; `None`: there is no
+    /// session yet.
+    pub fn overlay_key(&self) -> Option<overlay::Key> {
+        let theirs = self.theirs()?;
+        let said = self.secrets.first()?.overlay(&self.mine, &theirs);
+        let heard: Vec<_> = self.secrets.all().iter().map(|secret| secret.overlay(&theirs, &self.mine)).collect();
+        overlay::Key::between(&said, &heard)
     }
 
     /// Whether that process of the peer has ended.

@@ -6,6 +6,7 @@ mod cache;
 #[allow(dead_code)]
 #[path = "../../../port/examples/cache/client.rs"]
 mod client;
+mod overlay;
 #[path = "../../../port/examples/cache/server.rs"]
 mod server;
 #[path = "../../../port/examples/cache/stack.rs"]
@@ -48,7 +49,7 @@ fn role(test: &str, variable: &str, value: &std::ffi::OsStr) -> Command {
 #[test]
 fn a_switch_of_these_tests() {
     let Ok(folder) = std::env::var(SWITCH) else { return };
-    serve::serve(&State::at(folder.as_ref()), None, None, &|text| eprintln!("{text}")).unwrap();
+    serve::serve(&State::at(folder.as_ref()), None, None, log::LevelFilter::Info).unwrap();
 }
 
 /// Not a test: an application that attaches, says so, and reads nothing.

@@ -5,8 +5,9 @@
 use super::peers::{four_paths, states};
 use super::place::{Place, ip, soon};
 use millpond_linux::namespace;
+use millpond_linux::switch::apply;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -25,14 +26,18 @@ struct Load {
 
 impl Load {
     fn start(place: &Place, port: u16) -> Load {
-        let address: SocketAddr = format!("10.98.8.2:{port}").parse().unwrap();
-        let listener = namespace::within(Some(place.network(1)), || TcpListener::bind(address)).unwrap().unwrap();
+        Load::towards(place, port, FLOWS, 1)
+    }
+    /// So many of them, to the second namespace or to the first.
+    fn towards(place: &Place, port: u16, flows: usize, to: usize) -> Load {
+        let address: SocketAddr = format!("10.98.8.{}:{port}", to + 1).parse().unwrap();
+        let listener = namespace::within(Some(place.network(to)), || TcpListener::bind(address)).unwrap().unwrap();
         let (arrived, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let mut senders = Vec::new();
-        for _ in 0..FLOWS {
+        for _ in 0..flows {
             let second = Duration::from_secs(5);
-            let to = || TcpStream::connect_timeout(&address, second);
-            let mut stream = namespace::within(Some(place.network(0)), to).unwrap().unwrap();
+            let (end, to) = (to, || TcpStream::connect_timeout(&address, second));
+            let mut stream = namespace::within(Some(place.network(1 - end)), to).unwrap().unwrap();
             let (mut other, _) = listener.accept().unwrap();
             let (count, ends) = (arrived.clone(), stop.clone());
             std::thread::spawn(move || {
@@ -174,4 +179,124 @@ fn figures_of_a_key() {
         sealed / plain
     );
     std::fs::remove_file(&key).unwrap();
+}
+
+/// Which part of datagrams of 64 bytes on the wire is lost, at 50,000 a second.
+fn small_datagrams(place: &Place, port: u16, time: Duration) -> f64 {
+    const EACH_MS: u64 = 50;
+    let address = format!("10.98.8.2:{port}");
+    let there = namespace::within(Some(place.network(1)), || UdpSocket::bind(&address)).unwrap().unwrap();
+    let here = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.8.1:0")).unwrap().unwrap();
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&there, 8 << 20);
+    there.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    here.connect(&address).unwrap();
+    // Neighbours find each other first.
+    here.send(&[0; 22]).unwrap();
+    there.recv(&mut [0; 64]).unwrap();
+    let reader = std::thread::spawn(move || std::iter::from_fn(|| there.recv(&mut [0; 64]).ok()).count() as u64);
+    let (start, mut sent) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        let due = start.elapsed().as_millis() as u64 * EACH_MS;
+        while sent < due {
+            sent += u64::from(here.send(&[0; 22]).is_ok());
+        }
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    1.0 - reader.join().unwrap() as f64 / sent as f64
+}
+
+/// VXLAN over a bridge in each of the hosts, between veth pairs to the workloads, over the first wire.
+fn vxlan(place: &Place) -> bool {
+    let end = |host: usize| {
+        let (network, work) = (place.network(2 + host), place.network(host));
+        let (own, other) = (format!("10.97.0.{}", host + 1), format!("10.97.0.{}", 2 - host));
+        let run = |line: &str| {
+            let line = line.replace("WORK", work).replace("OWN", &own).replace("OTHER", &other);
+            ip(&[&["-n", network][..], &line.split(' ').collect::<Vec<_>>()].concat())
+        };
+        run("link add mpbr type bridge")
+            && run("link add mpvx type vxlan id 7 local OWN remote OTHER dstport 4789")
+            && run("link set mpvx master mpbr up")
+            && run("link add mpup type veth peer name mpwork netns WORK")
+            && run("link set mpup master mpbr up")
+            && run("link set mpbr up")
+            && ip(&["-n", work, "link", "set", "mpwork", "mtu", "1450", "up"])
+            && ip(&["-n", work, "addr", "add", &format!("10.98.8.{}/24", host + 1), "dev", "mpwork"])
+    };
+    end(0) && end(1)
+}
+
+fn no_vxlan(place: &Place) {
+    for host in 0..2 {
+        for device in ["mpup", "mpvx", "mpbr"] {
+            ip(&["-n", place.network(2 + host), "link", "del", device]);
+        }
+    }
+}
+
+/// The switch over one wire, and over four, and the kernel's VXLAN over a bridge over the first wire.
+#[test]
+#[ignore = "a measurement: make bench-switch"]
+fn figures_beside_vxlan() {
+    let Some(place) = Place::new("figures-vxlan", &["a", "b", "c", "d"]) else { return };
+    let four = four_paths(&place).map(|text| text.replace("mtu = 1400\n", ""));
+    let one = four.each_ref().map(|text| {
+        let second = text.match_indices("[[path]]").nth(1).unwrap().0;
+        text[..second].to_string()
+    });
+    if !vxlan(&place) {
+        no_vxlan(&place);
+        return eprintln!("skipped: this kernel has no VXLAN or no bridge");
+    }
+    no_vxlan(&place);
+    let (turns, time) = (5, Duration::from_secs(2));
+    // By arm, and in it by what is measured.
+    let mut all = vec![vec![Vec::new(); 4]; 3];
+    let mut port = 7600;
+    for _ in 0..turns {
+        for (arm, figures) in all.iter_mut().enumerate() {
+            match [None, Some(&one), Some(&four)][arm] {
+                None => assert!(vxlan(&place)),
+                Some([left, right]) => {
+                    place.apply("left", left);
+                    place.apply("right", right);
+                    assert!(soon(|| states(&place, "left").iter().all(|state| state == "used")));
+                }
+            }
+            let mut rate = |loads: &[(usize, usize)]| {
+                let loads = loads.iter().map(|(flows, to)| {
+                    port += 1;
+                    Load::towards(&place, port, *flows, *to)
+                });
+                let loads: Vec<Load> = loads.collect();
+                std::thread::sleep(Duration::from_millis(500));
+                let count = || loads.iter().map(|load| load.arrived.load(Ordering::Relaxed)).sum::<u64>();
+                let (start, before) = (Instant::now(), count());
+                std::thread::sleep(time);
+                let rate = (count() - before) as f64 * 8e-9 / start.elapsed().as_secs_f64();
+                loads.into_iter().for_each(Load::end);
+                rate
+            };
+            let rates = [rate(&[(1, 1)]), rate(&[(FLOWS, 1)]), rate(&[(FLOWS / 2, 1), (FLOWS / 2, 0)])];
+            figures.iter_mut().zip(rates).for_each(|(figures, rate)| figures.push(rate));
+            port += 1;
+            figures[3].push(small_datagrams(&place, port, time));
+            match arm {
+                0 => no_vxlan(&place),
+                _ => ["left", "right"].iter().for_each(|name| assert!(apply::remove_all(&place.state(name)).unwrap())),
+            }
+        }
+    }
+    println!("medians of {turns} in turn; ratios are medians of the turns' own");
+    for (at, name) in ["1 flow", "8 flows", "4 flows each way"].into_iter().enumerate() {
+        let ratio = |arm: usize| median(all[arm][at].iter().zip(&all[0][at]).map(|(ours, its)| ours / its).collect());
+        let [vxlan, one, four] = [0, 1, 2].map(|arm| median(all[arm][at].clone()));
+        println!(
+            "{name}: VXLAN {vxlan:.2} Gb/s; switch over one path {one:.2} ({:.2}), over four {four:.2} ({:.2})",
+            ratio(1),
+            ratio(2)
+        );
+    }
+    let [vxlan, one, four] = [0, 1, 2].map(|arm| 100.0 * median(all[arm][3].clone()));
+    println!("64 bytes at 50,000 a second, lost: VXLAN {vxlan:.2} %, one path {one:.2} %, four {four:.2} %");
 }

@@ -19,7 +19,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+mod backpressure;
+mod cni;
+mod demo;
 mod figures;
+mod operating;
 mod peers;
 mod place;
 
@@ -31,7 +35,7 @@ const ROLE: &str = "MILLPOND_SWITCH_STATE";
 #[test]
 fn a_switch_of_these_tests() {
     let Ok(folder) = std::env::var(ROLE) else { return };
-    serve::serve(&State::at(folder.as_ref()), None, None, &|text| eprintln!("{text}")).unwrap();
+    serve::serve(&State::at(folder.as_ref()), None, None, log::LevelFilter::Info).unwrap();
 }
 
 /// A switch of files, which needs no privilege; removed with the test.

@@ -149,6 +149,10 @@ fn peers_over_four_paths() {
     place.apply("left", &left);
     place.apply("right", &right);
     let (a, b) = (place.network(0), place.network(1));
+    // Both know each path before the first frame: what is asked below is of four.
+    for name in ["left", "right"] {
+        assert!(soon(|| states(&place, name) == ["used"; 4]), "{name}: {:?}", states(&place, name));
+    }
     transfer(a, b, "10.98.8.2:7001", 100_000_000, || {});
     transfer(b, a, "[fd98::1]:7001", 50_000_000, || {});
     let reading = show::read(&place.state("right")).unwrap();
@@ -193,4 +197,51 @@ fn peers_over_four_paths() {
     place.apply("right", &right);
     transfer(a, b, "10.98.8.2:7003", 50_000_000, || {});
     assert_eq!(show::read(&place.state("left")).unwrap().pid, before, "it has never fallen");
+}
+
+/// Taps of 1500 over paths of 1500: connections come up and carry, and who may not cut is told.
+#[test]
+fn what_is_too_long_for_paths_is_refused_with_an_answer() {
+    use std::os::fd::AsRawFd;
+    let Some(place) = Place::new("mtu", &["a", "b", "c", "d"]) else { return };
+    let plain = four_paths(&place);
+    // Nothing is said: the switch chooses what fits.
+    let [left, right] = plain.clone().map(|text| text.replace("mtu = 1400\n", ""));
+    place.apply("left", &left);
+    assert_eq!(place.apply("right", &right).ports[0].mtu, 1450);
+    let (a, b) = (place.network(0), place.network(1));
+    assert!(soon(|| states(&place, "left") == ["used"; 4]));
+    transfer(a, b, "10.98.8.2:7301", 20_000_000, || {});
+    let narrow = |name: &str| show::read(&place.state(name)).unwrap().paths.iter().any(|p| p.health.is_narrow);
+    assert!(!narrow("left"), "{}", show::read(&place.state("left")).unwrap().table(None));
+    // What is said stays, and is told.
+    let [left, right] = plain.map(|text| text.replace("mtu = 1400", "mtu = 1500"));
+    place.apply("left", &left);
+    assert_eq!(place.apply("right", &right).ports[0].mtu, 1500);
+    assert!(soon(|| states(&place, "left") == ["used"; 4]) && narrow("left"));
+    transfer(a, b, "10.98.8.2:7302", 20_000_000, || {});
+    transfer(b, a, "[fd98::1]:7302", 20_000_000, || {});
+    // Datagrams that may not be cut: the kernel learns, and says so.
+    for (from, to, level, name, length) in [
+        ("10.98.8.1:0", "10.98.8.2:7303", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, 1450 - 28),
+        ("[fd98::1]:0", "[fd98::2]:7303", libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, 1450 - 48),
+    ] {
+        let open = |network: &str, at: &str| namespace::within(Some(network), || UdpSocket::bind(at)).unwrap().unwrap();
+        let (here, there) = (open(a, from), open(b, to));
+        there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let always = libc::IP_PMTUDISC_DO;
+        // SAFETY: the kernel reads the four bytes of a number that outlives the call.
+        #[allow(unsafe_code)]
+        let set = unsafe { libc::setsockopt(here.as_raw_fd(), level, name, (&raw const always).cast(), 4) };
+        assert_eq!(set, 0);
+        here.connect(to).unwrap();
+        // The answer to an earlier datagram is an error of the next call: not that, but what is known now.
+        let send = |length: usize| {
+            let _ = here.take_error();
+            here.send(&vec![7; length]).map_err(|e| e.raw_os_error())
+        };
+        assert!(soon(|| send(length + 1) == Err(Some(libc::EMSGSIZE))), "{to}: the sender is never told");
+        assert!(soon(|| send(length) == Ok(length)), "{to}: what fits is refused");
+        assert_eq!(there.recv(&mut [0; 2000]).unwrap(), length, "exactly so much fits");
+    }
 }

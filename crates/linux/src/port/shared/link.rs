@@ -40,6 +40,37 @@ pub struct Origin {
     pub buffer: u32,
 }
 
+/// Who can be told that a frame waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Sender<'a> {
+    /// Nobody.
+    #[default]
+    Elsewhere,
+    /// The application whose flow it is of, if that one alone has it.
+    Application(&'a Origin),
+    /// Another switch, by its number.
+    Peer(u16),
+    /// Whoever is behind this port, which is no application's.
+    Port(u16),
+}
+
+impl<'a> Sender<'a> {
+    /// The application's flow and buffer.
+    pub fn origin(self) -> Option<&'a Origin> {
+        match self {
+            Sender::Application(origin) => Some(origin),
+            _ => None,
+        }
+    }
+    /// The port.
+    pub fn port(self) -> Option<u16> {
+        match self {
+            Sender::Port(port) => Some(port),
+            _ => None,
+        }
+    }
+}
+
 /// A frame that waits has its buffer.
 #[derive(Debug)]
 pub struct Ticket {

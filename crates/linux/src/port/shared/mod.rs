@@ -9,17 +9,23 @@
 //! | file | what |
 //! |---|---|
 //! | `egress` | what waits for the application |
+//! | `fifo` | the same in one queue, to compare with |
+//! | `told` | what other switches are to be told of it |
 //! | `link` | what other ports have of it |
 //!
 //! Invariant: an application's end, however it comes, frees all that it had, and nobody stays
 //! paused; what it writes into its memory harms its own port alone.
 
 mod egress;
+mod fifo;
 mod link;
 #[cfg(test)]
 mod tests;
+mod told;
 
-pub use link::Origin;
+pub use egress::{QueueKind, class};
+pub use link::{Origin, Pause, Sender};
+pub use told::{Told, What};
 
 use super::{Error, Received, Refusal};
 use crate::frame::View;
@@ -60,8 +66,12 @@ pub struct SharedSettings {
     pub uid: Option<u32>,
     /// What an application gets.
     pub sizes: Sizes,
+    /// How frames wait for it.
+    pub queue: QueueKind,
     /// What may wait for it, in bytes.
     pub memory: u64,
+    /// How much of that only flows may take that were told to pause.
+    pub headroom: u64,
 }
 
 /// What became of a frame that a port took.
@@ -206,7 +216,7 @@ impl Shared {
             watch(&events, &listener, LISTENER).map(|()| events)
         };
         let events = epoll().map_err(|e| Error::kernel("an epoll", e))?;
-        let queue = Egress::new(settings.memory, settings.sizes.buffer_bytes);
+        let queue = Egress::new(settings.queue, settings.memory, settings.headroom, settings.sizes.buffer_bytes);
         Ok(Shared { settings, listener, events, application: None, queue, lost: 0, attachments: 0 })
     }
 
@@ -253,7 +263,7 @@ impl Shared {
             return;
         }
         if let Err(error) = self.attach(socket, peer.pid) {
-            eprintln!("an application at {}: {error}", self.settings.socket.display());
+            log::warn!("an application at {}: {error}", self.settings.socket.display());
         }
     }
 
@@ -356,12 +366,12 @@ impl Shared {
         &mut self,
         now: Time,
         view: &View,
-        origin: Option<&Origin>,
+        sender: Sender<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Result<Fate, Refused> {
         let Some(application) = &mut self.application else { return Err(Refused::NoApplication) };
         let header: &[u8] = pieces.first().map_or(&[], |piece| piece);
-        let flow = self.queue.flow(origin, view, header);
+        let flow = self.queue.flow(sender, view, header);
         if self.queue.is_empty() && application.host.has_room() {
             return match application.host.deliver(pieces, flow.1 as u16) {
                 true => Ok(Fate::Left),
@@ -371,11 +381,31 @@ impl Shared {
         if pieces.iter().map(|piece| piece.len()).sum::<usize>() > self.settings.sizes.buffer_bytes as usize {
             return Err(Refused::TooLong);
         }
-        match (self.queue.offer(now, flow, origin, pieces), origin) {
+        match (self.queue.offer(now, flow, class(view, header), sender, pieces), sender) {
             (true, _) => Ok(Fate::Waits),
-            (false, Some(_)) => Ok(Fate::Held),
-            (false, None) => Err(Refused::NoMemory),
+            (false, Sender::Application(_)) if self.queue.is_lossless() => Ok(Fate::Held),
+            (false, _) => Err(Refused::NoMemory),
         }
+    }
+    /// Takes back the buffers that the application has read, while none of its frames is taken.
+    pub fn take_back(&mut self) {
+        if let Some(application) = &mut self.application
+            && application.host.take_back().is_err()
+        {
+            self.detach();
+        }
+    }
+    /// Ports from which a flow should pause.
+    pub fn slowed(&self) -> impl Iterator<Item = u16> {
+        self.queue.slowed()
+    }
+    /// Whether the switch is to take nothing from anywhere while so much waits here.
+    pub fn is_stopped(&self) -> bool {
+        self.queue.is_stopped()
+    }
+    /// What other switches are to be told of what they send to it.
+    pub fn take_told(&mut self, into: &mut Vec<Told>) {
+        self.queue.take_told(into);
     }
     /// Shows the application what was done for it since the last time.
     pub fn flush(&mut self) {

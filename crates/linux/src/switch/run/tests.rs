@@ -4,11 +4,13 @@ use super::{Ready, Switch};
 use crate::encapsulation::Encapsulation;
 use crate::frame::segment::tests::{Build, frame_of};
 use crate::frame::{Offload, Protocol, parse};
+use crate::port::shared::Sender;
 use crate::port::udp::Udp;
 use crate::port::{FRAME_MAX, Pcap, Port};
 use crate::switch::config::{Config, PathParams, SwitchParams};
 use crate::switch::control::Asking;
-use crate::switch::node::{Frame, Remote, Slot};
+use crate::switch::node::{Frame, Remote};
+use crate::switch::slot::Slot;
 use crate::switch::state::State;
 use crate::switch::uplink::Uplink;
 use millpond_core::Time;
@@ -137,7 +139,7 @@ fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
         switch.buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(&frame);
         let frame = Frame { buffer, start: 0, length: frame.len(), offload: Offload::default() };
         let Switch { uplink, buffers, .. } = &mut switch;
-        uplink.transmit(Time::ZERO, buffers, &frame, &view, Some(0)).unwrap();
+        uplink.transmit(Time::ZERO, buffers, &frame, &view, Some((0, Sender::Elsewhere))).unwrap();
         buffers.release(buffer);
     }
     assert_eq!(switch.buffers.in_use(), 0);
@@ -152,6 +154,37 @@ fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
         rounds += 1;
     }
     assert_eq!(got, (0..100).collect::<Vec<_>>());
-    let path = &switch.uplink.reading(Time::ZERO)[0].counters;
+    let path = &switch.uplink.reading(Time::ZERO, 0)[0].counters;
     assert!(rounds > 5 && path.sent == 100 && path.dropped.is_empty(), "{rounds} {path:?}");
+}
+
+/// Many ports have something for everybody: a round ends, and the next goes on behind it.
+#[test]
+fn a_round_of_floods_ends() {
+    use crate::port::Tap;
+    let (mut switch, _) = switch(64, &[]);
+    let frame = |i: usize| {
+        let mut frame = frame_of(&Build { payload: 10, ..Build::default() });
+        frame[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, (i >> 8) as u8, i as u8]);
+        [&Offload::default().write()[..], &frame].concat()
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let count = 300;
+    let ends: Vec<OwnedFd> = (0..count)
+        .map(|i| {
+            let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+            switch.node.slots.push(Slot::new(i.to_string(), Some(Port::Tap(Tap::over(theirs).unwrap())), 1500));
+            send(&ours, &frame(i), SendFlags::empty()).unwrap();
+            ours
+        })
+        .collect();
+    let ready = Ready { ports: (0..=count).collect(), ..Ready::default() };
+    let handled = |switch: &Switch| switch.node.slots.iter().filter(|slot| slot.counters.received > 0).count();
+    assert!(switch.round(Time::ZERO, &ready), "there is more");
+    assert_eq!(handled(&switch), 4096 / count + 1);
+    for us in 1..40 {
+        switch.round(Time::from_us(us), &ready);
+        ends.iter().for_each(|end| while recv(end, &mut [0u8; 2000], RecvFlags::empty()).is_ok_and(|(n, _)| n > 0) {});
+    }
+    assert_eq!(handled(&switch), count);
 }

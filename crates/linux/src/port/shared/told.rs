@@ -1,0 +1,102 @@
+//! What other switches are to be told of what they send to an application.
+//!
+//! A flow is told to pause, or to go on, when its queue says so. Where the port has no shared
+//! memory left, all applications (address, port, protocol) that others send to here are told
+//! together, as in the simulator. What is told is taken once a round and said by the overlay.
+//!
+//! Invariant: who was told to pause is told to go on, also when the application ends.
+
+use millpond_core::Bytes;
+use millpond_core::flow_queues::{FlowQueues, Verdict};
+use millpond_core::overlay::{FlowKey, Senders, Target};
+use std::collections::BTreeSet;
+
+/// Applications that are told together; those beyond are told flow by flow.
+const SENDERS_MAX: usize = 4096;
+
+/// One thing to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// To whom.
+    pub peer: u16,
+    /// What.
+    pub what: What,
+}
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The target is to pause: so much waits.
+    Pause(Target, Bytes),
+    /// It may go on.
+    Resume(Target),
+    /// Data of a target has come that was told to pause: so much waits.
+    Arrived(FlowKey, Target, Bytes),
+}
+
+/// What a port tells.
+#[derive(Debug, Default)]
+pub struct Tells {
+    /// By switch: the applications that it sends to.
+    senders: Senders<(u16, Target)>,
+    /// Flows that were told to pause.
+    flows: BTreeSet<(u16, FlowKey)>,
+    told: Vec<Told>,
+}
+
+impl Tells {
+    /// Data of a flow has come, and the queues have answered so.
+    pub fn arrived<P>(&mut self, peer: u16, flow: FlowKey, verdict: &Verdict<P>, queued: Bytes) {
+        let application = Target::application(&flow);
+        if self.senders.len() < SENDERS_MAX && self.senders.arrived((peer, application), verdict.rung) {
+            let pause = |(peer, target)| Told { peer, what: What::Pause(target, queued) };
+            self.told.extend(self.senders.iter().map(pause));
+        }
+        if verdict.is_told {
+            self.told.push(Told { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
+        } else if self.senders.is_paused() {
+            self.told.push(Told { peer, what: What::Arrived(flow, application, queued) });
+        }
+    }
+    /// A flow's queue has something to say.
+    pub fn flow(&mut self, peer: u16, flow: FlowKey, is_pause: bool, queued: Bytes) {
+        let target = Target::Flow(flow);
+        let what = if is_pause { What::Pause(target, queued) } else { What::Resume(target) };
+        self.told.push(Told { peer, what });
+        if is_pause {
+            self.flows.insert((peer, flow));
+        } else {
+            self.flows.remove(&(peer, flow));
+        }
+    }
+    /// Ends the pause of all, when memory allows it: `shared` is what anybody may take.
+    pub fn settle<F: Copy + Eq, P: Copy + Default>(&mut self, queues: &FlowQueues<F, P>, shared: Bytes) {
+        if self.senders.is_paused() && self.senders.calms(queues, shared) {
+            self.resume_all();
+        }
+    }
+    fn resume_all(&mut self) {
+        self.told.extend(self.senders.iter().map(|(peer, target)| Told { peer, what: What::Resume(target) }));
+    }
+    /// The application has ended: everybody may go on.
+    pub fn end(&mut self) {
+        if self.senders.is_paused() {
+            self.resume_all();
+        }
+        self.senders = Senders::default();
+        let flows = std::mem::take(&mut self.flows).into_iter();
+        self.told.extend(flows.map(|(peer, flow)| Told { peer, what: What::Resume(Target::Flow(flow)) }));
+    }
+    /// Forgets who may have gone.
+    pub fn expire(&mut self) {
+        self.senders.forget();
+    }
+    /// What is to be told, which is then told.
+    pub fn take(&mut self, into: &mut Vec<Told>) {
+        into.append(&mut self.told);
+    }
+    /// Flows that are told to pause.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+}

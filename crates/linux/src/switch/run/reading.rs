@@ -1,0 +1,83 @@
+//! What is told of a switch that runs.
+
+use super::Switch;
+use super::fit::ETHERNET;
+use crate::frame::Mac;
+use crate::port::Port;
+use crate::switch::config::PortParams;
+use crate::switch::error::Error;
+use crate::switch::show::{AddressReading, EdgeReading, PortReading, PortState, Reading};
+use crate::switch::slot::Slot;
+use crate::switch::table::Place;
+use millpond_core::Time;
+use millpond_core::edge::gro::Cause;
+
+impl Switch {
+    pub(super) fn edge(&self) -> EdgeReading {
+        let (offload, dropped) = self.uplink.counters();
+        EdgeReading {
+            packets: offload.packets,
+            segments: offload.segments.iter().sum(),
+            held: offload.held,
+            timed_out: offload.of(Cause::Timeout),
+            forced: offload.of(Cause::Forced),
+            dropped: dropped.reading().dropped,
+        }
+    }
+
+    /// Who is behind which port or peer.
+    pub(super) fn addresses(&self) -> Vec<AddressReading> {
+        let (now, peers) = (self.now(), self.uplink.peer_names());
+        let reading = |(address, place, seen): (Mac, Place, Time)| AddressReading {
+            address: address.to_string(),
+            port: match place {
+                Place::Port(port) => self.node.slots.get(port).map(|slot| slot.name.clone()),
+                Place::Peer(_) => None,
+            },
+            peer: match place {
+                Place::Peer(peer) => peers.get(peer).cloned(),
+                Place::Port(_) => None,
+            },
+            silent_s: (seen < Time::MAX).then(|| now.saturating_sub(seen).as_us_f64() / 1e6),
+        };
+        let mut all: Vec<AddressReading> = self.node.table.entries().map(reading).collect();
+        all.sort_by(|a, b| a.address.cmp(&b.address));
+        all
+    }
+
+    pub(super) fn reading(&self) -> Reading {
+        let port = |((params, slot), waiting): ((&PortParams, &Slot), &Option<Error>)| PortReading {
+            name: params.name.clone(),
+            kind: params.kind_name(),
+            device: slot.port.as_ref().and_then(|p| p.device()).map_or_else(String::new, |d| d.name().to_string()),
+            namespace: params.namespace.clone(),
+            state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
+            reason: waiting.as_ref().map(Error::to_string),
+            mtu: slot.mtu,
+            slowed: self.shaper.is_slow(params),
+            shared: match &slot.port {
+                Some(Port::Shared(shared)) => Some(shared.reading()),
+                _ => None,
+            },
+            counters: slot.counters.reading(),
+        };
+        let widest = self.node.slots.iter().filter(|slot| slot.port.is_some()).map(|slot| slot.mtu + ETHERNET).max();
+        let widest = widest.unwrap_or(0);
+        let [flows, flows_received] = self.uplink.flow_counts();
+        Reading {
+            schema: 1,
+            pid: std::process::id(),
+            uptime_s: self.start.elapsed().as_secs_f64(),
+            ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
+            paths: self.uplink.reading(self.now(), widest),
+            peers: self.uplink.peers(),
+            edge: self.edge(),
+            addresses: self.node.table.len(),
+            flows,
+            flows_received,
+            buffers: self.buffers.in_use(),
+            bursts: self.bursts,
+            sleeps: self.sleeps,
+        }
+    }
+}
