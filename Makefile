@@ -41,6 +41,7 @@ test: setup-test
 
 test-full: setup-test
 	cargo test --workspace --locked -- --include-ignored
+	cargo check --locked --manifest-path fuzz/Cargo.toml
 
 lint: setup
 	cargo fmt --all --check
@@ -66,5 +67,6 @@ bench-switch: setup
 	@failed=0; \
 	./target/release/millpond switch demo bridge || failed=1; \
 	./target/release/millpond switch demo presto $(ARGS) || failed=1; \
+	./target/release/millpond switch demo backdraft || failed=1; \
 	cargo test --release --locked -p millpond-linux --test switch -- --ignored --nocapture figures || failed=1; \
 	exit $$failed

@@ -1,16 +1,17 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::{DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
+use crate::args::{DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
 use crate::watch;
 use millpond_core::Rate;
-use millpond_linux::demo::{self, Arm, Plan, Run, bridge};
+use millpond_linux::demo::{self, Arm, Plan, Run, backdraft, bridge};
 use millpond_linux::limit::doctor as finding;
 use millpond_linux::switch::run::Done;
 use millpond_linux::switch::state::State;
-use millpond_linux::switch::{apply, doctor, serve, show};
+use millpond_linux::switch::{apply, cni, control, doctor, serve, show};
+use std::io::{IsTerminal, Read};
 use std::process::Command;
 use std::time::Duration;
 
@@ -31,7 +32,15 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
                 false => done(&apply::apply(&state, &config, &program)?)?,
             }
         }
-        SwitchAction::Show(how) => show_switch(&state, how)?,
+        SwitchAction::Show(how) if how.addresses => {
+            let addresses = show::read_addresses(&state)?;
+            print(how.show.json, &addresses, || show::address_table(&addresses))?;
+        }
+        SwitchAction::Show(how) if how.flows => {
+            let flows = show::read_flows(&state)?;
+            print(how.show.json, &flows, || show::flow_table(&flows))?;
+        }
+        SwitchAction::Show(how) => show_switch(&state, &how.show)?,
         SwitchAction::Remove(what) => match &what.name {
             Some(name) => done(&apply::remove(&state, name, &program)?)?,
             None => {
@@ -51,13 +60,38 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         }
         SwitchAction::Serve(how) => {
             let config = how.config.as_deref().map(apply::read).transpose()?;
-            serve::serve(&state, config, how.metrics, &|text| eprintln!("{text}"))?;
+            serve::serve(&state, config, how.metrics, how.log)?;
+        }
+        SwitchAction::Mirror(what) => match &what.write {
+            Some(path) => {
+                let failed = |e| millpond_linux::switch::Error::file(path, e);
+                control::mirror(&state, &what.name, &mut std::fs::File::create(path).map_err(failed)?)?;
+            }
+            None if std::io::stdout().is_terminal() => {
+                return Err(Failure::Usage("a capture is no text: give it a file (--write FILE), or a reader".into()));
+            }
+            None => control::mirror(&state, &what.name, &mut std::io::stdout().lock())?,
+        },
+        SwitchAction::Cni => {
+            let mut input = String::new();
+            std::io::stdin().read_to_string(&mut input).map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
+            let variable = |name: &str| std::env::var(name).ok();
+            let call = cni::Call { variable: &variable, input: &input, state: &state, program: &program };
+            match call.run() {
+                Ok(result) => result.iter().for_each(|result| say(&result.to_string())),
+                Err(problem) => {
+                    // A runtime reads it there.
+                    say(&problem.to_json().to_string());
+                    return Err(Failure::Runs(format!("{}: {}", problem.msg, problem.details)));
+                }
+            }
         }
         SwitchAction::Demo(demo) => {
             watch::catch_interrupts();
             match &demo.which {
                 SwitchDemo::Presto(how) => demo_presto(how)?,
                 SwitchDemo::Bridge(how) => demo_bridge(how)?,
+                SwitchDemo::Backdraft(how) => demo_backdraft(how)?,
             }
             if watch::interrupted() {
                 return Err(Failure::Stopped("the runs so far are above".into()));
@@ -67,8 +101,18 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+fn print<T: serde::Serialize>(json: bool, value: &T, table: impl Fn() -> String) -> Result<(), Failure> {
+    let text = match json {
+        true => serde_json::to_string(value).map_err(|e| Failure::Usage(e.to_string()))?,
+        false => table().trim_end().to_string(),
+    };
+    say(&text);
+    Ok(())
+}
+
 fn done(done: &Done) -> Result<(), Failure> {
     say(&format!("{} of {} ports open", done.open, done.open + done.waiting.len()));
+    done.notes.iter().for_each(|note| eprintln!("note: {note}"));
     done.waiting.iter().for_each(|(_, reason)| eprintln!("waits: {reason}"));
     match done.waiting.len() {
         0 => Ok(()),
@@ -158,6 +202,38 @@ fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
     let duration = Duration::from_nanos(args.duration.as_ps() / 1000);
     let report = bridge::demo(args.repetitions as usize, duration, &watch::interrupted, &mut told);
     let report = report.map_err(|e| Failure::Runs(e.to_string()))?;
+    match args.json {
+        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        false => say(&report.table()),
+    }
+    as_expected(report.failures())
+}
+
+fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
+    let duration = |time: millpond_core::Time| Duration::from_nanos(time.as_ps() / 1000);
+    let plan = backdraft::Plan {
+        repetitions: args.repetitions as usize,
+        duration: duration(args.duration),
+        hosts: args.hosts.into(),
+        windows: args.window.iter().map(|window| *window as usize).collect(),
+        work: duration(args.work),
+        rto: duration(args.rto),
+        gap: duration(args.gap),
+        ring: args.ring.0,
+        memory: args.memory.0,
+    };
+    let mut told = |run: &backdraft::Run| {
+        let slow = if run.slow.p99.is_finite() { format!(", slow's {:.0} us", run.slow.p99) } else { String::new() };
+        eprintln!(
+            "{:>3} {:<13} window {:>5}: {:>7} dropped, victim's p99 {:.0} us{slow}",
+            run.repetition + 1,
+            run.arm.name(),
+            run.window,
+            run.drops,
+            run.victim.p99
+        );
+    };
+    let report = backdraft::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
         true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
         false => say(&report.table()),

@@ -125,7 +125,7 @@ A file:   [[port]]
           addresses = [\"10.1.0.1/24\"]
 
 Interfaces stay when the switch ends or is killed, and connections over them go on when it is back. Needs root, or
-CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other namespaces. docs/switch.md has every key.")]
+CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other namespaces. docs/switch-reference.md has every key.")]
     Switch(SwitchArgs),
     /// Check a scenario without running it: what it says, what each port gets, what it warns of
     #[command(after_help = "\
@@ -341,7 +341,7 @@ pub struct ReproduceArgs {
 }
 
 fn papers() -> Vec<&'static str> {
-    millpond_claims::PAPERS.into_iter().chain([crate::reproduce::ALL]).collect()
+    millpond_claims::BUILT.iter().map(|paper| paper.name).chain([crate::reproduce::ALL]).collect()
 }
 
 /// What `export` takes.

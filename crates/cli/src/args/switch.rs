@@ -22,8 +22,8 @@ pub enum SwitchAction {
     #[command(after_help = "\
 Ports that stay keep their interfaces and counters. A port that cannot be opened waits, and is tried every second; the exit code is then 1.")]
     Apply(SwitchApplyArgs),
-    /// Show its ports: frames, rates, drops by reason
-    Show(ShowArgs),
+    /// Show its ports and paths: frames, rates, drops by reason; its address table, or its flows
+    Show(SwitchShowArgs),
     /// Take one port out of it, or end it and remove every trace
     Remove(SwitchRemoveArgs),
     /// Say what this kernel offers for a switch, and what a lack costs
@@ -33,6 +33,18 @@ Ports that stay keep their interfaces and counters. A port that cannot be opened
     #[command(after_help = "\
 Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185 · ExecStart=/usr/bin/millpond switch serve")]
     Serve(SwitchServeArgs),
+    /// Write what crosses a port, as pcapng, until Ctrl-C
+    #[command(after_help = "\
+Examples: millpond switch mirror web --write web.pcapng
+          millpond switch mirror web | tcpdump -n -r -")]
+    Mirror(SwitchMirrorArgs),
+    /// Attach a container, as its runtime calls a plugin (CNI 1.0)
+    #[command(after_help = "\
+Reads CNI_COMMAND (ADD, DEL, CHECK, VERSION) and the other variables of the specification, and the network's
+configuration on standard input; prints the result. A runtime calls it by a script of two lines:
+#!/bin/sh
+exec /usr/bin/millpond switch cni")]
+    Cni,
     /// Measure a mechanism against what it replaces, with this kernel's TCP
     Demo(SwitchDemoArgs),
 }
@@ -59,6 +71,47 @@ CPU is this process's, with the kernel's work for it. Needs root and `ip`. The t
     Presto(DemoPrestoArgs),
     /// The plain switch, between taps and by packet sockets, and the kernel's bridge
     Bridge(DemoBridgeArgs),
+    /// Backdraft: a fast and a slow application; switches that drop, stop, or pause the senders
+    #[command(after_help = "\
+Prints medians of the arms: no neighbour, a lossy ring, a ring with backpressure, flow queues with the overlay. The fast
+application's clients are the victims. Times are from a request's first sending to its answer; one that is open at the
+end counts with its age. Needs root and `ip`. The namespaces are removed at the end.")]
+    Backdraft(DemoBackdraftArgs),
+}
+
+/// What `switch demo backdraft` takes.
+#[derive(Args, Debug)]
+pub struct DemoBackdraftArgs {
+    /// How often each arm, in turn
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// How long each is measured
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub duration: millpond_core::Time,
+    /// Hosts with clients
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub hosts: u8,
+    /// Requests that each has open at the slow application; several are run in turn
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,256,1024", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub window: Vec<u32>,
+    /// The slow application's work for a request
+    #[arg(long, value_name = "TIME", default_value = "200us")]
+    pub work: millpond_core::Time,
+    /// The least timeout of all clients
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    pub rto: millpond_core::Time,
+    /// Between two requests of a victim's client
+    #[arg(long, value_name = "TIME", default_value = "500us")]
+    pub gap: millpond_core::Time,
+    /// What a ring holds, of the lossy arm and of that with backpressure
+    #[arg(long, value_name = "SIZE", default_value = "256KiB")]
+    pub ring: millpond_core::Bytes,
+    /// What flow queues hold; half is headroom
+    #[arg(long, value_name = "SIZE", default_value = "4MiB")]
+    pub memory: millpond_core::Bytes,
+    /// Print every run as JSON, and nothing else, on stdout
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What `switch demo bridge` takes.
@@ -121,6 +174,29 @@ pub struct SwitchApplyArgs {
     pub dry_run: bool,
 }
 
+/// What `switch show` takes.
+#[derive(Args, Debug)]
+pub struct SwitchShowArgs {
+    #[command(flatten)]
+    pub show: ShowArgs,
+    /// Which hardware addresses are behind which port or peer
+    #[arg(long, conflicts_with_all = ["flows", "watch", "interval"])]
+    pub addresses: bool,
+    /// Which TCP flows go to peers, and by which path: the 1,000 that sent last
+    #[arg(long, conflicts_with_all = ["watch", "interval"])]
+    pub flows: bool,
+}
+
+/// What `switch mirror` takes.
+#[derive(Args, Debug)]
+pub struct SwitchMirrorArgs {
+    /// The port
+    pub name: String,
+    /// Where to [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+}
+
 /// What `switch remove` takes.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["name", "all"]))]
@@ -141,4 +217,7 @@ pub struct SwitchServeArgs {
     /// Where Prometheus asks, at /metrics
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<std::net::SocketAddr>,
+    /// Which events are written to standard error: off, error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log: log::LevelFilter,
 }

@@ -9,10 +9,12 @@ use super::fabric::{Fabric, PathSettings};
 use crate::edge::{Carrier, Edge};
 use crate::encapsulation::Encapsulation;
 use crate::frame::View;
+use crate::port::shared::{Fate, Sender};
 use crate::port::{Error, Port, Tap};
 use crate::switch::buffers::Buffers;
 use crate::switch::counters::{Counters, Drop};
-use crate::switch::node::{Frame, Node, Remote, Slot};
+use crate::switch::node::{Frame, Node, Remote};
+use crate::switch::slot::Slot;
 use millpond_core::Time;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
@@ -54,10 +56,10 @@ impl Remote for Uplink<'_> {
         buffers: &mut Buffers,
         frame: &Frame,
         view: &View,
-        _: Option<usize>,
-    ) -> Result<(), Drop> {
+        _: Option<(usize, Sender<'_>)>,
+    ) -> Result<Fate, Drop> {
         let mut frame = *frame;
-        self.edge.send(now, buffers, &mut frame, view, 0, self.fabric)
+        self.edge.send(now, buffers, &mut frame, view, 0, self.fabric).map(|()| Fate::Left)
     }
 }
 

@@ -1,0 +1,473 @@
+//! A fast and a slow application on one host, and hosts that ask both: what a switch costs that
+//! drops, one that stops, and Backdraft's.
+//!
+//! Each host is a switch in a namespace of its own, with a path to the receiving host's over a veth
+//! pair, and applications at ports of shared memory. Clients ask the slow application with a window
+//! of requests open, and the fast one now and then: the *victim*. Arms differ in the keys `queue`
+//! and `overlay`, and in how much may wait: a ring of `ring` bytes, or flow queues of `memory`.
+//!
+//! Follows Backdraft (NSDI 2022) in what is compared. Its hosts have 100 Gb/s and cores of their own;
+//! here all of them share the cores of one machine.
+//!
+//! Invariant: arms have their turns by repetition, and whatever happens, threads, sockets and
+//! namespaces are gone at the end.
+
+use super::place::{Namespaces, ip, median};
+use super::rpc::{Client, Measured, Server, Station};
+use crate::port;
+use crate::switch::config::Config;
+use crate::switch::control::Asking;
+use crate::switch::run::Switch;
+use crate::switch::show::Reading;
+use crate::switch::state::State;
+use millpond_port::Port;
+use serde::Serialize;
+use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The victim's p99 may be so much longer than without the neighbour.
+const VICTIM_MOST: f64 = 2.0;
+/// What is lost costs the slow application's clients at least so much, at the worst point.
+const LOSSY_LEAST: f64 = 10.0;
+/// Before what is measured begins.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// How long applications may take to find each other.
+const PATIENCE: Duration = Duration::from_secs(20);
+const REQUEST: usize = 1000;
+const SLOW: Station = 1;
+const FAST: Station = 2;
+/// Of the clients' hosts, the first.
+const FIRST: Station = 10;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arm {
+    /// Nobody asks the slow application.
+    Alone,
+    /// A ring that drops.
+    Lossy,
+    /// A ring with watermarks: above them the switch takes nothing.
+    Backpressure,
+    /// Flow queues and the overlay.
+    Full,
+}
+
+impl Arm {
+    /// All of them.
+    pub const ALL: [Arm; 4] = [Arm::Alone, Arm::Lossy, Arm::Backpressure, Arm::Full];
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arm::Alone => "alone",
+            Arm::Lossy => "lossy",
+            Arm::Backpressure => "backpressure",
+            Arm::Full => "full",
+        }
+    }
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How often each arm.
+    pub repetitions: usize,
+    /// How long each is measured.
+    pub duration: Duration,
+    /// Hosts with clients.
+    pub hosts: usize,
+    /// Requests that each has open at the slow application; several are run in turn.
+    pub windows: Vec<usize>,
+    /// The slow application's work for a request.
+    pub work: Duration,
+    /// The least timeout.
+    pub rto: Duration,
+    /// Between two requests of a victim's client.
+    pub gap: Duration,
+    /// Bytes of a ring.
+    pub ring: u64,
+    /// Bytes of flow queues; half is headroom.
+    pub memory: u64,
+}
+
+/// Latencies, in microseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Percentiles {
+    /// Half took no longer.
+    pub p50: f64,
+    /// All but a hundredth.
+    pub p99: f64,
+    /// All but a thousandth.
+    pub p999: f64,
+    /// How many there were.
+    pub count: usize,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Of what.
+    pub arm: Arm,
+    /// Which turn.
+    pub repetition: usize,
+    /// Requests that a host has open at the slow application.
+    pub window: usize,
+    /// Frames that switches dropped between the applications, after the warm-up.
+    pub drops: u64,
+    /// Of those who ask the fast application.
+    pub victim: Percentiles,
+    /// Of those who ask the slow one.
+    pub slow: Percentiles,
+    /// Of the slow application's requests, answered.
+    pub goodput_mbps: f64,
+    /// Bytes of those requests that were sent, over those that were answered.
+    pub sent_over_delivered: f64,
+    /// The most that waited at the receiving host, in bytes.
+    pub peak_bytes: u64,
+    /// Pauses that the receiving host's switch said.
+    pub pauses: u64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Of this form.
+    pub schema: u32,
+    /// Every run.
+    pub runs: Vec<Run>,
+}
+
+fn failed(e: &dyn std::fmt::Display) -> port::Error {
+    port::Error::Kernel { what: "the demo".into(), reason: e.to_string() }
+}
+
+/// A folder that goes with this.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A switch on a thread of its own.
+struct Running {
+    asking: Asking,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn new(folder: &Path, name: &str, text: &str) -> Result<Running, port::Error> {
+        let config = Config::parse(name, text).map_err(|e| failed(&e))?;
+        let (asking, requests, wake) = Asking::new().map_err(|e| failed(&e))?;
+        let state = State::at(&folder.join(name));
+        state.create_new().map_err(|e| failed(&e))?;
+        let run = move || {
+            if let Err(error) = Switch::new(state, config, requests, wake).run() {
+                eprintln!("a switch of the demo: {error}");
+            }
+        };
+        let running = Running { asking, thread: Some(std::thread::spawn(run)) };
+        // The ports are there when it answers.
+        running.read().map(|_| running)
+    }
+    fn read(&self) -> Result<Reading, port::Error> {
+        self.asking.show().map_err(|e| failed(&e))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.asking.stop();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// How far a run is; applications look at it.
+const SEEKS: u8 = 0;
+const WARMS: u8 = 1;
+const MEASURES: u8 = 2;
+const ENDS: u8 = 3;
+
+impl Plan {
+    fn shared(&self, arm: Arm, folder: &Path, name: &str) -> String {
+        let queue = match arm {
+            Arm::Alone | Arm::Full => {
+                format!("queue = \"flow-queues\"\nqueue-memory = {}\nheadroom = {}", self.memory, self.memory / 2)
+            }
+            Arm::Lossy => format!("queue = \"lossy\"\nqueue-memory = {}", self.ring),
+            Arm::Backpressure => format!("queue = \"backpressure\"\nqueue-memory = {}", self.ring),
+        };
+        let socket = folder.join(format!("{name}.sock"));
+        format!(
+            "[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = {socket:?}\nring = 1024\nflows = 4\n{queue}\n"
+        )
+    }
+    /// Namespaces joined in a star, and the switches' files: the receiving host's first.
+    fn texts(&self, arm: Arm, folder: &Path, namespaces: &Namespaces) -> Result<Vec<String>, port::Error> {
+        let key = folder.join("key");
+        std::fs::write(&key, "of this demo alone\n").map_err(|e| failed(&e))?;
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).map_err(|e| failed(&e))?;
+        let overlay = matches!(arm, Arm::Alone | Arm::Full);
+        let peer = |name: &str| format!("[[peer]]\nname = \"{name}\"\nkey = {key:?}\noverlay = {overlay}\n");
+        let mut texts = vec![self.shared(arm, folder, "slow") + &self.shared(arm, folder, "fast")];
+        for host in 1..=self.hosts {
+            let (here, there) = (namespaces.name(host), namespaces.name(0));
+            let (near, far) = (format!("mph{host}"), format!("mpr{host}"));
+            ip(&["-n", there, "link", "add", &far, "type", "veth", "peer", "name", &near, "netns", here])?;
+            for (network, device, end) in [(there, &far, 2), (here, &near, 1)] {
+                ip(&["-n", network, "addr", "add", &format!("10.79.{host}.{end}/24"), "dev", device])?;
+                ip(&["-n", network, "link", "set", device, "mtu", "1600", "up"])?;
+            }
+            let path = |name: &str, network: &str, [local, remote]: [u8; 2]| {
+                format!(
+                    "[[path]]\npeer = \"{name}\"\nnamespace = \"{network}\"\n\
+                     local = \"10.79.{host}.{local}:4799\"\nremote = \"10.79.{host}.{remote}:4799\"\n"
+                )
+            };
+            let name = format!("host{host}");
+            texts[0] += &(path(&name, there, [2, 1]) + &peer(&name));
+            let ports =
+                ["asks-slow", "asks-fast"].map(|what| self.shared(arm, folder, &format!("{what}{host}"))).concat();
+            texts.push(ports + &path("receiver", here, [1, 2]) + &peer("receiver"));
+        }
+        Ok(texts)
+    }
+
+    fn run(&self, arm: Arm, window: usize, repetition: usize) -> Result<Run, port::Error> {
+        let namespaces = Namespaces::new(self.hosts + 1)?;
+        let folder = std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
+        std::fs::create_dir(&folder).map_err(|e| failed(&e))?;
+        let folder = Folder(folder);
+        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o700)).map_err(|e| failed(&e))?;
+        let texts = self.texts(arm, &folder.0, &namespaces)?;
+        let names: Vec<String> = (0..texts.len()).map(|host| format!("switch{host}")).collect();
+        let switches: Vec<Running> = names
+            .iter()
+            .zip(&texts)
+            .map(|(name, text)| Running::new(&folder.0, name, text))
+            .collect::<Result<_, _>>()?;
+        let attach = |name: String| Port::attach(folder.0.join(format!("{name}.sock"))).map_err(|e| failed(&e));
+        let mut servers = vec![
+            Server::new(attach("slow".into())?, SLOW, self.work),
+            Server::new(attach("fast".into())?, FAST, Duration::ZERO),
+        ];
+        let mut clients = Vec::new();
+        for host in 1..=self.hosts {
+            let own = FIRST + 2 * host as Station;
+            let port = attach(format!("asks-fast{host}"))?;
+            clients.push(Client::new(port, [own, FAST], 4, self.gap, REQUEST).with_rto(self.rto));
+            let port = attach(format!("asks-slow{host}"))?;
+            let window = if arm == Arm::Alone { 0 } else { window };
+            clients.push(Client::new(port, [own + 1, SLOW], window, Duration::ZERO, REQUEST).with_rto(self.rto));
+        }
+
+        let (phase, found) = (AtomicU8::new(SEEKS), AtomicU8::new(0));
+        std::thread::scope(|scope| {
+            let (phase, found) = (&phase, &found);
+            for server in servers.drain(..) {
+                scope.spawn(move || serve(server, phase));
+            }
+            let asking: Vec<_> =
+                clients.drain(..).map(|client| scope.spawn(move || ask(client, phase, found))).collect();
+            let begun = Instant::now();
+            while usize::from(found.load(Ordering::Relaxed)) < asking.len() && begun.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let is_complete = usize::from(found.load(Ordering::Relaxed)) == asking.len();
+            phase.store(if is_complete { WARMS } else { ENDS }, Ordering::Relaxed);
+            let readings = || switches.iter().map(Running::read).collect::<Result<Vec<_>, _>>();
+            let during = || {
+                std::thread::sleep(WARM_UP);
+                let before = readings()?;
+                phase.store(MEASURES, Ordering::Relaxed);
+                std::thread::sleep(self.duration);
+                let after = readings()?;
+                Ok((before, after))
+            };
+            let counted = if is_complete { during() } else { Err(failed(&"applications do not hear each other")) };
+            phase.store(ENDS, Ordering::Relaxed);
+            let measured: Vec<Measured> = asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
+            let (before, after) = counted?;
+            Ok(self.summary(arm, window, repetition, &measured, [&before, &after]))
+        })
+    }
+
+    fn summary(
+        &self,
+        arm: Arm,
+        window: usize,
+        repetition: usize,
+        measured: &[Measured],
+        [before, after]: [&[Reading]; 2],
+    ) -> Run {
+        let of = |which: usize| measured.iter().skip(which).step_by(2);
+        let [answered, sent] = [of(1).map(|m| m.answered).sum::<u64>(), of(1).map(|m| m.sent).sum::<u64>()];
+        let overlay = |readings: &[Reading]| -> u64 {
+            readings[0].peers.iter().filter_map(|peer| Some(peer.overlay.as_ref()?.said[0])).sum()
+        };
+        let stops = |readings: &[Reading]| -> u64 {
+            readings[0].ports.iter().filter_map(|port| Some(port.shared.as_ref()?.pauses)).sum()
+        };
+        let pauses = if arm == Arm::Backpressure { stops } else { overlay };
+        let shared = after[0].ports.iter().filter_map(|port| port.shared.as_ref());
+        Run {
+            arm,
+            repetition,
+            window,
+            drops: drops(after).saturating_sub(drops(before)),
+            victim: percentiles(of(0)),
+            slow: percentiles(of(1)),
+            goodput_mbps: (answered * REQUEST as u64 * 8) as f64 / self.duration.as_secs_f64() / 1e6,
+            sent_over_delivered: if answered > 0 { sent as f64 / answered as f64 } else { f64::NAN },
+            peak_bytes: shared.map(|shared| shared.peak_bytes).sum(),
+            pauses: pauses(after).saturating_sub(pauses(before)),
+        }
+    }
+}
+
+/// Frames that the switches dropped, for whatever reason.
+fn drops(readings: &[Reading]) -> u64 {
+    let of = |reading: &Reading| -> u64 {
+        let ports = reading.ports.iter().flat_map(|port| port.counters.dropped.values());
+        let paths = reading.paths.iter().flat_map(|path| path.counters.dropped.values());
+        let held = reading.peers.iter().filter_map(|peer| Some(peer.overlay.as_ref()?.lost)).sum::<u64>();
+        ports.chain(paths).chain(reading.edge.dropped.values()).sum::<u64>() + held
+    };
+    readings.iter().map(of).sum()
+}
+
+fn percentiles<'a>(measured: impl Iterator<Item = &'a Measured>) -> Percentiles {
+    let mut times: Vec<Duration> = measured.flat_map(|m| m.times.iter().copied()).collect();
+    times.sort_unstable();
+    let at = |share: f64| {
+        let rank = ((times.len() as f64 * share).ceil() as usize).clamp(1, times.len().max(1));
+        times.get(rank - 1).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
+    };
+    Percentiles { p50: at(0.5), p99: at(0.99), p999: at(0.999), count: times.len() }
+}
+
+fn serve(mut server: Server, phase: &AtomicU8) {
+    while phase.load(Ordering::Relaxed) != ENDS {
+        if let Some(nothing) = server.turn() {
+            std::thread::sleep(nothing);
+        }
+    }
+}
+
+fn ask(mut client: Client, phase: &AtomicU8, found: &AtomicU8) -> Measured {
+    let (mut is_found, mut is_measuring) = (false, false);
+    loop {
+        match phase.load(Ordering::Relaxed) {
+            SEEKS if !is_found => {
+                is_found = client.hears();
+                found.fetch_add(u8::from(is_found), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            SEEKS => std::thread::sleep(Duration::from_millis(1)),
+            ENDS => return client.end(),
+            now => {
+                if now == MEASURES && !std::mem::replace(&mut is_measuring, true) {
+                    client.measure();
+                }
+                if !client.turn() {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            }
+        }
+    }
+}
+
+/// Runs all arms in turn. `stop` ends it early, with the runs so far.
+pub fn demo(plan: &Plan, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&Run)) -> Result<Report, port::Error> {
+    let mut runs = Vec::new();
+    for repetition in 0..plan.repetitions {
+        for &window in &plan.windows {
+            for arm in Arm::ALL {
+                if stop() {
+                    return Ok(Report { schema: 1, runs });
+                }
+                let run = plan.run(arm, window, repetition)?;
+                say(&run);
+                runs.push(run);
+            }
+        }
+    }
+    Ok(Report { schema: 1, runs })
+}
+
+impl Report {
+    fn windows(&self) -> Vec<usize> {
+        let mut windows: Vec<usize> = self.runs.iter().map(|run| run.window).collect();
+        windows.sort_unstable();
+        windows.dedup();
+        windows
+    }
+    fn of(&self, arm: Arm, window: usize, f: impl Fn(&Run) -> f64) -> f64 {
+        median(self.runs.iter().filter(|run| run.arm == arm && run.window == window).map(f))
+    }
+    /// Medians for people, and what is expected.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        for window in self.windows() {
+            let _ = writeln!(out, "window {window}; times in us");
+            let heads =
+                ["drops", "victim50", "99", "99.9", "slow50", "99", "99.9", "Mb/s", "sent/", "peak KB", "pauses"];
+            let row = |name: &str, cells: [String; 11]| {
+                let widths = [6, 8, 7, 7, 7, 7, 7, 5, 5, 7, 6];
+                let cells = cells.iter().zip(widths).map(|(cell, width)| format!(" {cell:>width$}"));
+                format!("{name:<12}{}", cells.collect::<String>())
+            };
+            let _ = writeln!(out, "{}", row("", heads.map(str::to_string)));
+            for arm in Arm::ALL {
+                // Of nobody there is nothing to tell.
+                let of = |decimals: usize, f: &dyn Fn(&Run) -> f64| match self.of(arm, window, f) {
+                    value if value.is_finite() => format!("{value:.decimals$}"),
+                    _ => "–".to_string(),
+                };
+                let cells = [
+                    of(0, &|r| r.drops as f64),
+                    of(0, &|r| r.victim.p50),
+                    of(0, &|r| r.victim.p99),
+                    of(0, &|r| r.victim.p999),
+                    of(0, &|r| r.slow.p50),
+                    of(0, &|r| r.slow.p99),
+                    of(0, &|r| r.slow.p999),
+                    of(0, &|r| r.goodput_mbps),
+                    of(2, &|r| r.sent_over_delivered),
+                    of(0, &|r| r.peak_bytes as f64 / 1e3),
+                    of(0, &|r| r.pauses as f64),
+                ];
+                let _ = writeln!(out, "{}", row(arm.name(), cells));
+            }
+        }
+        for (what, value, holds) in self.expected() {
+            let _ = writeln!(out, "{}: {what}: {value:.2}", if holds { "holds" } else { "FAILS" });
+        }
+        out
+    }
+    /// What is expected, what was found, and whether it holds.
+    fn expected(&self) -> Vec<(String, f64, bool)> {
+        let full = self.runs.iter().filter(|run| run.arm == Arm::Full);
+        let drops = full.map(|run| run.drops as f64).fold(f64::NAN, f64::max);
+        let mut all = vec![("frames dropped with flow queues and overlay, at most 0".to_string(), drops, drops == 0.0)];
+        let worst = |ratio: &dyn Fn(usize) -> f64| self.windows().into_iter().map(ratio).fold(f64::NAN, f64::max);
+        let p99 = |r: &Run| r.victim.p99;
+        let victim = worst(&|w| self.of(Arm::Full, w, p99) / self.of(Arm::Alone, w, p99));
+        let what = format!("victim's p99, full over alone, at the worst window at most {VICTIM_MOST}");
+        all.push((what, victim, victim <= VICTIM_MOST));
+        let p99 = |r: &Run| r.slow.p99;
+        let lossy = worst(&|w| self.of(Arm::Lossy, w, p99) / self.of(Arm::Full, w, p99));
+        let what = format!("slow application's p99, lossy over full, at the worst window at least {LOSSY_LEAST}");
+        all.push((what, lossy, lossy >= LOSSY_LEAST));
+        all
+    }
+    /// How much of what is expected does not hold.
+    pub fn failures(&self) -> usize {
+        self.expected().iter().filter(|(_, _, holds)| !holds).count()
+    }
+}
