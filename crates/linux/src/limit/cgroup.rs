@@ -4,8 +4,8 @@
 //!
 //! Invariant: what is returned was a folder of the cgroup v2 hierarchy when it was looked at.
 
-use super::Error;
 use super::config::Target;
+use super::{Error, engine};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -114,11 +114,11 @@ impl Hierarchy {
         })
     }
 
-    /// A cgroup whose name has the id, as docker, containerd, CRI-O and podman name them, or a pod's uid.
-    fn container(&self, id: &str) -> Result<Cgroup, String> {
-        if id.len() < 12 {
-            return Err(format!("container {id:?}: at least 12 digits of the id are needed"));
-        }
+    /// A cgroup whose name has the id, as docker, containerd, CRI-O and podman name them, or a pod's
+    /// uid. What is no id is a name, which an engine knows.
+    fn container(&self, container: &str) -> Result<Cgroup, String> {
+        let is_id = container.len() >= 12 && container.chars().all(|c| c.is_ascii_hexdigit() || "-_".contains(c));
+        let id = if is_id { container.to_string() } else { engine::id_of(container)? };
         let dashed = id.replace('-', "_");
         let named = |name: &str| {
             let name = name.strip_suffix(".scope").or(name.strip_suffix(".slice")).unwrap_or(name);
@@ -128,11 +128,11 @@ impl Hierarchy {
                     || name.strip_prefix("pod").is_some_and(|end| end == id)
                     || name.ends_with(&format!("pod{id}"))
             };
-            of(id) || of(&dashed)
+            of(&id) || of(&dashed)
         };
         self.search(&named).map_err(|n| match n {
-            0 => format!("no cgroup belongs to container {id:?}"),
-            n => format!("{n} cgroups match container {id:?}: write more of its id"),
+            0 => format!("no cgroup belongs to container {container:?}"),
+            n => format!("{n} cgroups match container {container:?}: write more of its id"),
         })
     }
 
@@ -204,7 +204,7 @@ mod tests {
         assert!(at(Target::Container("0123456789ab".into())).unwrap().path.ends_with("docker-0123456789abcdef.scope"));
         assert!(at(Target::Container("fedcba9876543210".into())).is_ok());
         assert!(at(Target::Container("6f1c-11-22-333".into())).is_ok());
-        assert!(at(Target::Container("0123".into())).unwrap_err().contains("12 digits"));
+        assert!(at(Target::Container("0123".into())).is_err(), "too short for an id, and no container's name");
         assert!(at(Target::Container("999999999999".into())).unwrap_err().contains("no cgroup"));
         assert!(at(Target::Unit("no-such.service".into())).unwrap_err().contains("no unit"));
     }

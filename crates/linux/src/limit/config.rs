@@ -69,7 +69,7 @@ params! {
         pub cgroup: Option<String> = None,
         /// The cgroup of this systemd unit (or slice).
         pub unit: Option<String> = None,
-        /// The cgroup of the container with this id (its first 12 digits are enough).
+        /// The cgroup of the container with this id (its first 12 digits are enough), or this name.
         pub container: Option<String> = None,
         /// The cgroup that this process is in at the time of apply.
         pub pid: Option<u32> = None,
@@ -126,7 +126,7 @@ pub enum Target {
     Path(PathBuf),
     /// By a systemd unit.
     Unit(String),
-    /// By a container's id.
+    /// By a container's id, or its name.
     Container(String),
     /// By a process.
     Pid(u32),

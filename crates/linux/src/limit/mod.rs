@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config` | the file that a user writes, and its errors |
 //! | `cgroup` | finds cgroups: by path, unit, container, process |
+//! | `engine` | asks Docker or Podman which container a name means |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
 //! | `folder` | the folder under bpffs where all state is pinned, its lock, and who may have a hand in it |
 //! | `store` | what is pinned there |
@@ -36,6 +37,7 @@ pub mod cgroup;
 pub mod config;
 pub mod congestion;
 pub mod doctor;
+mod engine;
 mod error;
 mod exclusive;
 pub mod folder;
