@@ -10,7 +10,7 @@ use crate::error::{Problem, Report, nearest};
 use crate::limit::HostSet;
 use crate::settings::Settings;
 use crate::topology::Topology;
-use millpond_core::host::virtual_switch::{ApplicationCosts, VirtualSwitchParams};
+use millpond_core::host::virtual_switch::ApplicationCosts;
 use millpond_core::params;
 use millpond_core::registry::Choice;
 use std::collections::BTreeSet;
@@ -138,8 +138,8 @@ fn check_switch(s: &Settings, report: &mut Report) {
         refuse("host.receive-cpu", "host.receive-cpu".into(), why);
     }
     let importance = s.transport_choices.importance.kind();
-    if importance != "none" && matches!(s.edge.virtual_switch, VirtualSwitchParams::Backdraft(_)) {
-        let why = "it forces packets out of flows that were told to pause";
+    if importance != "none" && s.edge.virtual_switch.speaking().is_some() {
+        let why = "it forces packets out of flows that may not send";
         refuse("transport.importance", format!("transport.importance \"{importance}\""), why);
     }
 }

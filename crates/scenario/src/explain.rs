@@ -280,7 +280,7 @@ mod tests {
         has("dctcp", &["RFC 8257", "needs:", "fifo-per-flow", "dctcp-g = 0.0625"]);
         has("switch.marking", &["ecn", "none", "(default)"]);
         has("switch.pause", &["pfc", "bfc"]);
-        has("edge.virtual-switch", &["backdraft", "picnic", "not built yet"]);
+        has("edge.virtual-switch", &["backdraft", "credits", "picnic"]);
         has("red", &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "]);
         has("host.nic.marking.red", &["switch.marking = { kind = \"red\" }: "]);
         for (name, other) in

@@ -43,8 +43,13 @@ fn refuse(s: &Settings, kind: &str, chosen: Vec<Refusal>, report: &mut Report) {
     for (path, chosen, why) in chosen.into_iter().filter(|(_, chosen, _)| *chosen != "none") {
         refuse(s.place(path), format!("{path} \"{chosen}\""), why);
     }
+    let segments = "it decides on the segments of one TCP";
     if !s.limits.is_empty() {
-        refuse(s.place("limit"), "[[limit]]".into(), "it decides on the segments of one TCP");
+        refuse(s.place("limit"), "[[limit]]".into(), segments);
+    }
+    if s.edge.virtual_switch.admits() {
+        let what = format!("edge.virtual-switch \"{}\"", s.edge.virtual_switch.kind());
+        refuse(s.place("edge.virtual-switch"), what, segments);
     }
 }
 

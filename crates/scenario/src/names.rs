@@ -212,9 +212,9 @@ pub(crate) const NAMES: &[Name] = &[
     kind("switch.pause", &["lossless", "802.1qbb"], "it is switch.pause = { kind = \"pfc\" }", "pfc"),
     kind(
         "edge.virtual-switch",
-        &["credits", "picnic"],
-        "receivers' credits and PicNIC's shares are not built yet; the nearest is edge.virtual-switch = { kind = \"backdraft\" }",
-        "backdraft",
+        &["credit", "receiver-credits", "end-host-credits"],
+        "it is edge.virtual-switch = { kind = \"credits\" }",
+        "credits",
     ),
     kind(
         "edge.virtual-switch",

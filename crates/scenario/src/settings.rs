@@ -119,7 +119,7 @@ pub(crate) const fn without(summary: &'static str) -> About {
 }
 
 /// Kinds that later versions will have, so that asking for one says so.
-pub(crate) const PLANNED: &[(&str, &[&str])] = &[("edge.virtual-switch", &["credits", "picnic"])];
+pub(crate) const PLANNED: &[(&str, &[&str])] = &[];
 
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]

@@ -106,8 +106,18 @@ fn names_that_do_not_exist() {
 }
 
 #[test]
-fn what_is_not_built_yet_says_so() {
-    fails("[edge]\nvirtual-switch = { kind = \"picnic\" }", 3, 27, "not built yet");
+fn credits_and_rates_are_of_segments_of_tcp() {
+    for kind in ["credits", "picnic"] {
+        let edge = format!("[edge]\nvirtual-switch = {{ kind = \"{kind}\" }}\n");
+        for transport in ["homa", "mptcp", "timely"] {
+            let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000";
+            let text = format!("{edge}{traffic}\n[transport]\nkind = \"{transport}\"");
+            fails(&text, 3, 1, "segments of one TCP");
+        }
+        fails(&format!("{edge}[transport]\nimportance = {{ kind = \"tlt\" }}"), 5, 1, "cannot be together");
+    }
+    fails("[edge]\nvirtual-switch = { kind = \"credits\", queue = 9 }", 3, 38, "queue");
+    fails("[edge]\nvirtual-switch = { kind = \"credits\", overcommit = 0 }", 3, 51, "1 to 1000");
 }
 
 #[test]

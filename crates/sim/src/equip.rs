@@ -36,10 +36,10 @@ fn virtual_switch(plan: &Plan, host: HostId, rate: Rate) -> Option<VirtualSwitch
     if matches!(plan.edge.virtual_switch, VirtualSwitchParams::None(_)) {
         return None;
     }
-    let applications = plan.applications.iter().map(|application| ApplicationConfig {
-        costs: application.costs.clone(),
-        is_here: application.hosts.as_ref().is_none_or(|hosts| hosts.binary_search(&host).is_ok()),
-    });
+    let applications = plan
+        .applications
+        .iter()
+        .map(|application| ApplicationConfig { costs: application.costs.clone(), hosts: application.hosts.clone() });
     let of_class = |class: u16| {
         let has = |it: &ApplicationPlan| it.classes.as_ref().is_none_or(|classes| classes.contains(&class));
         plan.applications.iter().position(has).map(|at| at as u16)

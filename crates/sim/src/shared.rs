@@ -6,7 +6,7 @@ use crate::labels::LabelPlan;
 use crate::layout::Layout;
 use millpond_core::edge::Ranker;
 use millpond_core::host::Cut;
-use millpond_core::host::virtual_switch::{BackdraftParams, Language, VirtualSwitchParams};
+use millpond_core::host::virtual_switch::{Language, VirtualSwitchParams};
 use millpond_core::importance::Marker;
 use millpond_core::packet::tcp::HEADERS;
 use millpond_core::packet::telemetry;
@@ -50,31 +50,30 @@ pub struct Shared {
     pub markers: Vec<Option<Marker>>,
     /// What labels flowcells get, if hosts spread what they send.
     pub labels: Option<LabelPlan>,
-    /// Whether virtual switches tell each other whom to pause.
+    /// Whether virtual switches tell each other who may send.
     pub has_overlay: bool,
     /// Bytes that may wait in a NIC for such a switch to hand it more.
     pub switch_limit: u64,
     /// Whether retransmission timers stand still meanwhile.
     pub freezes: bool,
-    /// Switches may tell a flow to keep a rate.
-    pub has_rates: bool,
+    /// Switches are asked before each segment whether it may leave.
+    pub is_admitted: bool,
+    /// Switches are told of each segment that leaves.
+    pub is_metered: bool,
     /// Completion times in the empty network.
     pub ideal: IdealTimes,
     /// The changes of the network's routes.
     pub epochs: Vec<Epoch>,
 }
 
-/// Whether a plan's virtual switches tell each other whom to pause.
+/// Whether a plan's virtual switches tell each other who may send.
 pub(crate) fn has_overlay(plan: &Plan) -> bool {
-    backdraft(plan).is_some()
+    plan.edge.virtual_switch.speaking().is_some()
 }
 
-/// The keys of virtual switches that do.
-fn backdraft(plan: &Plan) -> Option<&BackdraftParams> {
-    match &plan.edge.virtual_switch {
-        VirtualSwitchParams::Backdraft(p) => Some(p),
-        _ => None,
-    }
+/// Whether senders keep rates as the first overlay of Backdraft's release has them.
+fn is_timed(plan: &Plan) -> bool {
+    matches!(&plan.edge.virtual_switch, VirtualSwitchParams::Backdraft(p) if p.overlay == Language::Timed)
 }
 
 impl Shared {
@@ -82,6 +81,8 @@ impl Shared {
     pub fn new(plan: &Plan, layout: Layout) -> Shared {
         let transport = Config::new(plan);
         let mss = transport.tcp.mss;
+        let speaking = plan.edge.virtual_switch.speaking();
+        let is_admitted = plan.edge.virtual_switch.admits();
         let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() / u64::from(mss)).max(1) as u32);
         Shared {
             handshake: plan.transport.handshake,
@@ -93,9 +94,10 @@ impl Shared {
             markers: transport.markers(&plan.transport_choices.importance),
             labels: LabelPlan::new(plan),
             has_overlay: has_overlay(plan),
-            switch_limit: backdraft(plan).map_or(u64::MAX, |p| p.nic_limit.get()),
-            freezes: backdraft(plan).is_some_and(|p| p.freeze_timers),
-            has_rates: backdraft(plan).is_some_and(|p| p.overlay == Language::Timed),
+            switch_limit: speaking.map_or(u64::MAX, |it| it.nic_limit.get()),
+            freezes: speaking.is_some_and(|it| it.freeze_timers),
+            is_admitted,
+            is_metered: is_admitted || is_timed(plan),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
             transport,

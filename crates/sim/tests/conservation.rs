@@ -235,6 +235,9 @@ fn host() -> impl Strategy<Value = String> {
         "[edge]\nvirtual-switch = { kind = \"backdraft\", headroom = 9000, flow-cap = 3, freeze-timers = false, cores = 2 }",
         "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"timed\", flow-cap = 7, control-loss = 0.2 }",
         "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"episode\", memory = \"20KB\", control-loss = 0.1 }",
+        "[edge]\nvirtual-switch = { kind = \"credits\", memory = \"20KB\", control-loss = 0.2, repeat = \"200us\" }",
+        "[edge]\nvirtual-switch = { kind = \"credits\", window = 3000, overcommit = 9, ring = 40, freeze-timers = false }",
+        "[edge]\nvirtual-switch = { kind = \"picnic\", queue = 20, control-loss = 0.1, cores = 2, target = \"9us\" }",
     ]);
     // Exact hosts, and lots: much happens at one instant.
     let jitter = prop::sample::select(vec!["", "jitter = \"off\"\n", "jitter = { packets = 0 }\n"]);
@@ -306,14 +309,16 @@ fn scenario() -> impl Strategy<Value = String> {
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("receive-offload").unwrap_or(host.len()));
             }
-            if transport.contains("kind = \"homa\"") && !host.contains("virtual-switch") {
+            let admits = host.contains("\"credits\"") || host.contains("\"picnic\"");
+            let is_other = transport.contains("[rdma]") || transport.contains("kind = \"homa\"");
+            if admits && is_other || transport.contains("kind = \"homa\"") && !host.contains("virtual-switch") {
                 host.truncate(host.find("\n[edge]").or(host.find("[edge]")).unwrap_or(host.len()));
             }
             if host.contains("virtual-switch") {
                 others += "[[application]]\nwork = \"3us\"\nmean = \"2us\"\nring = 4\ncores = 2\nstall-every = \"200us\"\n";
             }
-            if host.contains("backdraft") {
-                // Nothing that forces packets out of flows that were told to pause.
+            if admits || host.contains("backdraft") {
+                // Nothing that forces packets out of flows that may not send.
                 for tlt in ["importance = { kind = \"tlt\" }", "importance = { kind = \"tlt\", every = 3 }"] {
                     transport = transport.replace(tlt, "");
                 }

@@ -1,9 +1,9 @@
 //! Virtual switches and slow applications: what is lost where, and that with headroom by the
-//! formula nothing is.
+//! formula, or with credits, nothing is.
 
 mod common;
 
-use common::{Records, assert_nothing_changes, plan, simulate};
+use common::{Records, assert_nothing_changes, exact, plan, simulate};
 use millpond_core::counters::DropReason;
 use millpond_sim::Outcome;
 use proptest::prelude::*;
@@ -83,6 +83,55 @@ fn each_kind_drops_in_its_place_and_backdraft_nowhere() {
     assert!(drops(&without)[0] > 0, "headroom was not needed");
 }
 
+/// With credits nothing is lost, and all that comes was granted. Grants beyond the memory are what
+/// makes the same run lose packets.
+#[test]
+fn credits_drop_nothing_within_the_memory() {
+    let (outcome, records) = run(PAIR, &[(SWITCH, "credits"), MEMORY]);
+    assert_eq!((lost(&outcome), outcome.audit.dropped_total().packets), ([0, 0], 0));
+    assert_eq!((outcome.hosts.retransmitted, outcome.hosts.timeouts), (0, 0), "{:?}", outcome.hosts);
+    let count = |name: &str| outcome.counters.get("credits", name);
+    assert!(count("asks") > 0 && count("grants") > 0 && count("held-us") > 0, "{:?}", outcome.counters);
+    assert_eq!((count("late"), count("stops")), (0, 0));
+    assert!(count("peak-bytes") <= 1_000_000);
+    assert!(records.flows.iter().any(|flow| flow.class == 1 && flow.finish.is_some()));
+    let beyond = "edge.virtual-switch.overcommit";
+    let set = [(SWITCH, "credits"), MEMORY, (beyond, "100"), ("edge.virtual-switch.ring", "64")];
+    assert!(lost(&run(PAIR, &set).0)[0] > 0, "the bound was not needed");
+}
+
+/// What is told of rates keeps queues short: fewer packets are lost than where nobody is told.
+#[test]
+fn rates_follow_how_long_packets_wait() {
+    let (outcome, _) = run(PAIR, &[(SWITCH, "picnic")]);
+    let count = |name: &str| outcome.counters.get("picnic", name);
+    assert!(count("rates") > 0 && count("held-us") > 0, "{:?}", outcome.counters);
+    let untold = run(PAIR, &[(SWITCH, "picnic"), ("edge.virtual-switch.target", "1s")]).0;
+    assert_eq!(untold.counters.get("picnic", "rates"), 0);
+    assert!(
+        lost(&untold)[1] > 0 && 2 * lost(&outcome)[1] < lost(&untold)[1],
+        "{:?} {:?}",
+        lost(&outcome),
+        lost(&untold)
+    );
+}
+
+/// Who has no credit asks and waits for the answer: a message takes a round trip more. Four links
+/// are 4 us; what is asked and answered, and the core's two rounds for it, are less than half a one.
+#[test]
+fn credits_cost_a_round_trip() {
+    let text = PAIR.replace("degree = 7", "degree = 1").replace("period = \"6ms\"", "count = 1");
+    let time = |kind: &str| {
+        let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), ("traffic.neighbour.response", "1000")];
+        let (_, records) = simulate(&exact(&text, &set), 1);
+        let flow = records.flows.iter().find(|flow| flow.class == 1).and_then(|flow| flow.fct());
+        flow.expect("it is delivered").as_us_f64()
+    };
+    let more = time("credits") - time("lossy");
+    assert!((4.0..4.5).contains(&more), "{more} us");
+    assert!((time("picnic") - time("lossy")).abs() < 0.001, "nobody asks before there is a rate");
+}
+
 /// A neighbour that is slow costs the other application's requests little: their 99th percentile is
 /// within twice that of a host where nobody is slow.
 #[test]
@@ -105,8 +154,9 @@ fn a_slow_neighbour_is_kept_apart() {
 #[test]
 fn two_senders_share_a_slow_application() {
     let text = PAIR.replace("degree = 7", "degree = 2").replace("period = \"6ms\"", "count = 1");
-    for kind in ["flow-queues", "backdraft"] {
-        let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), MEMORY];
+    for kind in ["flow-queues", "backdraft", "credits", "picnic"] {
+        let memory = if kind == "picnic" { ("edge.virtual-switch.queue", "1024") } else { MEMORY };
+        let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), memory];
         let (_, records) = run(&text, &set);
         let neighbours: Vec<_> = records.flows.iter().filter(|flow| flow.class == 1).collect();
         let times: Vec<u64> = neighbours.iter().map(|flow| flow.fct().expect("complete").as_ps()).collect();
@@ -118,7 +168,7 @@ fn two_senders_share_a_slow_application() {
 #[test]
 fn a_service_time_is_the_throughput() {
     let text = PAIR.replace("degree = 7", "degree = 1").replace("period = \"6ms\"", "count = 1");
-    for kind in ["lossy", "backpressure", "flow-queues", "backdraft"] {
+    for kind in ["lossy", "backpressure", "flow-queues", "backdraft", "credits", "picnic"] {
         let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), ("application.slow.ring", "4096")];
         let (outcome, records) = run(&text, &set);
         assert_eq!(lost(&outcome), [0, 0]);
@@ -230,8 +280,10 @@ fn nothing_depends_on_partitions() {
     for kind in ["lossy", "backpressure", "flow-queues"] {
         assert_nothing_changes(&text, &[(SWITCH, kind)], &[2]);
     }
-    let loses = [(SWITCH, "backdraft"), MEMORY, ("edge.virtual-switch.control-loss", "0.2")];
-    assert_nothing_changes(&text, &loses, &[2, 4]);
+    let lost = ("edge.virtual-switch.control-loss", "0.2");
+    assert_nothing_changes(&text, &[(SWITCH, "backdraft"), MEMORY, lost], &[2, 4]);
+    assert_nothing_changes(&text, &[(SWITCH, "credits"), MEMORY, lost], &[2, 4]);
+    assert_nothing_changes(&text, &[(SWITCH, "picnic"), lost], &[2]);
     for overlay in ["timed", "episode"] {
         let cap = ("edge.virtual-switch.flow-cap", "56");
         assert_nothing_changes(
@@ -290,10 +342,31 @@ impl Case {
     /// both switches and what their packets wait behind; in the fabric what the one port holds. The
     /// run goes on after the last flow: what was asked for again without need may come later.
     fn text(&self) -> String {
-        let Case { seed, senders, gbps, delay_us, work_ns, mean_ns, stall_us, size_kb, loss, flows, memory_kb, .. } =
-            self;
-        let feedback = 4 * delay_us + 20;
-        let transport = match self.is_homa {
+        let Case { senders, loss, memory_kb, .. } = self;
+        let feedback = 4 * self.delay_us + 20;
+        let switch = format!(
+            r#"{{ kind = "backdraft", memory = "{memory_kb}KB", feedback = "{feedback}us", ttl = "{}us",
+                headroom-senders = {senders}, headroom-fabric = "400KB", losses = 2,
+                control-loss = {loss}, control-loss-run = 2 }}"#,
+            5 * feedback,
+        );
+        self.with(&switch, self.is_homa)
+    }
+
+    /// A packet comes when what waits before it in its NIC and in the fabric's port has left.
+    fn with_credits(&self) -> String {
+        let Case { gbps, loss, memory_kb, .. } = self;
+        let feedback = 4 * self.delay_us + 40 + 8 * 600 / gbps;
+        let switch = format!(
+            r#"{{ kind = "credits", memory = "{memory_kb}KB", feedback = "{feedback}us", repeat = "300us",
+                control-loss = {loss}, control-loss-run = 2 }}"#
+        );
+        self.with(&switch, false)
+    }
+
+    fn with(&self, switch: &str, is_homa: bool) -> String {
+        let Case { seed, senders, gbps, delay_us, work_ns, mean_ns, stall_us, size_kb, flows, .. } = self;
+        let transport = match is_homa {
             true => "kind = \"homa\"\n            homa-abort-after = \"off\"",
             false => "kind = \"dctcp\"\n            min-rto = \"2ms\"\n            initial-rto = \"2ms\"",
         };
@@ -311,9 +384,7 @@ impl Case {
             [transport]
             {transport}
             [edge]
-            virtual-switch = {{ kind = "backdraft", memory = "{memory_kb}KB", feedback = "{feedback}us", ttl = "{}us",
-                headroom-senders = {senders}, headroom-fabric = "400KB", losses = 2,
-                control-loss = {loss}, control-loss-run = 2 }}
+            virtual-switch = {switch}
             [[application]]
             hosts = 0
             work = "{work_ns}ns"
@@ -331,7 +402,6 @@ impl Case {
             count = 4
             "#,
             senders + 1,
-            5 * feedback,
         )
     }
 }
@@ -349,6 +419,20 @@ proptest! {
         prop_assert_eq!(records.flows.len() as u32, case.senders * case.flows * 4);
         prop_assert_eq!(outcome.counters.get("backdraft", "queued-bytes"), 0);
         prop_assert_eq!(outcome.counters.get("backdraft", "stops"), 0);
+    }
+
+    /// And with credits, but that what the fabric drops is sent again: all that comes was granted
+    /// and has room, and what was not used is granted again, or flows would wait for ever.
+    #[test]
+    fn with_credits_no_host_drops(case in case()) {
+        let (outcome, records) = run(&case.with_credits(), &[]);
+        prop_assert_eq!(lost(&outcome), [0, 0], "{:?}", outcome.counters);
+        prop_assert!(records.flows.iter().all(|flow| flow.finish.is_some()));
+        prop_assert_eq!(records.flows.len() as u32, case.senders * case.flows * 4);
+        for name in ["queued-bytes", "stops", "late"] {
+            prop_assert_eq!(outcome.counters.get("credits", name), 0, "{}", name);
+        }
+        prop_assert!(outcome.counters.get("credits", "peak-bytes") <= 1000 * u64::from(case.memory_kb));
     }
 }
 

@@ -245,7 +245,8 @@ impl<K: Copy + Eq> Host<K> {
         match call {
             Call::Switch(core) => switch.on_round(now, core, &mut arrival.up, flows, wire),
             Call::Application(port) => switch.on_application(now, port, &mut arrival.up, flows, wire),
-            _ => switch.on_overlay(now),
+            _ if !switch.on_overlay(now) => return,
+            _ => (),
         }
         while let Some(packet) = switch.next_word(now, wire) {
             let id = wire.inject(packet);
@@ -256,17 +257,35 @@ impl<K: Copy + Eq> Host<K> {
 
     /// What may no longer, or may again, send: to be asked after [`Host::on_switch`] until there is
     /// no more.
-    pub fn next_change(&mut self) -> Option<Change> {
-        self.arrival.as_mut()?.switch.as_mut()?.next_change()
+    pub fn next_change(&mut self, now: Time) -> Option<Change> {
+        self.arrival.as_mut()?.switch.as_mut()?.next_change(now)
     }
 
-    /// A flow from here, which another host's switch may have told to keep a rate, has handed down
-    /// so many packets. [`Host::next_change`] says whether it may send more.
+    /// How many packets a flow from here may hand down, of those that it would: what other hosts'
+    /// switches have granted it, or their rates allow. None: it waits until [`Host::next_change`]
+    /// names it.
+    pub fn admit<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        class: u16,
+        (flow, wants): (FlowId, u32),
+        to: HostId,
+        wire: &mut W,
+    ) -> u32 {
+        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else { return wants };
+        let admitted = switch.admit(now, class, flow, to, wants);
+        switch.arm(now, wire);
+        admitted
+    }
+
+    /// A flow from here, which another host's switch may have told to keep a rate or have granted
+    /// something, has handed down so many packets. [`Host::next_change`] says whether it may send
+    /// more.
     pub fn handed_down<W: HostWire<Flow = K>>(
         &mut self,
         now: Time,
         class: u16,
-        (flow, packets): (FlowId, u64),
+        (flow, packets): (FlowId, u32),
         to: HostId,
         wire: &mut W,
     ) {

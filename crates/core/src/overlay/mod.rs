@@ -13,6 +13,10 @@
 //! | `hold` | the sender's side: who may not send, and until when |
 //! | `senders` | who is told together when memory is short |
 //! | `generations` | the authors' two overlays, to compare with |
+//! | `credits` | what Backdraft does without: grants before data |
+//! | `rates` | and PicNIC's way: rates that senders keep |
+//!
+//! The last three are the simulator's alone: a switch on Linux takes no word of credits or rates.
 //!
 //! The protocol is this project's; the authors' release has two generations, of which one has no
 //! RESUME and the other says everything once. Here all state is soft. A PAUSE holds for its TTL and
@@ -28,9 +32,11 @@
 //! beyond its last true PAUSE; a peer pauses only what is sent to it; what is said is a function of
 //! calls.
 
+pub mod credits;
 pub mod generations;
 pub mod hold;
 mod peers;
+pub mod rates;
 pub mod senders;
 pub mod tell;
 #[cfg(test)]
@@ -113,16 +119,32 @@ pub enum Word {
     Refresh,
     /// Go on.
     Resume,
+    /// I would send so many packets more ([`credits`]).
+    Ask,
+    /// Send so many packets.
+    Grant,
+    /// Keep a rate ([`rates`]).
+    Rate,
 }
 
 impl Word {
-    /// Its place among PAUSE, REFRESH, RESUME.
+    /// How many there are.
+    pub const COUNT: usize = 6;
+
+    /// Its place among PAUSE, REFRESH, RESUME, ASK, GRANT, RATE.
     pub const fn index(self) -> usize {
         match self {
             Word::Pause => 0,
             Word::Refresh => 1,
             Word::Resume => 2,
+            Word::Ask => 3,
+            Word::Grant => 4,
+            Word::Rate => 5,
         }
+    }
+    /// Whether it is one of those by which flows are paused.
+    pub const fn is_of_pauses(self) -> bool {
+        matches!(self, Word::Pause | Word::Refresh | Word::Resume)
     }
 }
 
@@ -135,10 +157,10 @@ pub struct Record {
     pub target: Target,
     /// The number of the change, ascending over all targets of the switch that speaks.
     pub seq: u64,
-    /// What waits there, in bytes.
+    /// What waits there, in bytes; of ASK and GRANT the packets.
     pub queued: u32,
-    /// In kb/s, how fast the target may send nevertheless; 0: not at all. Of the authors' first
-    /// generation; a [`Keeper`] holds a target whatever it says.
+    /// In kb/s, how fast the target may send nevertheless; 0: not at all. Of RATE and the authors'
+    /// first generation; a [`Keeper`] holds a target whatever it says.
     pub rate: u32,
     /// How long it holds, in microseconds.
     pub ttl: u32,
@@ -187,7 +209,7 @@ pub struct Counters {
     pub forged: u64,
     /// Datagrams that came twice, too late, or from before a restart.
     pub replayed: u64,
-    /// Records about what the peer does not receive.
+    /// Records about what the peer does not receive, or of no pause.
     pub foreign: u64,
     /// Records that were said: PAUSE, REFRESH, RESUME.
     pub said: [u64; 3],
@@ -255,7 +277,8 @@ impl Overlay {
         }
         self.counters.received += 1;
         for record in opened.records {
-            if record.target.destination().is_none_or(|address| owns(opened.peer, address)) {
+            let is_its_own = record.target.destination().is_none_or(|address| owns(opened.peer, address));
+            if is_its_own && record.word.is_of_pauses() {
                 self.counters.heard[record.word.index()] += 1;
                 self.keeper.hear(now, opened.peer, &record).map(&mut changed);
             } else {

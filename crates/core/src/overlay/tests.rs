@@ -33,7 +33,8 @@ fn any_target() -> impl Strategy<Value = Target> {
     ]
 }
 fn any_record() -> impl Strategy<Value = Record> {
-    let word = prop_oneof![Just(Word::Pause), Just(Word::Refresh), Just(Word::Resume)];
+    let words = vec![Word::Pause, Word::Refresh, Word::Resume, Word::Ask, Word::Grant, Word::Rate];
+    let word = prop::sample::select(words);
     (word, any_target(), any::<u64>(), any::<[u32; 3]>()).prop_map(|(word, target, seq, [queued, rate, ttl])| Record {
         word,
         target,
@@ -222,8 +223,13 @@ fn strangers_forgers_and_the_presumptuous_are_counted() {
     for (number, target) in [(5, elsewhere), (6, application)] {
         assert_eq!(listen(&mut a, Time::ZERO, &says(Head { number, ..head }, target, &key())), Ok(()));
     }
+    for (number, word) in [(7, Word::Ask), (8, Word::Grant), (9, Word::Rate)] {
+        let record = Record { word, ..pause(self::target(1)) };
+        let datagram = wire::encode(&Head { number, ..head }, &[record], &key());
+        assert_eq!(listen(&mut a, Time::ZERO, &datagram), Ok(()), "a switch that pauses has no such word");
+    }
     let counters = a.counters();
-    assert_eq!((counters.strangers, counters.forged, counters.foreign), (1, 4, 2));
+    assert_eq!((counters.strangers, counters.forged, counters.foreign), (1, 4, 5));
     assert_eq!(a.keeper.deadline(), None, "nobody is held");
     assert!(Key::new(b"fifteen bytes..").is_none());
 }

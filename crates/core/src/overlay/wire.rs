@@ -131,6 +131,9 @@ fn put(bytes: &mut Vec<u8>, record: &Record) {
         Word::Pause => 1,
         Word::Resume => 2,
         Word::Refresh => 3,
+        Word::Ask => 4,
+        Word::Grant => 5,
+        Word::Rate => 6,
     };
     let nobody = FlowKey { source: 0, destination: 0, source_port: 0, destination_port: 0, protocol: 0 };
     let (scope, flow) = match record.target {
@@ -203,6 +206,9 @@ fn record(bytes: &[u8]) -> Option<Record> {
         1 => Word::Pause,
         2 => Word::Resume,
         3 => Word::Refresh,
+        4 => Word::Ask,
+        5 => Word::Grant,
+        6 => Word::Rate,
         _ => return None,
     };
     Some(Record { word, target, seq: reader.u64()?, queued: reader.u32()?, rate: reader.u32()?, ttl: reader.u32()? })

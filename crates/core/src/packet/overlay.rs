@@ -112,11 +112,13 @@ impl Words {
     pub fn said(&self) -> &[Said] {
         &self.said[..usize::from(self.count)]
     }
-    /// The overlay's records, as `by` says them to `to`.
+    /// The overlay's records, as `by` says them to `to`. They are about what `to` sends to `by`; who
+    /// asks speaks of what it sends itself.
     pub fn records(&self, by: HostId, to: HostId) -> impl Iterator<Item = overlay::Record> + '_ {
         self.said().iter().map(move |it| {
             let Said { word, whom, seq, queued, ttl, rate } = *it;
-            overlay::Record { word, target: whom.target(to, by), seq, queued, rate, ttl }
+            let target = if word == Word::Ask { whom.target(by, to) } else { whom.target(to, by) };
+            overlay::Record { word, target, seq, queued, rate, ttl }
         })
     }
     /// Bytes of the packet: IP, UDP and the datagram.
@@ -157,6 +159,8 @@ mod tests {
         let words = Words::new(&records);
         assert_eq!(words.records(9, 5).collect::<Vec<_>>(), records);
         assert!(words.said().iter().map(|it| it.whom).eq(whoms));
+        let ask = overlay::Record { word: Word::Ask, target: whoms[2].target(9, 5), ..records[2] };
+        assert!(Words::new(&[ask]).records(9, 5).eq([ask]), "who asks speaks of what it sends");
         let packet = Packet { src: 9, dst: 5, size: words.bytes() as u16, ..Packet::default() };
         let mut out = Vec::new();
         header(&mut out, &packet, &[Record::Words(words)], None);

@@ -1,5 +1,5 @@
-//! Flows behind a virtual switch that pauses: one that another host's switch has told to pause
-//! hands nothing down, and its timer stands still. The others take turns at the NIC: it is handed
+//! Flows behind a virtual switch that others tell who may send: one that was told to pause, or waits
+//! for a credit or for its turn at a rate, hands nothing down, and its timer stands still. The others take turns at the NIC: it is handed
 //! more only while less than `nic-limit` waits in it, or what a pause cannot stop any more would
 //! have no bound.
 //!
@@ -24,8 +24,48 @@ impl Sending {
 }
 
 impl Hosts {
+    /// The longest segment that a connection may hand down now, if any.
+    #[inline(always)] // hosts without such a switch ask it for each segment
+    pub(super) fn most(&mut self, now: Time, slot: u32, is_switched: bool, fabric: &mut Fabric) -> Option<u32> {
+        if !is_switched {
+            return Some(self.shared.segment_max);
+        }
+        if !self.may_leave(slot) {
+            return None;
+        }
+        match self.shared.is_admitted {
+            false => Some(self.shared.segment_max),
+            true => self.admitted(now, slot, fabric),
+        }
+    }
+
+    /// What a connection may hand down by credits or rates; where that is nothing it is held. A
+    /// handshake is exempt.
+    #[inline(never)]
+    fn admitted(&mut self, now: Time, slot: u32, fabric: &mut Fabric) -> Option<u32> {
+        let shared = &*self.shared;
+        let it = self.senders.at(slot);
+        let next = it.sender.peek(now, shared.segment_max, &shared.transport)?;
+        if next.syn {
+            return Some(shared.segment_max);
+        }
+        let backlog = it.sender.written().saturating_sub(it.sender.sent());
+        let wants = backlog.max(u64::from(next.len)).div_ceil(u64::from(shared.mss)).max(1);
+        let wants = u32::try_from(wants).unwrap_or(u32::MAX);
+        let Opening { class, flow, dst, .. } = it.opening;
+        let (node, mut link) = at_host!(self, it.host, fabric);
+        let packets = node.admit(now, class, (flow, wants), dst, &mut link);
+        if packets == 0 {
+            if let Some(egress) = &mut it.egress {
+                egress.queue.hold(now);
+            }
+            return None;
+        }
+        Some(packets.saturating_mul(shared.mss).min(shared.segment_max))
+    }
+
     /// Whether a connection may hand down a segment; if its NIC is full, it waits for its turn.
-    pub(super) fn may_leave(&mut self, slot: u32) -> bool {
+    fn may_leave(&mut self, slot: u32) -> bool {
         let it = self.senders.at(slot);
         let Some(egress) = &mut it.egress else { return true };
         if egress.queue.is_held() {
@@ -41,17 +81,20 @@ impl Hosts {
         false
     }
 
-    /// A connection has handed down a segment: it may have to keep a rate, and is held until more
-    /// may leave.
+    /// A connection has handed down a segment, which its host's switch is told: it may be held
+    /// until more may leave.
     #[cold]
     pub(super) fn handed_down(&mut self, now: Time, slot: u32, len: u32, fabric: &mut Fabric) {
-        let packets = u64::from(len.div_ceil(self.shared.mss).max(1));
+        let packets = len.div_ceil(self.shared.mss);
         let it = self.senders.at(slot);
         let Opening { class, flow, dst, .. } = it.opening;
         let host = it.host;
         let (node, mut link) = at_host!(self, host, fabric);
         node.handed_down(now, class, (flow, packets), dst, &mut link);
-        self.obey(now, host, fabric);
+        // Who asks before each segment is held by the answer. Others would be pumped from in here.
+        if !self.shared.is_admitted {
+            self.obey(now, host, fabric);
+        }
     }
 
     /// Less may wait in a host's NIC: those go on whose turn it is.
@@ -69,7 +112,7 @@ impl Hosts {
 
     /// Does what other switches have told a host to do.
     pub(super) fn obey(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
-        while let Some(change) = self.hosts[host as usize].node.next_change() {
+        while let Some(change) = self.hosts[host as usize].node.next_change(now) {
             for slot in self.covered(host, &change) {
                 self.settle_held(now, slot, fabric);
             }

@@ -58,13 +58,11 @@ impl Hosts {
     /// Of a host without limits.
     fn pump_stamped(&mut self, now: Time, slot: u32, (is_marked, is_switched): (bool, bool), fabric: &mut Fabric) {
         loop {
-            if is_switched && !self.may_leave(slot) {
-                return;
-            }
+            let Some(most) = self.most(now, slot, is_switched, fabric) else { return };
             let shared = &*self.shared;
             let it = self.senders.at(slot);
             let Some(egress) = &mut it.egress else { return };
-            let Some(room) = egress.queue.room(now, shared.segment_max) else {
+            let Some(room) = egress.queue.room(now, most) else {
                 return wake_when_room(it, shared, fabric);
             };
             if is_marked && self.sends_instead(now, slot, room, fabric) {
@@ -80,7 +78,7 @@ impl Hosts {
             link.telemetry = out.telemetry();
             node.send_staged(now, egress, &stream, segment, None, shared.cut_of(&out), &mut link);
             self.note_departures(fabric);
-            if self.shared.has_rates {
+            if self.shared.is_metered {
                 self.handed_down(now, slot, out.len, fabric);
             }
         }
@@ -93,13 +91,11 @@ impl Hosts {
             egress.queue.is_wanted = false;
         }
         loop {
-            if is_switched && !self.may_leave(slot) {
-                return;
-            }
+            let Some(most) = self.most(now, slot, is_switched, fabric) else { return };
             let shared = &*self.shared;
             let it = self.senders.at(slot);
             let Some(egress) = &mut it.egress else { return };
-            let Some(room) = egress.queue.room(now, shared.segment_max) else {
+            let Some(room) = egress.queue.room(now, most) else {
                 return wake_when_room(it, shared, fabric);
             };
             let room = if it.sender.is_probing() { shared.mss } else { room };
@@ -137,7 +133,7 @@ impl Hosts {
                 it.sender.reduce(now, &shared.transport);
             }
             self.note_departures(fabric);
-            if self.shared.has_rates {
+            if self.shared.is_metered {
                 self.handed_down(now, slot, out.len, fabric);
             }
         }

@@ -2,8 +2,9 @@
 //!
 //! Invariant: names are those of the results, and the same for every kind that counts the thing.
 
-use super::ApplicationCounts;
+use super::{ApplicationCounts, VirtualSwitchParams};
 use crate::counters::{Count, Named};
+use crate::overlay::Word;
 
 /// What a switch has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +29,31 @@ pub struct Counts {
     pub served: ApplicationCounts,
     /// Of flow queues, if it has them.
     pub flows: Option<FlowCounts>,
-    /// Words said to other switches, if it says any: PAUSE, REFRESH, RESUME.
-    pub words: Option<[u64; 3]>,
+    /// Words said to other switches, if it says any.
+    pub words: Option<Words>,
+}
+
+/// What it has said to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// PAUSE, REFRESH, RESUME.
+    Pauses([u64; 3]),
+    /// ASK, GRANT; and packets that came without leave.
+    Credits([u64; 2], u64),
+    /// RATE, RESUME.
+    Rates([u64; 2]),
+}
+
+impl Words {
+    /// Of what was said, by [`Word::index`].
+    pub(super) fn new(params: &VirtualSwitchParams, said: &[u64; Word::COUNT], late: u64) -> Words {
+        let [pauses, refreshes, resumes, asks, grants, rates] = *said;
+        match params {
+            VirtualSwitchParams::Credits(_) => Words::Credits([asks, grants], late),
+            VirtualSwitchParams::Picnic(_) => Words::Rates([rates, resumes]),
+            _ => Words::Pauses([pauses, refreshes, resumes]),
+        }
+    }
 }
 
 /// What its flow queues have counted.
@@ -60,15 +84,30 @@ impl Counts {
         named.add("served-packets", served.packets);
         named.add("served-bytes", served.bytes);
         named.add("served-us", Count::Micros(served.busy));
-        let Some(flows) = self.flows else { return };
-        named.add("doorbells", doorbells);
-        named.add("peak-bytes", Count::Max(flows.peak_bytes));
-        named.add("queued-bytes", flows.queued);
-        let Some([pauses, refreshes, resumes]) = self.words else { return };
-        named.add("flow-pauses", flows.pauses);
-        named.add("flow-resumes", flows.resumes);
-        named.add("pauses", pauses);
-        named.add("refreshes", refreshes);
-        named.add("resumes", resumes);
+        if let Some(flows) = self.flows {
+            named.add("doorbells", doorbells);
+            named.add("peak-bytes", Count::Max(flows.peak_bytes));
+            named.add("queued-bytes", flows.queued);
+        }
+        match self.words {
+            None => (),
+            Some(Words::Pauses([pauses, refreshes, resumes])) => {
+                let flows = self.flows.unwrap_or_default();
+                named.add("flow-pauses", flows.pauses);
+                named.add("flow-resumes", flows.resumes);
+                named.add("pauses", pauses);
+                named.add("refreshes", refreshes);
+                named.add("resumes", resumes);
+            }
+            Some(Words::Credits([asks, grants], late)) => {
+                named.add("asks", asks);
+                named.add("grants", grants);
+                named.add("late", late);
+            }
+            Some(Words::Rates([rates, resumes])) => {
+                named.add("rates", rates);
+                named.add("resumes", resumes);
+            }
+        }
     }
 }

@@ -14,16 +14,22 @@
 //! | `lossy` | none | the packet is dropped |
 //! | `backpressure` | one an application's core | receive rings are polled no more, from 0.9 of a queue on until 0.15 |
 //! | `flow-queues` | one a flow | rings are polled no more, when memory is exhausted |
-//! | `backdraft` | one a flow | senders are told to pause (`overlay`), then as above |
+//! | `backdraft` | one a flow | senders are told to pause (`pauses`), then as above |
+//! | `credits` | one a flow | there is room: senders have in flight what they were granted |
+//! | `picnic` | one an application's core | the packet is dropped; before, senders are told a rate |
 //!
 //! | file | what |
 //! |---|---|
 //! | `params` | the kinds and their keys |
+//! | `config` | what a switch is made of |
 //! | `counts` | what is counted |
 //! | `application` | a core of an application: services, stalls |
 //! | `queue` | the queue of one core of an application, by kind |
-//! | `overlay` | what switches tell each other, and what they were told |
-//! | `generations` | the same as the authors' release has it |
+//! | `overlay` | what switches tell each other: the packets, and what kinds of words have in common |
+//! | `pauses` | pauses, as of this project |
+//! | `generations` | pauses as the authors' release has them |
+//! | `credits` | grants before data |
+//! | `picnic` | rates, and a queue that measures how long packets wait |
 //!
 //! *A core of the switch* runs to completion: it takes up to a batch from its ring, and what that
 //! costs passes before anything becomes of it. A round costs a look at each queue that is polled,
@@ -39,91 +45,38 @@
 //! for those without payload; all times follow from arrivals and random streams alone.
 
 mod application;
+mod config;
 mod counts;
+mod credits;
 mod generations;
 mod overlay;
 mod params;
+mod pauses;
+mod picnic;
 mod queue;
 
 pub use application::{ApplicationCosts, ApplicationCounts, Per};
-pub use counts::{Counts, FlowCounts};
+pub use config::{ApplicationConfig, VirtualSwitchConfig};
+pub use counts::{Counts, FlowCounts, Words};
 pub use generations::Language;
 pub use params::{
-    BackdraftParams, BackpressureParams, Doorbells, FlowQueuesParams, LossyParams, NoVirtualSwitchParams,
-    VirtualSwitchParams,
+    BackdraftParams, BackpressureParams, CreditsParams, Doorbells, FlowQueuesParams, LossyParams,
+    NoVirtualSwitchParams, PicnicParams, Speaking, VirtualSwitchParams,
 };
 
 use super::ingress::Received;
 use super::{Call, Flows, HostWire, passes};
 use crate::counters::DropReason;
 use crate::overlay::Change;
+use crate::packet::overlay::Whom;
 use crate::packet::{FlowId, HostId, Kind, Packet, PacketId};
-use crate::random::{Stream, mix64};
-use crate::units::{Bytes, Rate, Time};
+use crate::random::mix64;
+use crate::units::Time;
 use application::ApplicationCore;
-use overlay::Overlay;
+use config::Costs;
+use overlay::{Leaving, Talk};
 use queue::{Placed, Queue};
 use std::collections::VecDeque;
-
-/// An application of a host.
-#[derive(Clone, Debug)]
-pub struct ApplicationConfig {
-    /// What its cores cost.
-    pub costs: ApplicationCosts,
-    /// This host has it; other hosts may.
-    pub is_here: bool,
-}
-
-/// What a host's switch is made of.
-pub struct VirtualSwitchConfig {
-    /// Its host.
-    pub host: HostId,
-    /// The kind with its keys.
-    pub params: VirtualSwitchParams,
-    /// The applications of all hosts, which number their cores.
-    pub applications: Vec<ApplicationConfig>,
-    /// By class of traffic: the application that has it.
-    pub by_class: Vec<Option<u16>>,
-    /// The rate of the host's link.
-    pub rate: Rate,
-    /// Bytes of the largest packet on the wire.
-    pub packet_max: u32,
-    /// Bytes of the largest segment that a sender hands down.
-    pub segment: Bytes,
-    /// For applications and queues.
-    pub random: Stream,
-}
-
-/// What a round costs.
-#[derive(Clone, Copy, Debug)]
-struct Costs {
-    ring: usize,
-    batch: usize,
-    poll: Time,
-    per_packet: Time,
-    doorbell: Time,
-    doorbells: Option<Doorbells>,
-}
-
-impl Costs {
-    /// Of a kind; and its number of cores.
-    fn new(params: &VirtualSwitchParams) -> (Costs, u32) {
-        macro_rules! of {
-            ($p:expr, $doorbell:expr, $doorbells:expr) => {{
-                let (ring, batch) = ($p.ring as usize, $p.batch as usize);
-                let (poll, per_packet) = ($p.poll, $p.per_packet);
-                (Costs { ring, batch, poll, per_packet, doorbell: $doorbell, doorbells: $doorbells }, $p.cores)
-            }};
-        }
-        match params {
-            VirtualSwitchParams::None(_) => of!(LossyParams::default(), Time::ZERO, None),
-            VirtualSwitchParams::Lossy(p) => of!(p, Time::ZERO, None),
-            VirtualSwitchParams::Backpressure(p) => of!(p, Time::ZERO, None),
-            VirtualSwitchParams::FlowQueues(p) => of!(p, p.doorbell, Some(p.doorbells)),
-            VirtualSwitchParams::Backdraft(p) => of!(p, p.doorbell, Some(p.doorbells)),
-        }
-    }
-}
 
 /// A core of the switch, with its receive ring.
 #[derive(Default)]
@@ -153,9 +106,11 @@ pub struct VirtualSwitch {
     costs: Costs,
     cores: Vec<Core>,
     ports: Vec<Port>,
-    /// By class: the application's first port, and how many it has.
-    by_class: Vec<Option<(u16, u16)>>,
-    overlay: Option<Box<Overlay>>,
+    /// By class: its application, the first port of that, and how many it has.
+    by_class: Vec<Option<(u16, u16, u16)>>,
+    applications: Vec<ApplicationConfig>,
+    params: VirtualSwitchParams,
+    talk: Option<Box<Talk>>,
     counts: Counts,
     /// Scratch: the flows of a round.
     rung: Vec<FlowId>,
@@ -169,12 +124,12 @@ impl VirtualSwitch {
         }
         let (costs, cores) = Costs::new(&config.params);
         let (mut ports, mut first_of) = (Vec::new(), Vec::new());
-        for application in std::mem::take(&mut config.applications) {
-            first_of.push((ports.len() as u16, application.costs.cores as u16));
+        for (number, application) in config.applications.clone().into_iter().enumerate() {
+            first_of.push((number as u16, ports.len() as u16, application.costs.cores as u16));
             for _ in 0..application.costs.cores {
                 let queue = Queue::new(&mut config);
                 let core = ApplicationCore::new(&application.costs, config.random.fork());
-                ports.push(Port { queue, core, is_here: application.is_here });
+                ports.push(Port { queue, core, is_here: application.is_at(config.host) });
             }
         }
         let of = |application: &Option<u16>| application.map(|it| first_of[usize::from(it)]);
@@ -184,7 +139,9 @@ impl VirtualSwitch {
             cores: (0..cores).map(|_| Core::default()).collect(),
             ports,
             by_class: config.by_class.iter().map(of).collect(),
-            overlay: Overlay::new(&mut config),
+            talk: Talk::new(&mut config),
+            applications: config.applications,
+            params: config.params,
             counts: Counts::default(),
             rung: Vec::new(),
         }))
@@ -214,13 +171,14 @@ impl VirtualSwitch {
                 flows.queued += queues.queued().0;
             }
         }
-        counts.words = self.overlay.as_ref().map(|overlay| overlay.said);
+        let words = |talk: &Talk| Words::new(&self.params, &talk.said, talk.overlay.late());
+        counts.words = self.talk.as_deref().map(words);
         counts
     }
 
     /// The core of an application that a flow's data goes to.
     fn port_of(&self, class: Option<u16>, flow: FlowId) -> Option<u16> {
-        let (first, cores) = (*self.by_class.get(usize::from(class?))?)?;
+        let (_, first, cores) = (*self.by_class.get(usize::from(class?))?)?;
         Some(first + (mix64(u64::from(flow)) >> 32) as u16 % cores)
     }
 
@@ -252,8 +210,8 @@ impl VirtualSwitch {
 
     /// Another switch has said something, if it is not lost.
     fn on_word<W: HostWire>(&mut self, now: Time, id: PacketId, from: HostId, wire: &mut W) {
-        let Some(overlay) = &mut self.overlay else { return wire.discard(id, DropReason::VirtualSwitch) };
-        if overlay.loses(from) {
+        let Some(talk) = &mut self.talk else { return wire.discard(id, DropReason::VirtualSwitch) };
+        if talk.loses(from) {
             return wire.discard(id, DropReason::Injected);
         }
         wire.arrived(id);
@@ -321,11 +279,11 @@ impl VirtualSwitch {
         self.cores[number].rounds += 1;
         for _ in 0..std::mem::take(&mut self.cores[number].heard) {
             let Some(id) = self.cores[number].words.pop_front() else { break };
-            if let Some(overlay) = &mut self.overlay {
+            if let Some(talk) = &mut self.talk {
                 let packets = wire.packets();
                 let packet = packets[id];
                 if let Some(words) = packets.side(&packet).copied() {
-                    overlay.hear(now, packet.src, &words);
+                    talk.hear(now, self.me, packet.src, &words);
                 }
             }
             wire.packets().remove(id);
@@ -352,7 +310,7 @@ impl VirtualSwitch {
         }
         if self.cores[number].rounds.is_multiple_of(EXPIRY_ROUNDS) {
             self.ports.iter_mut().for_each(|port| port.queue.expire(now));
-            self.overlay.iter_mut().for_each(|overlay| overlay.age(now));
+            self.talk.iter_mut().for_each(|talk| talk.overlay.age(now));
         }
         self.begin(now, number, wire);
     }
@@ -370,8 +328,8 @@ impl VirtualSwitch {
         let was_overloaded = queue.is_overloaded();
         match queue.place(now, id, packet, core) {
             Placed::Taken(verdict) => {
-                if let (Some(overlay), Some(verdict)) = (&mut self.overlay, verdict) {
-                    overlay.arrived(now, port as u16, packet, &verdict, queue);
+                if let Some(talk) = &mut self.talk {
+                    talk.overlay.arrived(now, port as u16, packet, queue, verdict.as_ref());
                 }
             }
             Placed::Dropped => {
@@ -381,8 +339,8 @@ impl VirtualSwitch {
                 return true;
             }
             Placed::Held(verdict) => {
-                if let Some(overlay) = &mut self.overlay {
-                    overlay.arrived(now, port as u16, packet, &verdict, queue);
+                if let Some(talk) = &mut self.talk {
+                    talk.overlay.arrived(now, port as u16, packet, queue, Some(&verdict));
                 }
                 self.tell(now, port);
                 return false;
@@ -442,51 +400,72 @@ impl VirtualSwitch {
 
     /// Tells the other switches what a port's queues want them to be told.
     fn tell(&mut self, now: Time, port: usize) {
-        let Some(overlay) = &mut self.overlay else { return self.ports[port].queue.ignore_signals() };
-        overlay.tell(now, port as u16, &mut self.ports[port].queue);
+        let queue = &mut self.ports[port].queue;
+        match &mut self.talk {
+            Some(talk) => talk.overlay.tell(now, port as u16, queue),
+            None => queue.ignore_signals(),
+        }
     }
 
     /// The next packet for another switch.
     pub(super) fn next_word<W: HostWire>(&mut self, now: Time, wire: &mut W) -> Option<Packet> {
-        let overlay = self.overlay.as_mut()?;
-        let (to, words) = overlay.next_words(now)?;
-        let mut packet = overlay.packet(now, self.me, to, &words);
+        let (mut packet, words) = self.talk.as_mut()?.next(now, self.me, &mut self.ports)?;
         wire.packets().attach(&mut packet, words);
         Some(packet)
     }
 
-    /// The overlay's time has come.
-    pub(super) fn on_overlay(&mut self, now: Time) {
-        if let Some(overlay) = &mut self.overlay {
-            overlay.expire(now);
-        }
+    /// The overlay's time has come; `false`: that was taken back.
+    pub(super) fn on_overlay(&mut self, now: Time) -> bool {
+        self.talk.as_mut().is_some_and(|talk| talk.expire(now, &mut self.ports))
     }
 
     /// Keeps the overlay's timer no later than it has something to do.
     pub(super) fn arm<W: HostWire>(&mut self, now: Time, wire: &mut W) {
-        if let Some(overlay) = &mut self.overlay {
-            overlay.arm(now, wire);
+        if let Some(talk) = &mut self.talk {
+            talk.arm(now, wire);
         }
     }
 
     /// A target that may no longer, or may again, send.
-    pub(super) fn next_change(&mut self) -> Option<Change> {
-        self.overlay.as_mut()?.changes.pop_front()
+    pub(super) fn next_change(&mut self, now: Time) -> Option<Change> {
+        self.talk.as_mut()?.overlay.next_change(now)
+    }
+
+    /// A flow from here, as words name it.
+    fn leaving(&self, class: u16, flow: FlowId, to: HostId) -> Leaving {
+        // The host that receives has the same applications.
+        let application = self.port_of(Some(class), flow).unwrap_or(u16::MAX);
+        Leaving { to, key: Whom::key(flow, application, self.me, to) }
+    }
+
+    /// Whether the data of a class waits for an application at another host.
+    fn is_served(&self, class: u16, to: HostId) -> bool {
+        let of_class = self.by_class.get(usize::from(class)).copied().flatten();
+        of_class.is_some_and(|(application, ..)| self.applications[usize::from(application)].is_at(to))
+    }
+
+    /// How many packets a flow from here may hand down, of those that it would. None: it waits,
+    /// until [`VirtualSwitch::next_change`] names it.
+    pub(super) fn admit(&mut self, now: Time, class: u16, flow: FlowId, to: HostId, wants: u32) -> u32 {
+        if !self.is_served(class, to) {
+            return wants;
+        }
+        let leaving = self.leaving(class, flow, to);
+        self.talk.as_mut().map_or(wants, |talk| talk.overlay.admit(now, &leaving, wants))
     }
 
     /// A flow from here has handed down so many packets.
-    pub(super) fn handed_down(&mut self, now: Time, class: u16, (flow, packets): (FlowId, u64), to: HostId) {
-        let application = self.port_of(Some(class), flow).unwrap_or(u16::MAX);
-        if let Some(overlay) = &mut self.overlay {
-            overlay.handed_down(now, flow, application, to, packets);
+    pub(super) fn handed_down(&mut self, now: Time, class: u16, (flow, packets): (FlowId, u32), to: HostId) {
+        let leaving = self.leaving(class, flow, to);
+        if let Some(talk) = &mut self.talk {
+            talk.overlay.handed_down(now, &leaving, packets);
         }
     }
 
     /// Whether a flow from here may not send.
     pub(super) fn is_held(&self, class: u16, flow: FlowId, to: HostId) -> bool {
-        let Some(overlay) = &self.overlay else { return false };
-        // The host that receives has the same applications.
-        overlay.is_held(flow, self.port_of(Some(class), flow).unwrap_or(u16::MAX), to)
+        let Some(talk) = &self.talk else { return false };
+        talk.overlay.is_held(&self.leaving(class, flow, to))
     }
 }
 

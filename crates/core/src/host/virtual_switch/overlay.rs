@@ -1,76 +1,67 @@
-//! What a host's switch tells others, and what it was told ([`crate::overlay`] decides).
+//! What a host's switch and those of other hosts tell each other.
 //!
-//! A flow that its queue tells to pause is said so to its sender. Where a core of an application
-//! has no shared memory left, all who send to it are told together, since flows that are told one
-//! after the other need the sum of their headroom. That ends when all headroom is there and half
-//! of the memory. Memory is that of one core of an application, so a pause of all that goes to a
-//! host, which is the next rung of [`Rung`], would stop others for nothing, and is not said.
+//! The words are an [`Overlay`]'s, of which each kind that speaks has its own: pauses, credits or
+//! rates. What all have is here: the packets that carry words, and which of them are lost on arrival
+//! (`control-loss`).
 //!
-//! What was lost on arrival is drawn here (`control-loss`). Switches do not restart, so epochs and
-//! tags of datagrams have no part.
-//!
-//! Invariant: whoever is told to pause is told to go on, or forgets it.
+//! Invariant: an overlay's timer is no later than it has something to do.
 
-use super::generations::{self, Generation, Waiting};
-use super::queue::{Flow, Queue};
-use super::{Call, HostWire, VirtualSwitchConfig, VirtualSwitchParams};
+use super::credits::Credits;
+use super::pauses::Pauses;
+use super::picnic::Picnic;
+use super::queue::Queue;
+use super::{Call, HostWire, Port, VirtualSwitchConfig, VirtualSwitchParams};
 use crate::flow_queues::Verdict;
-use crate::overlay::{Change, Config, Keeper, Record, Senders, Target, Teller};
-use crate::packet::overlay::{WORDS, Whom, Words};
+use crate::overlay::{Change, FlowKey, Record, Word};
+use crate::packet::overlay::Words;
 use crate::packet::{Body, Ecn, FlowId, HostId, Importance, Packet, PacketId, TTL, TrafficClass, flags};
 use crate::random::{Stream, mix64};
-use crate::units::{Bytes, Time};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::units::Time;
+use std::collections::BTreeMap;
 
-/// For words that end by themselves at no time that a run reaches.
-const FOR_EVER: Time = Time::from_s(5_000);
-
-/// A time for each of some hosts.
-#[derive(Clone, Debug, Default)]
-struct Due {
-    by_time: BTreeSet<(Time, HostId)>,
-    of: BTreeMap<HostId, Time>,
+/// A flow from here, as words name it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    pub to: HostId,
+    pub key: FlowKey,
 }
 
-impl Due {
-    fn set(&mut self, host: HostId, at: Option<Time>) {
-        let old = match at {
-            Some(at) => self.of.insert(host, at),
-            None => self.of.remove(&host),
-        };
-        if let Some(old) = old {
-            self.by_time.remove(&(old, host));
-        }
-        self.by_time.extend(at.map(|at| (at, host)));
+/// What a switch tells others, and does about what it was told.
+pub(super) trait Overlay: Send {
+    /// Another switch has said something.
+    fn hear(&mut self, now: Time, from: HostId, record: &Record);
+    /// What lasts for a time may be over.
+    fn expire(&mut self, now: Time, ports: &mut [Port]);
+    /// When to be called for that.
+    fn deadline(&self) -> Option<Time>;
+    /// Forgets flows that are silent.
+    fn age(&mut self, _now: Time) {}
+    /// Data has come for a port, whose queue has it or has said no; what flow queues say of it.
+    fn arrived(&mut self, now: Time, port: u16, packet: &Packet, queue: &Queue, verdict: Option<&Verdict<PacketId>>);
+    /// A port's queue has changed.
+    fn tell(&mut self, now: Time, port: u16, queue: &mut Queue);
+    /// What is to be said now, and to whom. To be asked until there is no more.
+    fn next(&mut self, now: Time, ports: &mut [Port]) -> Option<(HostId, Vec<Record>)>;
+    /// How many packets a flow from here may hand down, of those that it would; none: it waits.
+    fn admit(&mut self, _now: Time, _flow: &Leaving, wants: u32) -> u32 {
+        wants
     }
-    fn first(&self) -> Option<Time> {
-        self.by_time.first().map(|(at, _)| *at)
-    }
-    fn pop_first_if_due(&mut self, now: Time) -> Option<(Time, HostId)> {
-        let (at, host) = *self.by_time.first().filter(|(at, _)| *at <= now)?;
-        self.set(host, None);
-        Some((at, host))
+    /// It has handed down so many.
+    fn handed_down(&mut self, now: Time, flow: &Leaving, packets: u32);
+    /// Whether it may not send.
+    fn is_held(&self, flow: &Leaving) -> bool;
+    /// A target that may no longer, or may again, send. To be asked until there is no more.
+    fn next_change(&mut self, now: Time) -> Option<Change>;
+    /// Packets that came without leave.
+    fn late(&self) -> u64 {
+        0
     }
 }
 
 /// One host's part.
-pub(super) struct Overlay {
-    me: HostId,
-    teller: Teller,
-    keeper: Keeper,
-    /// Shared memory of a port.
-    memory: Bytes,
+pub(super) struct Talk {
+    pub(super) overlay: Box<dyn Overlay>,
     priority: u8,
-    /// By port.
-    senders: BTreeMap<u16, Senders<HostId>>,
-    /// Hosts that something may be to be said to now.
-    touched: BTreeSet<HostId>,
-    /// When something is to be said to the others.
-    due: Due,
-    /// The release's way, in the place of the teller's.
-    generation: Option<Generation>,
-    /// Targets that may no longer, or may again, send.
-    pub(super) changes: VecDeque<Change>,
     /// When the host is called; [`Time::MAX`]: it is not.
     timer_at: Time,
     loss: f64,
@@ -78,35 +69,29 @@ pub(super) struct Overlay {
     /// By sender: packets lost in a row.
     lost: BTreeMap<HostId, u32>,
     random: Stream,
-    /// PAUSE, REFRESH, RESUME.
-    pub(super) said: [u64; 3],
+    /// By [`Word::index`].
+    pub(super) said: [u64; Word::COUNT],
 }
 
-impl Overlay {
-    pub(super) fn new(config: &mut VirtualSwitchConfig) -> Option<Box<Overlay>> {
-        let VirtualSwitchParams::Backdraft(p) = &config.params else { return None };
-        let packets = (u64::from(p.flow_cap) * 8 / 7, p.memory.0 / u64::from(config.packet_max));
-        let generation = Generation::new(p.overlay, packets, config.packet_max);
-        let longest = if generation.is_some() { FOR_EVER } else { p.ttl.max(Config::default().longest) };
-        let times =
-            Config { feedback: p.feedback, ttl: p.ttl, longest, flows: p.application_flows, ..Config::default() };
-        Some(Box::new(Overlay {
-            me: config.host,
-            teller: Teller::new(times),
-            keeper: Keeper::new(times),
-            memory: p.memory,
-            priority: p.priority as u8,
-            senders: BTreeMap::new(),
-            touched: BTreeSet::new(),
-            due: Due::default(),
-            generation,
-            changes: VecDeque::new(),
+impl Talk {
+    /// `None`: the kind tells nobody anything.
+    pub(super) fn new(config: &mut VirtualSwitchConfig) -> Option<Box<Talk>> {
+        let overlay: Box<dyn Overlay> = match &config.params {
+            VirtualSwitchParams::Backdraft(p) => Box::new(Pauses::new(config, p)),
+            VirtualSwitchParams::Credits(p) => Box::new(Credits::new(config, p)),
+            VirtualSwitchParams::Picnic(p) => Box::new(Picnic::new(config, p)),
+            _ => return None,
+        };
+        let speaking = config.params.speaking()?;
+        Some(Box::new(Talk {
+            overlay,
+            priority: speaking.priority as u8,
             timer_at: Time::MAX,
-            loss: p.control_loss,
-            loss_run: p.control_loss_run,
+            loss: speaking.control_loss,
+            loss_run: speaking.control_loss_run,
             lost: BTreeMap::new(),
             random: config.random.fork(),
-            said: [0; 3],
+            said: [0; Word::COUNT],
         }))
     }
 
@@ -122,137 +107,31 @@ impl Overlay {
     }
 
     /// Another switch has said something.
-    pub(super) fn hear(&mut self, now: Time, from: HostId, words: &Words) {
-        for record in words.records(from, self.me) {
-            if let Some(generation) = &mut self.generation {
-                generation.hear(now, from, &record);
-            }
-            self.changes.extend(self.keeper.hear(now, from, &record));
+    pub(super) fn hear(&mut self, now: Time, me: HostId, from: HostId, words: &Words) {
+        for record in words.records(from, me) {
+            self.overlay.hear(now, from, &record);
         }
     }
 
-    /// Ends what has lasted for long enough.
-    pub(super) fn expire(&mut self, now: Time) {
-        if self.timer_at <= now {
+    /// Ends what has lasted for long enough, if the timer is due. A call that was taken back may
+    /// come nevertheless, and changes nothing.
+    pub(super) fn expire(&mut self, now: Time, ports: &mut [Port]) -> bool {
+        let is_due = self.timer_at == now;
+        if is_due {
             self.timer_at = Time::MAX;
+            self.overlay.expire(now, ports);
         }
-        while let Some(change) = self.keeper.expire(now) {
-            self.changes.push_back(change);
-        }
+        is_due
     }
 
-    /// Forgets flows that are silent.
-    pub(super) fn age(&mut self, now: Time) {
-        if let Some(generation) = &mut self.generation {
-            generation.expire(now);
-        }
-    }
-
-    /// A flow from here has handed down so many packets: it may have to keep a rate.
-    pub(super) fn handed_down(&mut self, now: Time, flow: FlowId, application: u16, to: HostId, packets: u64) {
-        let Some(generation) = &mut self.generation else { return };
-        let key = Whom::key(flow, application, self.me, to);
-        if let Some(record) = generation.handed_down(now, to, &key, packets) {
-            self.changes.extend(self.keeper.hear(now, to, &record));
-        }
-    }
-
-    /// Whether a flow from here may not send.
-    pub(super) fn is_held(&self, flow: FlowId, application: u16, to: HostId) -> bool {
-        self.keeper.is_held(to, &Whom::key(flow, application, self.me, to))
-    }
-
-    /// Data has come for a port whose queues have answered so.
-    pub(super) fn arrived(
-        &mut self,
-        now: Time,
-        port: u16,
-        packet: &Packet,
-        verdict: &Verdict<PacketId>,
-        queue: &Queue,
-    ) {
-        if let Some(generation) = &mut self.generation {
-            let waiting = Waiting { flow: queue.waiting(packet.flow, packet.src), port: queue.len() as u64 };
-            let flow = generations::Flow { id: packet.flow, from: packet.src };
-            return generation.arrived(now, self.me, port, flow, waiting);
-        }
-        let senders = self.senders.entry(port).or_default();
-        if senders.arrived(packet.src, verdict.rung) {
-            self.say_to_all(now, port, Some(queue.queued()));
-        }
-        if verdict.is_told || self.senders[&port].is_paused() {
-            let key = Whom::key(packet.flow, port, packet.src, self.me);
-            self.teller.arrived(now, packet.src, &key);
-            self.touched.insert(packet.src);
-        }
-    }
-
-    /// Says to all who send to a port that they are to pause, or to go on.
-    fn say_to_all(&mut self, now: Time, port: u16, pauses: Option<Bytes>) {
-        let Some(senders) = self.senders.get(&port) else { return };
-        for sender in senders.iter() {
-            let target = Whom::Application(port).target(sender, self.me);
-            match pauses {
-                Some(queued) => self.teller.pause(now, sender, target, queued.0),
-                None => self.teller.resume(now, sender, target),
-            }
-            self.touched.insert(sender);
-        }
-    }
-
-    /// Takes what a port's queues want said, and ends the pauses of all who send to it.
-    pub(super) fn tell(&mut self, now: Time, port: u16, queue: &mut Queue) {
-        if let Some(generation) = &mut self.generation {
-            queue.ignore_signals();
-            return generation.left(self.me, port, queue.len() as u64);
-        }
-        let Queue::Flows(queues) = queue else { return };
-        while let Some(signal) = queues.next_signal() {
-            let Flow { id, from } = signal.flow;
-            let target: Target = Whom::Flow { flow: id, application: port }.target(from, self.me);
-            match signal.is_pause {
-                true => self.teller.pause(now, from, target, signal.queued.0),
-                false => self.teller.resume(now, from, target),
-            }
-            self.touched.insert(from);
-        }
-        if self.senders.get_mut(&port).is_some_and(|senders| senders.calms(queues, self.memory)) {
-            self.say_to_all(now, port, None);
-        }
-    }
-
-    /// What is to be said now, and to whom. To be asked until there is no more.
-    pub(super) fn next_words(&mut self, now: Time) -> Option<(HostId, Words)> {
-        if let Some((host, records)) = self.generation.as_mut().and_then(|generation| generation.next(WORDS)) {
-            return Some((host, self.words(&records)));
-        }
-        while let Some((_, host)) = self.due.pop_first_if_due(now) {
-            self.touched.insert(host);
-        }
-        while let Some(&host) = self.touched.first() {
-            let records = self.teller.poll(now, host, WORDS);
-            if records.is_empty() {
-                self.touched.pop_first();
-                let next = self.teller.deadline(host).map(|at| at.max(now + Time::from_ps(1)));
-                self.due.set(host, next);
-                continue;
-            }
-            return Some((host, self.words(&records)));
-        }
-        None
-    }
-
-    /// Records as words, which are counted.
-    fn words(&mut self, records: &[Record]) -> Words {
-        for record in records {
+    /// The next packet for another host's switch, and what it says.
+    pub(super) fn next(&mut self, now: Time, me: HostId, ports: &mut [Port]) -> Option<(Packet, Words)> {
+        let (to, records) = self.overlay.next(now, ports)?;
+        for record in &records {
             self.said[record.word.index()] += 1;
         }
-        Words::new(records)
-    }
-
-    /// The packet of these words.
-    pub(super) fn packet(&self, now: Time, me: HostId, to: HostId, words: &Words) -> Packet {
-        Packet {
+        let words = Words::new(&records);
+        let packet = Packet {
             body: Body::Overlay,
             stamp: now,
             flow: FlowId::MAX,
@@ -264,12 +143,13 @@ impl Overlay {
             class: TrafficClass::new(self.priority, Importance::Control, Ecn::NotEct),
             ttl: TTL,
             ..Packet::default()
-        }
+        };
+        Some((packet, words))
     }
 
     /// Keeps the timer no later than there is something to do.
     pub(super) fn arm<W: HostWire>(&mut self, now: Time, wire: &mut W) {
-        let next = self.due.first().into_iter().chain(self.keeper.deadline()).min().unwrap_or(Time::MAX);
+        let next = self.overlay.deadline().unwrap_or(Time::MAX);
         let next = if next == Time::MAX { next } else { next.max(now + Time::from_ps(1)) };
         if next == self.timer_at {
             return;

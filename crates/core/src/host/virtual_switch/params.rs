@@ -131,6 +131,36 @@ kind! {
     }
 }
 
+/// Declares a kind whose switches tell each other something, beside its own keys what all of these
+/// have.
+macro_rules! speaking {
+    ($(#[$meta:meta])* $name:ident { $($own:tt)* }) => {
+        kind! {
+            $(#[$meta])*
+            $name {
+                $($own)*
+                /// Bytes that may wait in a NIC for the switch to hand it more data; up to a
+                /// segment may come on top. Source: ours.
+                #[within(1..=1e12)]
+                pub nic_limit: Bytes = Bytes(64 << 10),
+                /// Whether a TCP's retransmission timer stands still while its flow may not send.
+                /// Source: ours.
+                pub freeze_timers: bool = true,
+                /// Priority of the switches' own packets, 0 (lowest) to 7. Source: ours.
+                #[within(0..=7)]
+                pub priority: u32 = 7,
+                /// Share of the switches' own packets that is lost on arrival, at random. Source:
+                /// ours, none.
+                #[within(0..=1)]
+                pub control_loss: f64 = 0.0,
+                /// Packets in a row from one switch that may be lost so, at most. Source: ours.
+                #[within(0..=1_000_000)]
+                pub control_loss_run: u32 = 2,
+            }
+        }
+    };
+}
+
 with_queues! {
     /// A queue a flow; where memory is exhausted the receive rings are polled no more.
     FlowQueuesParams, Doorbells::Polled, {}
@@ -186,6 +216,63 @@ with_queues! {
     }
 }
 
+speaking! {
+    /// A queue a flow, and senders that have in flight what they were granted.
+    CreditsParams {
+        /// How a core learns which queues have something, as of flow-queues. Source: Backdraft.
+        pub doorbells: Doorbells = Doorbells::Armed,
+        /// Work of a core for a doorbell. Source: ours.
+        #[within(0..=1_000_000_000)]
+        pub doorbell: Time = Time::from_ns(40),
+        /// Memory of one core of an application: what is granted of it and what waits in it, in
+        /// packets of the largest size. Source: ours.
+        #[within(3_000..=1e12)]
+        pub memory: Bytes = Bytes(64 << 20),
+        /// Queues of one core of an application; further flows share one. Source: ours.
+        #[within(1..=1_000_000)]
+        pub max_queues: u32 = 4096,
+        /// What one flow may have been granted that has not come. "auto": what the host's link
+        /// carries in the feedback time. Source: ours.
+        pub window: Auto<Bytes> = Auto::Auto,
+        /// Packets that are granted at a time, at most, and a quarter of the memory at most.
+        /// Source: ours.
+        #[within(1..=1_000_000)]
+        pub grant: u32 = 16,
+        /// Grants are of so many times the memory; above 1 packets may find no room. Source: ours,
+        /// once.
+        #[within(1..=1000)]
+        pub overcommit: f64 = 1.0,
+        /// From a grant until its packet arrives, beside the time that it holds. Source: ours.
+        #[within(1..=1e12)]
+        pub feedback: Time = Time::from_us(20),
+        /// How long a grant holds. Source: ours, five feedback times.
+        #[within(1_000_000..=1e12)]
+        pub ttl: Time = Time::from_us(100),
+        /// After so long without a grant a flow asks again. Source: ours.
+        #[within(1_000_000..=1e12)]
+        pub repeat: Time = Time::from_ms(1),
+    }
+}
+
+speaking! {
+    /// A queue an application's core, and senders that keep the rates that they were told.
+    PicnicParams {
+        /// Packets that the queue of one core of an application holds; what comes beyond is dropped
+        /// (virtual-switch). Source: ours, as of backpressure.
+        #[within(1..=1_000_000)]
+        pub queue: u32 = 1024,
+        /// How often rates are decided and told. Source: ours.
+        #[within(1_000_000..=1e12)]
+        pub period: Time = Time::from_us(50),
+        /// How long a packet may wait in the queue for the rate to grow. Source: ours.
+        #[within(1..=1e12)]
+        pub target: Time = Time::from_us(25),
+        /// The part of itself by which a rate grows in a period. Source: ours.
+        #[within(0.001..=1)]
+        pub increase: f64 = 0.125,
+    }
+}
+
 const NONE: About =
     About { summary: "packets wait in the NIC alone", source: "", needs: &[], breaks: &[], restores: &[] };
 const LOSSY: About = About {
@@ -218,6 +305,21 @@ const BACKDRAFT: About = About {
     restores: &[],
 };
 
+const CREDITS: About = About {
+    summary: "flow queues, and senders that have in flight what the receiving switch has granted from its memory",
+    source: "Backdraft, NSDI 2022, names it among what it does without; the protocol is ours",
+    needs: &[PathProperty::ControlNeverWaits],
+    breaks: &[],
+    restores: &[],
+};
+const PICNIC: About = About {
+    summary: "a queue an application, and rates that the receiving switch tells and the sending one keeps",
+    source: "Kumar and others: PicNIC: Predictable Virtualized NIC, SIGCOMM 2019, its parts; their laws are ours",
+    needs: &[],
+    breaks: &[PathProperty::NoLossAfterAdmission],
+    restores: &[],
+};
+
 crate::registry! {
     /// Which virtual switch the hosts run.
     place: "edge.virtual-switch", question: "where do packets wait in the host?", default: None,
@@ -227,4 +329,45 @@ crate::registry! {
     "backpressure" => Backpressure { BackpressureParams; BACKPRESSURE },
     "flow-queues" => FlowQueues { FlowQueuesParams; FLOW_QUEUES },
     "backdraft" => Backdraft { BackdraftParams; BACKDRAFT },
+    "credits" => Credits { CreditsParams; CREDITS },
+    "picnic" => Picnic { PicnicParams; PICNIC },
+}
+
+/// What all kinds have whose switches tell each other something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speaking {
+    /// Bytes that may wait in a NIC for the switch to hand it more.
+    pub nic_limit: Bytes,
+    /// Whether retransmission timers stand still while a flow may not send.
+    pub freeze_timers: bool,
+    /// Of the switches' packets.
+    pub priority: u32,
+    /// The share of them that is lost.
+    pub control_loss: f64,
+    /// Those of one switch that are lost in a row, at most.
+    pub control_loss_run: u32,
+}
+
+impl VirtualSwitchParams {
+    /// `None`: its switches tell nobody anything.
+    pub fn speaking(&self) -> Option<Speaking> {
+        macro_rules! of {
+            ($p:expr) => {{
+                let (nic_limit, freeze_timers, priority) = ($p.nic_limit, $p.freeze_timers, $p.priority);
+                let (control_loss, control_loss_run) = ($p.control_loss, $p.control_loss_run);
+                Some(Speaking { nic_limit, freeze_timers, priority, control_loss, control_loss_run })
+            }};
+        }
+        match self {
+            VirtualSwitchParams::Backdraft(p) => of!(p),
+            VirtualSwitchParams::Credits(p) => of!(p),
+            VirtualSwitchParams::Picnic(p) => of!(p),
+            _ => None,
+        }
+    }
+
+    /// Whether its switches let a segment leave by what they were told, each anew.
+    pub fn admits(&self) -> bool {
+        matches!(self, VirtualSwitchParams::Credits(_) | VirtualSwitchParams::Picnic(_))
+    }
 }

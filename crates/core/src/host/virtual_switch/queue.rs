@@ -4,6 +4,7 @@
 
 use super::application::ApplicationCore;
 use super::generations::Language;
+use super::picnic::Measured;
 use super::{VirtualSwitchConfig, VirtualSwitchParams};
 use crate::flow_queues::headroom::{Loop, Peak, segments};
 use crate::flow_queues::{Arrival, Class, Config, FlowQueues, Outcome, SLOTS, Verdict};
@@ -39,6 +40,7 @@ pub(super) enum Queue {
     /// There is none: a packet joins the ring or is dropped.
     Ring,
     Shared(Shared),
+    Measured(Measured),
     Flows(Box<Queues>),
 }
 
@@ -62,14 +64,20 @@ impl Queue {
                 let low = part(p.low).min(high - 1);
                 Queue::Shared(Shared { waiting: VecDeque::new(), size, high, low, is_overloaded: false })
             }
+            VirtualSwitchParams::Picnic(p) => Queue::Measured(Measured::new(p.queue)),
             VirtualSwitchParams::FlowQueues(p) => {
                 let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
-                Queue::flows(config, memory, Bytes(0), Time::from_us(20), random)
+                Queue::flows(config, memory, 0, (Bytes(0), Time::from_us(20)), random)
             }
             VirtualSwitchParams::Backdraft(p) => {
                 let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
-                let (headroom, feedback) = (headroom(config, p), p.feedback);
-                Queue::flows(config, memory, headroom, feedback, random)
+                Queue::flows(config, memory, 0, (headroom(config, p), p.feedback), random)
+            }
+            // Nobody is told to pause, and a flow alone may have all. Each queue may leave most of
+            // its first and last segment empty.
+            VirtualSwitchParams::Credits(p) => {
+                let memory = (p.memory, 64.0, u32::MAX, p.max_queues, p.batch);
+                Queue::flows(config, memory, 2 * u64::from(p.max_queues), (Bytes(0), p.feedback), random)
             }
         }
     }
@@ -77,14 +85,14 @@ impl Queue {
     fn flows(
         config: &VirtualSwitchConfig,
         (memory, alpha, cap, max_queues, batch): (Bytes, f64, u32, u32, u32),
-        headroom: Bytes,
-        feedback: Time,
+        spare: u64,
+        (headroom, feedback): (Bytes, Time),
         random: Random,
     ) -> Queue {
         let slots = u64::from(SMALLEST * SLOTS);
         let memory = memory.max(Bytes(2 * u64::from(config.packet_max)));
         let queues = Config {
-            segments: memory.0.div_ceil(slots).max(u64::from(SLOTS)),
+            segments: memory.0.div_ceil(slots).max(u64::from(SLOTS)) + spare,
             headroom_segments: segments(headroom, SMALLEST, u64::from(max_queues)),
             bytes: memory,
             headroom,
@@ -116,6 +124,10 @@ impl Queue {
                 queue.is_overloaded |= queue.waiting.len() >= queue.high;
                 Placed::Taken(None)
             }
+            Queue::Measured(queue) => match queue.push(now, id, packet) {
+                true => Placed::Taken(None),
+                false => Placed::Dropped,
+            },
             Queue::Flows(queues) => {
                 let verdict = queues.enqueue(
                     now,
@@ -147,6 +159,7 @@ impl Queue {
                 }
                 queue.is_overloaded &= queue.waiting.len() > queue.low;
             }
+            Queue::Measured(queue) => queue.fill(now, core),
             Queue::Flows(queues) => {
                 while core.room() > 0
                     && let Some(departure) = queues.dequeue(now)
@@ -167,6 +180,7 @@ impl Queue {
         match self {
             Queue::Ring => 0,
             Queue::Shared(queue) => queue.waiting.len(),
+            Queue::Measured(queue) => queue.len(),
             Queue::Flows(queues) => {
                 let counters = queues.counters();
                 (counters.arrived - counters.departed - counters.coalesced) as usize
