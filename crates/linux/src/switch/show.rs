@@ -39,6 +39,12 @@ pub struct PortReading {
     pub reason: Option<String>,
     /// In bytes of IP.
     pub mtu: usize,
+    /// The VLAN of an access port.
+    #[serde(default)]
+    pub vlan: Option<u16>,
+    /// Those of a trunk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trunk: Vec<u16>,
     /// Whether senders behind it are made to wait.
     #[serde(default)]
     pub slowed: bool,
@@ -103,6 +109,9 @@ pub struct EdgeReading {
 pub struct AddressReading {
     /// The hardware address.
     pub address: String,
+    /// The VLAN that it is in.
+    #[serde(default)]
+    pub vlan: Option<u16>,
     /// The port that it is behind.
     pub port: Option<String>,
     /// The peer that it is behind.
@@ -116,6 +125,9 @@ pub struct AddressReading {
 pub struct FlowReading {
     /// To which.
     pub peer: String,
+    /// The VLAN that it is in.
+    #[serde(default)]
+    pub vlan: Option<u16>,
     /// Its ends.
     pub source: String,
     /// As above.
@@ -177,29 +189,41 @@ pub fn read_flows(state: &State) -> Result<Vec<FlowReading>, Error> {
     control::ask(state, "flows", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }
 
+fn vlan_text(vlan: Option<u16>) -> String {
+    vlan.map_or("-".into(), |vlan| vlan.to_string())
+}
+
 /// For people.
 pub fn address_table(addresses: &[AddressReading]) -> String {
-    let mut out = format!("{:<17} {:<20} {:>9}\n", "address", "behind", "silent s");
+    let mut out = format!("{:>5} {:<17} {:<20} {:>9}\n", "vlan", "address", "behind", "silent s");
     for it in addresses {
         let behind = match (&it.port, &it.peer) {
             (Some(port), _) => format!("port {port}"),
             (None, peer) => format!("peer {}", peer.as_deref().unwrap_or("?")),
         };
         let silent = it.silent_s.map_or("named".to_string(), |s| format!("{s:.1}"));
-        let _ = writeln!(out, "{:<17} {behind:<20} {silent:>9}", it.address);
+        let _ = writeln!(out, "{:>5} {:<17} {behind:<20} {silent:>9}", vlan_text(it.vlan), it.address);
     }
     out
 }
 
 /// For people.
 pub fn flow_table(flows: &[FlowReading]) -> String {
-    let mut out =
-        format!("{:<12} {:<28} {:<28} {:>5} {:>14} {:>9}\n", "to", "from", "to", "label", "bytes", "silent s");
+    let mut out = format!(
+        "{:<12} {:>5} {:<28} {:<28} {:>5} {:>14} {:>9}\n",
+        "to", "vlan", "from", "to", "label", "bytes", "silent s"
+    );
     for f in flows {
         let _ = writeln!(
             out,
-            "{:<12} {:<28} {:<28} {:>5} {:>14} {:>9.1}",
-            f.peer, f.source, f.destination, f.label, f.bytes, f.silent_s
+            "{:<12} {:>5} {:<28} {:<28} {:>5} {:>14} {:>9.1}",
+            f.peer,
+            vlan_text(f.vlan),
+            f.source,
+            f.destination,
+            f.label,
+            f.bytes,
+            f.silent_s
         );
     }
     out
@@ -265,8 +289,8 @@ impl Reading {
         );
         let _ = writeln!(
             out,
-            "{:<14} {:<10} {:<15} {:>6} {:>12} {:>12} {:>10} {:>10} {:>9}",
-            "port", "kind", "device", "mtu", "in frames", "out frames", "in Gb/s", "out Gb/s", "dropped"
+            "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
+            "port", "kind", "device", "mtu", "vlan", "in frames", "out frames", "in Gb/s", "out Gb/s", "dropped"
         );
         for port in &self.ports {
             let old = before.filter(|b| b.pid == self.pid).and_then(|b| b.ports.iter().find(|p| p.name == port.name));
@@ -278,11 +302,12 @@ impl Reading {
             let c = &port.counters;
             let _ = writeln!(
                 out,
-                "{:<14} {:<10} {:<15} {:>6} {:>12} {:>12} {:>10} {:>10} {:>9}",
+                "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
                 port.name,
                 port.kind,
                 port.device,
                 port.mtu,
+                if port.trunk.is_empty() { vlan_text(port.vlan) } else { "trunk".into() },
                 c.received,
                 c.sent,
                 rate(c.received_bytes, old.map(|o| o.counters.received_bytes)),
@@ -291,6 +316,10 @@ impl Reading {
             );
             if let Some(reason) = &port.reason {
                 let _ = writeln!(out, "  waits: {reason}");
+            }
+            if !port.trunk.is_empty() {
+                let numbers: Vec<String> = port.trunk.iter().map(u16::to_string).collect();
+                let _ = writeln!(out, "  a trunk of VLAN {}", numbers.join(", "));
             }
             if port.slowed {
                 let _ = writeln!(out, "  its senders are made to wait");
@@ -508,6 +537,8 @@ mod tests {
             state: PortState::Open,
             reason: None,
             mtu: 1500,
+            vlan: None,
+            trunk: vec![10, 20],
             slowed: true,
             shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
             counters,
@@ -549,6 +580,7 @@ mod tests {
             "{table}"
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
+        assert!(table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"), "{table}");
         assert!(back.table(None).contains("application 9; 0 flows to it, 2 of them paused"));
         assert!(table.contains("without effect, forged: 3") && !table.contains("replayed"), "{table}");
         let metrics = reading.prometheus();

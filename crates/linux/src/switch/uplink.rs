@@ -403,6 +403,7 @@ impl Uplink {
             let [source, destination] = sent.key.ends().map(|end| end.to_string());
             FlowReading {
                 peer: peers.get(usize::from(sent.key.peer())).map_or_else(String::new, |peer| peer.name.clone()),
+                vlan: sent.key.vlan(),
                 source,
                 destination,
                 label: sent.label,
