@@ -322,6 +322,7 @@ impl Switch {
                 busy |= self.node.serve_shared(now, port, has_events, &mut self.buffers, &mut self.uplink);
             }
         }
+        self.uplink.depart(now);
         self.node.flush_shared(&ready.shared);
         self.uplink.speak(now, &mut self.node);
         self.shape();
