@@ -112,7 +112,7 @@ impl Edge {
     ) -> Result<(), Drop> {
         let labels = self.driver.labels.get(peer).filter(|labels| !labels.is_empty()).ok_or(Drop::Nowhere)?;
         let bytes = frame.bytes(buffers);
-        let key = view.layers().map(|layers| FlowKey::of(bytes, layers, peer as u16));
+        let key = view.layers().map(|layers| FlowKey::of(bytes, layers, view.vlan, peer as u16));
         let hash = key.map_or(0, |key| key.hash(&self.driver.keys));
         let mut segment = describe(bytes, view);
         let first = &mut segment.first;

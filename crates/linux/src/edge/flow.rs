@@ -20,6 +20,7 @@ pub struct FlowKey {
     protocol: u8,
     version: Version,
     peer: u16,
+    vlan: Option<u16>,
 }
 
 /// What hashes are keyed by.
@@ -55,16 +56,16 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl FlowKey {
-    /// Of a frame's headers.
+    /// Of a frame's headers: the same ends in two VLANs are two flows.
     #[inline]
-    pub fn of(header: &[u8], layers: &Layers, peer: u16) -> FlowKey {
+    pub fn of(header: &[u8], layers: &Layers, vlan: Option<u16>, peer: u16) -> FlowKey {
         let at = layers.network;
         let addresses = match layers.version {
             Version::V4 => [u64::from(word(header, at + 12)), 0, u64::from(word(header, at + 16)), 0],
             Version::V6 => [8, 16, 24, 32].map(|offset| long(header, at + offset)),
         };
         let (ports, protocol) = (word(header, layers.transport), layers.protocol.number());
-        FlowKey { addresses, ports, protocol, version: layers.version, peer }
+        FlowKey { addresses, ports, protocol, version: layers.version, peer, vlan }
     }
     /// Source and destination.
     pub fn ends(&self) -> [SocketAddr; 2] {
@@ -85,16 +86,22 @@ impl FlowKey {
     pub fn peer(&self) -> u16 {
         self.peer
     }
+    /// The VLAN that it is in.
+    pub fn vlan(&self) -> Option<u16> {
+        self.vlan
+    }
     /// Its hash.
     #[inline]
     pub fn hash(&self, keys: &Keys) -> u32 {
         let [a, b, c, d] = self.addresses;
-        let rest = u64::from(self.ports) << 32 | u64::from(self.protocol) << 16 | u64::from(self.peer);
+        // Twelve bits a VLAN, and as many a peer: there are few of those.
+        let [vlan, protocol] = [self.vlan.unwrap_or(0).into(), u64::from(self.protocol)];
+        let rest = u64::from(self.ports) << 32 | vlan << 20 | protocol << 12 | u64::from(self.peer);
         (mix(mix(mix(keys.1 ^ a, keys.0 ^ b), c ^ d.rotate_left(32)), rest ^ keys.0) >> 32) as u32
     }
 }
 
-/// How the overlay names the flow of a frame's headers.
+/// How the overlay names the flow of a frame's headers: without its VLAN.
 pub fn named(header: &[u8], layers: &Layers) -> overlay::FlowKey {
     let (at, ports) = (layers.network, layers.transport);
     let address = |at: usize| match layers.version {
@@ -161,8 +168,13 @@ mod tests {
         for version in [Version::V4, Version::V6] {
             let frame = frame_of(&Build { version, payload: 10, ..Build::default() });
             let layers = *parse(&frame).unwrap().layers().unwrap();
-            let key = FlowKey::of(&frame, &layers, 0);
-            assert_ne!(key, FlowKey::of(&frame, &layers, 1));
+            let key = FlowKey::of(&frame, &layers, None, 0);
+            let others =
+                [(None, 1), (Some(1), 0), (Some(1), 1)].map(|(vlan, peer)| FlowKey::of(&frame, &layers, vlan, peer));
+            let hashes: Vec<u32> = others.iter().chain([&key]).map(|key| key.hash(&keys)).collect();
+            assert!(
+                !others.contains(&key) && hashes.iter().all(|hash| hashes.iter().filter(|h| *h == hash).count() == 1)
+            );
             let [source, destination] = key.ends();
             assert!(source.is_ipv4() == (version == Version::V4) && source.is_ipv4() == destination.is_ipv4());
             let source_at = layers.network + if version == Version::V4 { 12 } else { 8 };
@@ -178,7 +190,7 @@ mod tests {
                 let mut other = frame.clone();
                 other[at] ^= 1;
                 (
-                    FlowKey::of(&other, &layers, 0) == key,
+                    FlowKey::of(&other, &layers, None, 0) == key,
                     merge_digest(&other, &layers, &keys) == merge_digest(&frame, &layers, &keys),
                 )
             };

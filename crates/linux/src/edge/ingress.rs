@@ -71,7 +71,8 @@ impl Edge {
                 flowcell: stamp.flowcell,
             },
             stamp: at,
-            flow: segment.map_or(0, |layers| FlowKey::of(header, &layers, peer as u16).hash(&self.driver.keys)),
+            flow: segment
+                .map_or(0, |layers| FlowKey::of(header, &layers, view.vlan, peer as u16).hash(&self.driver.keys)),
             src: peer as HostId,
             dst: NONE,
             entropy: stamp.label.into(),
@@ -133,7 +134,7 @@ impl Edge {
         let (header, layers) = (arrived.bytes.header.bytes(), arrived.view.tcp()?);
         let packet = &self.driver.packets[id];
         let is_over = tcp::flags(header, layers) & (tcp::FIN | tcp::RST) != 0;
-        is_over.then(|| (packet.flow, FlowKey::of(header, layers, packet.src as u16)))
+        is_over.then(|| (packet.flow, FlowKey::of(header, layers, arrived.view.vlan, packet.src as u16)))
     }
 
     /// Gives the switch what the node lets through.
@@ -143,8 +144,8 @@ impl Edge {
             let Some(first) = self.host.hand_up(now, &mut Kernel, &mut link) else { return };
             self.segment.clear();
             self.segment.extend(self.driver.segment(first));
-            // In as many frames as a port takes.
-            for part in self.segment.chunks(PIECES_MAX - 1) {
+            // In as many frames as a port takes, which may take the tag out of the headers.
+            for part in self.segment.chunks(PIECES_MAX - 2) {
                 if let Err(reason) = deliver(now, part, &self.driver, buffers, node) {
                     self.counters.drop(reason);
                 }

@@ -177,7 +177,7 @@ impl HostWire for Link<'_> {
         let Driver { packets, keys, .. } = &*self.driver;
         let arrived = self.driver.arrived(id).filter(|arrived| arrived.merges)?;
         let (packet, header, layers) = (&packets[id], arrived.bytes.header.bytes(), arrived.view.tcp()?);
-        let flow = FlowKey::of(header, layers, packet.src as u16);
+        let flow = FlowKey::of(header, layers, arrived.view.vlan, packet.src as u16);
         Some(Arrival {
             flow,
             hash: packet.flow,

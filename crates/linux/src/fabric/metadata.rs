@@ -148,7 +148,7 @@ impl Classifier {
     /// Which flow it is of: a hash of the 5-tuple; of what has no ports, of the Ethernet addresses.
     fn flow(&self, header: &[u8], view: &View) -> FlowId {
         match view.layers() {
-            Some(layers) => FlowKey::of(header, layers, 0).hash(&self.keys),
+            Some(layers) => FlowKey::of(header, layers, view.vlan, 0).hash(&self.keys),
             None => self.keys.of_pair(view.source.number(), view.destination.number()),
         }
     }

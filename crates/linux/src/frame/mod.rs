@@ -7,6 +7,7 @@
 //! | `offload` | the virtio header that goes with a frame: what its receiver has yet to do to it |
 //! | `segment` | cuts a super-segment as the kernel would, without touching its payload |
 //! | `coalesce` | the header of a super-segment that is made of packets |
+//! | `vlan` | the tag of a VLAN, put in and taken out |
 //! | `tag` | rank and label, for switches that decide by them |
 //! | `mss` | the longest segment that a connection's ends ask for |
 //! | `too_big` | what somebody is told whose packet does not fit |
@@ -26,6 +27,7 @@ pub mod pause;
 pub mod segment;
 pub mod tag;
 pub mod too_big;
+pub mod vlan;
 
 pub use coalesce::coalesce;
 pub use offload::{GsoType, Offload};

@@ -5,6 +5,7 @@
 
 use super::segment::HEADER_MAX;
 use super::tag::{self, Tag};
+use super::vlan;
 use std::fmt;
 
 /// An Ethernet header without tags.
@@ -13,8 +14,6 @@ pub const ETHERNET: usize = 14;
 const TAGS_MAX: usize = 2;
 const EXTENSIONS_MAX: usize = 8;
 
-const VLAN: u16 = 0x8100;
-const SERVICE_VLAN: u16 = 0x88a8;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
@@ -153,7 +152,7 @@ pub struct View {
     pub destination: Mac,
     /// Whom it is from.
     pub source: Mac,
-    /// The outermost VLAN tag's number.
+    /// The VLAN that its first tag names, if it begins with one of IEEE 802.1Q.
     pub vlan: Option<u16>,
     /// Where the fabric's tag is, if there is one.
     pub tag: Option<usize>,
@@ -195,15 +194,17 @@ pub fn parse_head(frame: &[u8], length: usize) -> Option<View> {
     let source = Mac(std::array::from_fn(|i| header[i + 6]));
     let mut kind = u16::from_be_bytes([header[12], header[13]]);
     let (mut network, mut vlan) = (ETHERNET, None);
-    for _ in 0..TAGS_MAX {
-        if !matches!(kind, VLAN | SERVICE_VLAN) {
+    for place in 0..TAGS_MAX {
+        if !matches!(kind, vlan::ETHERTYPE | vlan::SERVICE) {
             break;
         }
         let (Some(tag), Some(next)) = (word(frame, network), word(frame, network + 2)) else {
             let inner = Inner::Malformed(Malformed::Truncated);
             return Some(View { destination, source, vlan, tag: None, ethernet: network, inner });
         };
-        vlan = vlan.or(Some(tag & 0xfff));
+        if place == 0 && kind == vlan::ETHERTYPE {
+            vlan = vlan::number(tag);
+        }
         (kind, network) = (next, network + 4);
     }
     let mut tag = None;

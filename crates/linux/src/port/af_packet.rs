@@ -9,6 +9,7 @@
 use super::device::Device;
 use super::{Error, Received, Refusal, gather};
 use crate::frame::offload::{self, Offload};
+use crate::frame::vlan;
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -18,8 +19,6 @@ const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const VLAN_VALID: u32 = 1 << 4;
 const VLAN_TPID_VALID: u32 = 1 << 6;
-/// Room for a tag before the frame.
-const TAG: usize = 4;
 /// What may wait in the socket: some round trips of super-segments.
 const WAITING: libc::c_int = 8 << 20;
 
@@ -120,7 +119,7 @@ impl AfPacket {
 
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Received {
         let mut header = [0; offload::LENGTH];
-        let Some(room) = buffer.get_mut(TAG..) else { return Received::Refused(Refusal::TooLong) };
+        let Some(room) = buffer.get_mut(vlan::LENGTH..) else { return Received::Refused(Refusal::TooLong) };
         let mut parts = [
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
             libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
@@ -151,24 +150,16 @@ impl AfPacket {
                 None => Received::Nothing,
             };
         }
-        let Ok(mut offload) = Offload::read(&header) else { return Received::Refused(Refusal::Invalid) };
+        let Ok(offload) = Offload::read(&header) else { return Received::Refused(Refusal::Invalid) };
         let Some(length) = (read as usize).checked_sub(offload::LENGTH).filter(|l| *l <= room.len()) else {
             return Received::Refused(Refusal::TooLong);
         };
-        match auxiliary(&message).filter(|aux| aux.status & VLAN_VALID != 0 && length >= 12) {
-            None => Received::Frame { start: TAG, length, offload },
-            Some(aux) => {
-                let protocol = if aux.status & VLAN_TPID_VALID != 0 { aux.vlan_protocol } else { 0x8100 };
-                buffer.copy_within(TAG..TAG + 12, 0);
-                buffer[12..14].copy_from_slice(&protocol.to_be_bytes());
-                buffer[14..16].copy_from_slice(&aux.vlan.to_be_bytes());
-                if offload.partial {
-                    offload.checksum_start = offload.checksum_start.saturating_add(TAG as u16);
-                }
-                offload.header = offload.header.saturating_add(if offload.header > 0 { TAG as u16 } else { 0 });
-                Received::Frame { start: 0, length: length + TAG, offload }
-            }
-        }
+        let tag = auxiliary(&message).filter(|aux| aux.status & VLAN_VALID != 0 && length >= vlan::AT);
+        let Some(tag) = tag else { return Received::Frame { start: vlan::LENGTH, length, offload } };
+        let Ok(offload) = offload.tagged() else { return Received::Refused(Refusal::Invalid) };
+        let ethertype = if tag.status & VLAN_TPID_VALID != 0 { tag.vlan_protocol } else { vlan::ETHERTYPE };
+        vlan::insert(buffer, ethertype, tag.vlan);
+        Received::Frame { start: 0, length: length + vlan::LENGTH, offload }
     }
 
     /// How many frames found its receive queue full.

@@ -31,8 +31,8 @@ use std::os::fd::BorrowedFd;
 
 /// Room that a buffer must have: the longest frame that IP can say, with its tags.
 pub const FRAME_MAX: usize = 65_536 + 64;
-/// The most pieces that a frame can be written in.
-pub const PIECES_MAX: usize = 64;
+/// The most pieces that a frame can be written in; its first is two where a tag was taken out.
+pub const PIECES_MAX: usize = 65;
 
 /// Why a port is not there.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +144,7 @@ pub enum Port {
 }
 
 impl Port {
-    /// Reads a frame into `buffer`, which has [`FRAME_MAX`] bytes.
+    /// Reads a frame into `buffer`, which has [`FRAME_MAX`] bytes and more.
     #[inline]
     pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
         match self {

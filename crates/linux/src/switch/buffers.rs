@@ -2,10 +2,13 @@
 //!
 //! Invariant: a buffer is free, or somebody refers to it; memory grows to what was once in flight together, and no further than the limit.
 
+use crate::frame::vlan;
 use crate::port::FRAME_MAX;
 
 /// Which buffer.
 pub type BufferId = u32;
+/// Bytes before a frame that was read: for a tag that it gets.
+pub const ROOM: usize = vlan::LENGTH;
 /// "No buffer": a packet without payload.
 pub const NONE: BufferId = u32::MAX;
 
@@ -43,7 +46,7 @@ impl Buffers {
         if self.buffers.len() >= self.limit {
             return None;
         }
-        self.buffers.push(vec![0; FRAME_MAX].into_boxed_slice());
+        self.buffers.push(vec![0; ROOM + FRAME_MAX].into_boxed_slice());
         self.references.push(1);
         Some((self.buffers.len() - 1) as BufferId)
     }

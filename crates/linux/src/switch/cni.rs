@@ -62,6 +62,7 @@ struct Network {
     #[serde(rename = "cniVersion", default)]
     version: String,
     mtu: Option<u32>,
+    vlan: Option<u32>,
     #[serde(rename = "addressesMax")]
     addresses_max: Option<u32>,
     ipam: Option<Ipam>,
@@ -174,6 +175,7 @@ impl Call<'_> {
             namespace: Some(place.into()),
             addresses,
             mtu: network.mtu,
+            vlan: network.vlan,
             addresses_max: network.addresses_max.unwrap_or(PortParams::default().addresses_max),
             ..PortParams::default()
         };

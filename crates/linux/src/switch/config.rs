@@ -18,6 +18,7 @@
 
 use super::settings::Edge;
 use super::table;
+use super::vlan::{VlanSet, Vlans};
 use crate::frame::Mac;
 use crate::port::shared::{QueueKind, SharedSettings};
 use millpond_core::params::{Field, Params};
@@ -75,7 +76,13 @@ params! {
         /// Off: there is none.
         #[within(1_000_000..)]
         pub shape: Option<Rate> = None,
-        /// How many hardware addresses may be behind it; frames from further ones pass, and what is for them is flooded.
+        /// The VLAN that its frames are of, without a tag there; those that come with one are dropped.
+        #[within(1..=4094)]
+        pub vlan: Option<u32> = None,
+        /// The VLANs that it carries, with their tags; other frames are dropped. Off, and without `vlan`:
+        /// all, and frames of none.
+        pub trunk: Option<VlanSet> = None,
+        /// How many hardware addresses may be behind it, each in each of its VLANs; frames from further ones pass, and what is for them is flooded.
         #[within(1..=16384)]
         pub addresses_max: u32 = table::ADDRESSES_OF_A_PORT,
         /// The hardware addresses that are behind it, and nowhere else; frames from others are dropped. Off: whichever are seen.
@@ -196,6 +203,14 @@ impl PortParams {
     pub fn macs(&self) -> Vec<Mac> {
         self.hardware_addresses.iter().filter_map(|text| text.parse().ok()).collect()
     }
+    /// The VLANs that it carries.
+    pub fn vlans(&self) -> Vlans {
+        match (self.vlan, &self.trunk) {
+            (Some(vlan), _) => Vlans::Access(vlan as u16),
+            (None, Some(trunk)) => Vlans::Trunk(trunk.clone()),
+            (None, None) => Vlans::All,
+        }
+    }
     /// Shared memory for its packets.
     pub fn shared(&self) -> SharedSettings {
         let buffer_bytes = SharedSettings::buffer_bytes(self.mtu.unwrap_or(SHARED_MTU));
@@ -262,6 +277,10 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
             only(&["mtu"], "tap and shared", r);
             only(&SHARED, "shared", r);
         }
+    }
+    if port.vlan.is_some() && port.trunk.is_some() {
+        let help = "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
+        r.wrong(item, "trunk", "`vlan` is there as well", Some(help.into()));
     }
     for text in &port.hardware_addresses {
         match text.parse::<Mac>() {
@@ -489,12 +508,14 @@ namespace = "web"
 addresses = ["10.1.0.1/24", "fd00::1/64"]
 mtu = 9000
 shape = "5Gbps"
+vlan = 10
 addresses-max = 4
 hardware-addresses = ["02:00:00:00:00:01"]
 [[port]]
 name = "wire"
 kind = "af-packet"
 device = "eth1"
+trunk = [20, 10]
 [[port]]
 name = "trace"
 kind = "pcap"
@@ -586,6 +607,13 @@ hold-memory = "1MiB"
         has(&macs("01:00:00:00:00:01"), "is a group's");
         let twice = macs("02:00:00:00:00:01") + &macs("02:00:00:00:00:01").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:6:22: `hardware-addresses`: port \"a\" above has one of these");
+        has("[[port]]\nname = \"a\"\nvlan = 4095\n", "a.toml:3:8: `port.vlan`: expected 1 to 4094, found 4095");
+        has("[[port]]\nname = \"a\"\nvlan = 0\n", "a.toml:3:8: `port.vlan`: expected 1 to 4094");
+        has("[[port]]\nname = \"a\"\ntrunk = [10, 4095]\n", "a.toml:3:9: `port.trunk`: 4095 is no VLAN");
+        has("[[port]]\nname = \"a\"\ntrunk = [10, 20, 10]\n", "a.toml:3:9: `port.trunk`: 10 is there twice");
+        has("[[port]]\nname = \"a\"\ntrunk = []\n", "a.toml:3:9: `port.trunk`: a trunk of no VLAN");
+        has("[[port]]\nname = \"a\"\nvlan = 1\ntrunk = [2]\n", "a.toml:4:9: `trunk`: `vlan` is there as well");
+        has("[[port]]\nname = \"a\"\nvlans = 1\n", "unknown key `vlans` in [port] (did you mean `vlan`?)");
         has("[[port]\n", "a.toml:1:");
         let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
         has(path, "[[path]] needs `remote`");

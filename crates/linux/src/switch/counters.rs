@@ -74,6 +74,8 @@ drops! {
     BadControl = "bad-control",
     /// Its source is another's who is alive, or none of those that its port may have.
     ForeignSource = "foreign-source",
+    /// Its VLAN is none that the port carries which it came from or is for, or its tag is not to be there.
+    ForeignVlan = "foreign-vlan",
     /// It is for its link alone (IEEE 802.1Q §8.6.3): LLDP, LACP, spanning tree.
     LinkLocal = "link-local",
     /// No application is attached to the port.

@@ -31,6 +31,13 @@ pub struct Shown {
     bytes: Vec<u8>,
 }
 
+#[cfg(test)]
+impl Shown {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// A port's end.
 pub struct Mirror {
     frames: SyncSender<Shown>,

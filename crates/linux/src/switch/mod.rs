@@ -8,6 +8,7 @@
 //! | `slot` | a port's place: how a frame is written to it, or waits |
 //! | `applications` | what is done for applications with shared memory |
 //! | `table` | which address is behind which port |
+//! | `vlan` | which VLANs a port carries, and where tags come and go |
 //! | `egress` | what waits for a device that takes no more, or is paused |
 //! | `buffers` | where frames are kept meanwhile |
 //! | `counters` | what a port has done, and why frames were dropped |
@@ -61,5 +62,6 @@ pub mod slot;
 pub mod state;
 pub mod table;
 mod uplink;
+pub mod vlan;
 
 pub use error::Error;

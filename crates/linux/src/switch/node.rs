@@ -6,15 +6,17 @@
 //!
 //! A port takes charge of a frame that is for it (`slot`).
 //!
-//! Invariant: a frame leaves as it came, or is dropped for a reason that is counted. It is counted at
-//! the port that the frame came from, and once another port had taken charge of it, at that one. It
-//! never goes back to where it came from.
+//! What is learned and what is for everybody stays in a VLAN (`vlan`).
+//!
+//! Invariant: a frame leaves as it came, but for its VLAN's tag, or is dropped for a reason that is
+//! counted. It is counted at the port that the frame came from, and once another port had taken
+//! charge of it, at that one. It never goes back to where it came from.
 
-use super::buffers::{BufferId, Buffers};
+use super::buffers::{BufferId, Buffers, ROOM};
 use super::counters::Drop;
 use super::slot::{Outgoing, Slot};
-use super::table::{Foreign, Place, Table};
-use crate::frame::{Offload, View, parse, pause, too_big};
+use super::table::{Address, Foreign, Place, Table};
+use crate::frame::{Offload, View, parse, pause, too_big, vlan};
 use crate::port::shared::{Fate, Sender, Told};
 use crate::port::{Port, Received};
 use millpond_core::Time;
@@ -68,14 +70,14 @@ impl Node {
                 return count;
             };
             let received = match &mut self.slots[port].port {
-                Some(port) => port.receive(buffers.bytes_mut(buffer)),
+                Some(port) => port.receive(&mut buffers.bytes_mut(buffer)[ROOM..]),
                 None => Received::Nothing,
             };
             let more = match received {
                 Received::Frame { start, length, offload } => {
                     packets += offload.packets(length);
-                    let frame = Frame { buffer, start, length, offload };
-                    self.handle(now, port, &frame, buffers, remote)
+                    let frame = Frame { buffer, start: ROOM + start, length, offload };
+                    self.handle(now, port, frame, buffers, remote)
                 }
                 Received::Refused(refusal) => {
                     self.slots[port].counters.drop(refusal.reason());
@@ -97,20 +99,15 @@ impl Node {
 
     /// Handles a frame that was read. Whether there may be more behind it.
     #[inline]
-    fn handle(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: &Frame,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) -> bool {
+    fn handle(&mut self, now: Time, port: usize, frame: Frame, buffers: &mut Buffers, remote: &mut dyn Remote) -> bool {
+        // A tag may be put in where these are, and who looks on sees what has come.
+        let front = self.slots[port].mirror.as_ref().map(|_| frame.front(buffers));
         let origin = match &self.slots[port].port {
             Some(Port::Shared(shared)) => shared.origin(),
             _ => None,
         };
         let sender = origin.as_ref().map_or(Sender::Port(port as u16), Sender::Application);
-        let fate = self.forward(now, Place::Port(port), frame, sender, buffers, remote);
+        let fate = self.forward(now, port, frame, sender, buffers, remote);
         let slot = &mut self.slots[port];
         if origin.is_some()
             && let Some(shared) = slot.shared()
@@ -123,7 +120,10 @@ impl Node {
         }
         slot.counters.received += 1;
         slot.counters.received_bytes += frame.length as u64;
-        slot.show(true, &[IoSlice::new(frame.bytes(buffers))]);
+        if let Some((front, length)) = front {
+            let rest = &frame.bytes(buffers)[length..];
+            slot.show(true, &[IoSlice::new(&front[..length]), IoSlice::new(rest)]);
+        }
         if let Err(reason) = fate {
             slot.counters.drop(reason);
         }
@@ -169,35 +169,34 @@ impl Node {
     fn forward(
         &mut self,
         now: Time,
-        from: Place,
-        frame: &Frame,
+        from: usize,
+        mut frame: Frame,
         sender: Sender<'_>,
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
     ) -> Result<Fate, Drop> {
         let bytes = frame.bytes(buffers);
         let view = parse(bytes).ok_or(Drop::Runt)?;
+        let slot = &mut self.slots[from];
         if view.destination == pause::GROUP {
-            let Place::Port(port) = from else { return Err(Drop::BadControl) };
-            return self.slots[port].obey(now, bytes, &mut self.flat).map(|()| Fate::Left);
+            return slot.obey(now, bytes, &mut self.flat).map(|()| Fate::Left);
         }
+        let view = slot.vlans.admit(view, &mut frame, buffers)?;
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
-        if let Place::Port(port) = from
-            && frame.offload.gso_size < self.slots[port].gso_least
-            && frame.offload.packets(frame.length) > SMALL_PACKETS
-        {
+        if frame.offload.gso_size < slot.gso_least && frame.offload.packets(frame.length) > SMALL_PACKETS {
             return Err(Drop::SmallGso);
         }
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
         }
-        self.table.learn(now, view.source, from).map_err(|Foreign| Drop::ForeignSource)?;
+        let (source, destination) = (Address::source(&view), Address::destination(&view));
+        self.table.learn(now, source, Place::Port(from)).map_err(|Foreign| Drop::ForeignSource)?;
         if view.destination.is_link_local() {
             return Err(Drop::LinkLocal);
         }
-        let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
+        let known = if view.destination.is_group() { None } else { self.table.find(destination) };
         match known {
-            Some(place) if place == from => Err(Drop::SamePort),
+            Some(place) if place == Place::Port(from) => Err(Drop::SamePort),
             Some(Place::Port(port)) => {
                 let bytes = frame.bytes(buffers);
                 let pieces = [IoSlice::new(bytes)];
@@ -208,20 +207,20 @@ impl Node {
                     Err(Drop::PortGone) => self.lose(port),
                     Err(Drop::Oversized) => {
                         let most = self.slots[port].mtu + view.ethernet;
-                        self.tell_too_big(now, from, frame, &view, Some(most), buffers);
+                        self.tell_too_big(now, from, &frame, &view, Some(most), buffers);
                     }
                     _ => {}
                 }
                 sent
             }
             Some(Place::Peer(peer)) => {
-                let sent = remote.transmit(now, buffers, frame, &view, Some((peer, sender)));
+                let sent = remote.transmit(now, buffers, &frame, &view, Some((peer, sender)));
                 if sent == Err(Drop::Oversized) {
-                    self.tell_too_big(now, from, frame, &view, remote.frame_max(peer), buffers);
+                    self.tell_too_big(now, from, &frame, &view, remote.frame_max(peer), buffers);
                 }
                 sent
             }
-            None => self.flood(now, from, frame, &view, buffers, remote).map(|()| Fate::Left),
+            None => self.flood(now, from, &frame, &view, buffers, remote).map(|()| Fate::Left),
         }
     }
 
@@ -230,13 +229,13 @@ impl Node {
     fn tell_too_big(
         &mut self,
         now: Time,
-        from: Place,
+        from: usize,
         frame: &Frame,
         view: &View,
         most: Option<usize>,
         buffers: &Buffers,
     ) {
-        let (Place::Port(port), Some(most)) = (from, most) else { return };
+        let Some(most) = most else { return };
         if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
             return;
         }
@@ -246,16 +245,17 @@ impl Node {
         self.told = Some(now);
         let (pieces, length) = ([IoSlice::new(&answer)], answer.len());
         let answer = Outgoing { view, offload: Offload::default(), pieces: &pieces, length, sender: Sender::Elsewhere };
-        if let Err(reason) = self.slots[port].deliver(now, &answer, &mut self.flat) {
-            self.slots[port].counters.drop(reason);
+        let slot = &mut self.slots[from];
+        if let Err(reason) = slot.deliver(now, &answer, &mut self.flat) {
+            slot.counters.drop(reason);
         }
     }
 
-    /// To everybody but the sender; from a peer to no other peer, since the sender has reached them itself.
+    /// To all ports of its VLAN but the sender's, and to all peers.
     fn flood(
         &mut self,
         now: Time,
-        from: Place,
+        from: usize,
         frame: &Frame,
         view: &View,
         buffers: &mut Buffers,
@@ -267,7 +267,7 @@ impl Node {
         let (offload, length) = (frame.offload, frame.length);
         let outgoing = Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
         for (port, slot) in self.slots.iter_mut().enumerate() {
-            if from == Place::Port(port) || slot.port.is_none() {
+            if from == port || slot.port.is_none() || !slot.vlans.carries(view.vlan) {
                 continue;
             }
             self.flooded += 1;
@@ -276,12 +276,10 @@ impl Node {
                 Err(reason) => failed = Some(reason),
             }
         }
-        if let Place::Port(_) = from {
-            match remote.transmit(now, buffers, frame, view, None) {
-                Ok(_) => reached = true,
-                Err(Drop::Nowhere) => {}
-                Err(reason) => failed = Some(reason),
-            }
+        match remote.transmit(now, buffers, frame, view, None) {
+            Ok(_) => reached = true,
+            Err(Drop::Nowhere) => {}
+            Err(reason) => failed = Some(reason),
         }
         match (reached, failed) {
             (true, _) => Ok(()),
@@ -289,7 +287,7 @@ impl Node {
         }
     }
 
-    /// Delivers a frame that came from a peer.
+    /// Delivers a frame that came from a peer, to no other peer: its sender has reached them itself.
     pub fn from_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let view = &frame.view;
         if view.source.is_group() {
@@ -299,18 +297,19 @@ impl Node {
         if view.destination == pause::GROUP {
             return Err(Drop::BadControl);
         }
-        self.table.learn(now, view.source, Place::Peer(peer)).map_err(|Foreign| Drop::ForeignSource)?;
+        let (source, destination) = (Address::source(view), Address::destination(view));
+        self.table.learn(now, source, Place::Peer(peer)).map_err(|Foreign| Drop::ForeignSource)?;
         if view.destination.is_link_local() {
             return Err(Drop::LinkLocal);
         }
-        let known = if view.destination.is_group() { None } else { self.table.find(view.destination) };
+        let known = if view.destination.is_group() { None } else { self.table.find(destination) };
         match known {
             Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat).map(|_| ()),
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
-                for slot in &mut self.slots {
+                for slot in self.slots.iter_mut().filter(|slot| slot.vlans.carries(view.vlan)) {
                     match slot.deliver(now, frame, &mut self.flat) {
                         Ok(_) => reached = true,
                         Err(reason) => failed = reason,
@@ -327,7 +326,7 @@ impl Node {
 pub struct Frame {
     /// In which buffer.
     pub buffer: BufferId,
-    /// From which byte on.
+    /// From which byte on; where a port has read it no earlier than [`ROOM`].
     pub start: usize,
     /// How many bytes.
     pub length: usize,
@@ -339,6 +338,13 @@ impl Frame {
     /// Its bytes.
     pub fn bytes<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
         &buffers.bytes(self.buffer)[self.start..self.start + self.length]
+    }
+    /// A copy of its first bytes, to where a tag ends, and how many it has.
+    fn front(&self, buffers: &Buffers) -> ([u8; vlan::AT + vlan::LENGTH], usize) {
+        let mut front = [0; vlan::AT + vlan::LENGTH];
+        let length = self.length.min(front.len());
+        front[..length].copy_from_slice(&self.bytes(buffers)[..length]);
+        (front, length)
     }
 }
 

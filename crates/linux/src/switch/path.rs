@@ -1,5 +1,10 @@
 //! A path to another switch: its socket, and what waits for it.
 //!
+//! A super-segment's packets leave in one call of the kernel. Short packets that come one by one are
+//! copied, and leave together when the round ends: a call costs far more than such a copy, and the
+//! other end reads them in one, too. A datagram that has joined others is the path's: what becomes of
+//! it is counted here.
+//!
 //! Invariant: every datagram that it is given is sent once, waits, or is dropped for a reason that is
 //! counted.
 
@@ -14,6 +19,12 @@ use crate::frame::parse_head;
 use crate::port::{self, Refusal, udp::Udp};
 use crate::tunnel::session::Session;
 use millpond_core::Time;
+use millpond_core::packet::TrafficClass;
+
+/// The longest packet that waits for others to leave with.
+const STAGED_MAX: usize = 2048;
+/// The most that leave together.
+const TOGETHER: usize = 64;
 
 /// A path.
 pub struct Path {
@@ -33,16 +44,32 @@ pub struct Path {
     pub counters: Counters,
     /// What waits for the socket: datagrams.
     pub queue: Egress<Vec<u8>>,
+    /// What waits for the round's end.
+    staged: Staged,
+    /// What left together has found nobody, since this was asked last.
+    pub has_failed: bool,
 }
 
 impl Path {
     /// That is not open yet.
     pub fn new(params: PathParams, peer: usize, label: u16) -> Path {
-        let (counters, queue) = (Counters::default(), Egress::default());
-        Path { params, peer, label, socket: None, home: None, waiting: None, counters, queue }
+        let (counters, queue, staged) = (Counters::default(), Egress::default(), Staged::default());
+        Path {
+            params,
+            peer,
+            label,
+            socket: None,
+            home: None,
+            waiting: None,
+            counters,
+            queue,
+            staged,
+            has_failed: false,
+        }
     }
 
-    /// Sends packets, or queues what the socket takes no more of.
+    /// Sends packets, or queues what the socket takes no more of. A short one alone leaves with others
+    /// of its round: follow with [`Path::depart`].
     pub fn send(
         &mut self,
         now: Time,
@@ -50,44 +77,92 @@ impl Path {
         stamp: &Encapsulation,
         packets: &[Packet],
     ) -> Result<(), Drop> {
-        let Some(socket) = &self.socket else { return Err(Drop::PortGone) };
+        if self.socket.is_none() {
+            return Err(Drop::PortGone);
+        }
         let header = &stamp.write()[..];
+        if let [packet] = packets
+            && packet.length() <= STAGED_MAX
+        {
+            let pieces = [header, packet.header.bytes(), packet.payload(buffers)];
+            pieces.iter().for_each(|piece| self.staged.bytes.extend_from_slice(piece));
+            self.stage(now, packet);
+            return Ok(());
+        }
+        self.depart(now);
         let (mut sent, mut refused) = (0, None);
-        if self.queue.is_idle(now) {
+        if let Some(socket) = self.socket.as_ref().filter(|_| self.queue.is_idle(now)) {
             (sent, refused) = socket.send(header, packets, buffers);
             let bytes = packets[..sent].iter().map(|p| (p.length() + header.len()) as u64).sum();
             self.count(sent, bytes);
         }
-        let rest = &packets[sent..];
-        let datagram = |i: usize| [header, rest[i].header.bytes(), rest[i].payload(buffers)].concat();
-        self.queue_rest(now, refused, rest, header.len(), datagram)
+        let rest = packets[sent..].iter().map(|packet| {
+            let datagram = || [header, packet.header.bytes(), packet.payload(buffers)].concat();
+            (packet.length() + header.len(), class_of(packet), datagram)
+        });
+        self.queue_rest(now, refused, rest)
     }
 
-    /// The same with packets sealed; `staging` is room for them.
+    /// The same with packets sealed.
     pub fn send_sealed(
         &mut self,
         now: Time,
         buffers: &Buffers,
         stamp: &Encapsulation,
         packets: &[Packet],
-        (session, staging): (&mut Session, &mut Staging),
+        session: &mut Session,
     ) -> Result<(), Drop> {
-        let Some(socket) = &self.socket else { return Err(Drop::PortGone) };
-        staging.clear();
+        if self.socket.is_none() {
+            return Err(Drop::PortGone);
+        }
         for packet in packets {
-            if !session.seal(stamp, [packet.header.bytes(), packet.payload(buffers)], &mut staging.bytes) {
+            if !session.seal(stamp, [packet.header.bytes(), packet.payload(buffers)], &mut self.staged.bytes) {
                 return Err(Drop::NoSession);
             }
-            staging.ends.push(staging.bytes.len());
+            self.stage(now, packet);
         }
+        if packets.len() > 1 {
+            self.depart(now);
+        }
+        Ok(())
+    }
+
+    /// The datagram of a packet lies behind the others that leave together.
+    fn stage(&mut self, now: Time, packet: &Packet) {
+        let Staged { bytes, ends, classes } = &mut self.staged;
+        ends.push(bytes.len());
+        classes.push(class_of(packet));
+        if ends.len() == TOGETHER || !self.queue.is_idle(now) {
+            self.depart(now);
+        }
+    }
+
+    /// Sends what leaves together, or queues what the socket takes no more of.
+    pub fn depart(&mut self, now: Time) {
+        if self.staged.ends.is_empty() {
+            return;
+        }
+        let mut staged = std::mem::take(&mut self.staged);
         let (mut sent, mut refused) = (0, None);
-        if self.queue.is_idle(now) {
-            (sent, refused) = socket.send_laid_out(&staging.bytes, &staging.ends);
-            let bytes = sent.checked_sub(1).map_or(0, |last| staging.ends[last]);
-            self.count(sent, bytes as u64);
+        match &self.socket {
+            Some(socket) if self.queue.is_idle(now) => {
+                (sent, refused) = socket.send_laid_out(&staged.bytes, &staged.ends);
+                let bytes = sent.checked_sub(1).map_or(0, |last| staged.ends[last]);
+                self.count(sent, bytes as u64);
+            }
+            Some(_) => {}
+            None => refused = Some(Refusal::Gone),
         }
-        let datagram = |i: usize| staging.datagram(sent + i).to_vec();
-        self.queue_rest(now, refused, &packets[sent..], SEALED, datagram)
+        let rest = (sent..staged.ends.len()).map(|at| {
+            let datagram = staged.datagram(at);
+            (datagram.len(), staged.classes[at], || datagram.to_vec())
+        });
+        if let Err(reason) = self.queue_rest(now, refused, rest) {
+            (sent..staged.ends.len()).for_each(|_| self.counters.drop(reason));
+            self.has_failed |= is_failure(reason);
+        }
+        staged.clear();
+        self.staged = staged;
     }
 
     fn count(&mut self, sent: usize, bytes: u64) {
@@ -96,30 +171,24 @@ impl Path {
         self.counters.sent_large += u64::from(sent > 1);
     }
 
-    /// Queues what the socket did not take.
-    fn queue_rest(
+    /// Queues what the socket did not take: how long each is, of which class, and its bytes.
+    fn queue_rest<F: FnOnce() -> Vec<u8>>(
         &mut self,
         now: Time,
         refused: Option<Refusal>,
-        rest: &[Packet],
-        overhead: usize,
-        datagram: impl Fn(usize) -> Vec<u8>,
+        mut rest: impl Iterator<Item = (usize, TrafficClass, F)>,
     ) -> Result<(), Drop> {
-        let mut from = 0;
         match refused {
             None => {}
             Some(Refusal::Full) => {
-                rest.first().into_iter().for_each(|_| self.queue.refuse(now, datagram(0)));
-                from = 1;
+                rest.next().into_iter().for_each(|(_, _, datagram)| self.queue.refuse(now, datagram()));
             }
             Some(refusal) => return Err(refusal.reason()),
         }
-        for (i, packet) in rest.iter().enumerate().skip(from) {
-            let size = u16::try_from(packet.length() + overhead).unwrap_or(u16::MAX);
-            let front = packet.header.bytes();
-            let class = parse_head(front, packet.length()).map_or(Default::default(), |view| class(front, &view));
+        for (length, class, datagram) in rest {
+            let size = u16::try_from(length).unwrap_or(u16::MAX);
             let described = millpond_core::Packet { size, class, ..Default::default() };
-            if let Err(reason) = self.queue.offer(now, described, || datagram(i)) {
+            if let Err(reason) = self.queue.offer(now, described, datagram) {
                 self.counters.discard(reason);
             }
         }
@@ -145,21 +214,31 @@ impl Path {
     }
 }
 
-/// Bytes that a sealed frame needs beside its own.
-const SEALED: usize = crate::tunnel::session::HEAD + crate::tunnel::session::TAG;
+/// By what its headers say.
+fn class_of(packet: &Packet) -> TrafficClass {
+    let front = packet.header.bytes();
+    parse_head(front, packet.length()).map_or(Default::default(), |view| class(front, &view))
+}
 
-/// Sealed datagrams, one behind another.
+/// Whether a path that refuses so leads nowhere.
+pub fn is_failure(reason: Drop) -> bool {
+    matches!(reason, Drop::Unreachable | Drop::PortGone)
+}
+
+/// Datagrams that leave together, one behind another.
 #[derive(Default)]
-pub struct Staging {
+struct Staged {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
+    classes: Vec<TrafficClass>,
 }
 
-impl Staging {
+impl Staged {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.classes.clear();
     }
     fn datagram(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -178,7 +178,7 @@ impl Switch {
                 Some((before, slot)) => (Some(before), slot),
                 None => (None, Slot::new("", None, 0)),
             };
-            (slot.name, slot.gso_least) = (new.name.clone(), new.gso_least as u16);
+            (slot.name, slot.gso_least, slot.vlans) = (new.name.clone(), new.gso_least as u16, new.vlans());
             if before.is_some_and(|before| before != *new) {
                 // Opened anew, for its new address or MTU: the interface is persistent. An
                 // application attaches again.
@@ -322,6 +322,7 @@ impl Switch {
                 busy |= self.node.serve_shared(now, port, has_events, &mut self.buffers, &mut self.uplink);
             }
         }
+        self.uplink.depart(now);
         self.node.flush_shared(&ready.shared);
         self.uplink.speak(now, &mut self.node);
         self.shape();

@@ -1,4 +1,4 @@
-//! What a switch has done, as a table, as JSON, as metrics.
+//! What a switch has done, as a table, as JSON, as metrics (`metrics`).
 //!
 //! Invariant: a reading is of one instant between two rounds of the poll loop.
 
@@ -11,6 +11,8 @@ use super::state::State;
 use crate::port::shared;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
+
+mod metrics;
 
 /// Whether a port is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,12 @@ pub struct PortReading {
     pub reason: Option<String>,
     /// In bytes of IP.
     pub mtu: usize,
+    /// The VLAN of an access port.
+    #[serde(default)]
+    pub vlan: Option<u16>,
+    /// Those of a trunk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trunk: Vec<u16>,
     /// Whether senders behind it are made to wait.
     #[serde(default)]
     pub slowed: bool,
@@ -103,6 +111,9 @@ pub struct EdgeReading {
 pub struct AddressReading {
     /// The hardware address.
     pub address: String,
+    /// The VLAN that it is in.
+    #[serde(default)]
+    pub vlan: Option<u16>,
     /// The port that it is behind.
     pub port: Option<String>,
     /// The peer that it is behind.
@@ -116,6 +127,9 @@ pub struct AddressReading {
 pub struct FlowReading {
     /// To which.
     pub peer: String,
+    /// The VLAN that it is in.
+    #[serde(default)]
+    pub vlan: Option<u16>,
     /// Its ends.
     pub source: String,
     /// As above.
@@ -177,29 +191,41 @@ pub fn read_flows(state: &State) -> Result<Vec<FlowReading>, Error> {
     control::ask(state, "flows", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }
 
+fn vlan_text(vlan: Option<u16>) -> String {
+    vlan.map_or("-".into(), |vlan| vlan.to_string())
+}
+
 /// For people.
 pub fn address_table(addresses: &[AddressReading]) -> String {
-    let mut out = format!("{:<17} {:<20} {:>9}\n", "address", "behind", "silent s");
+    let mut out = format!("{:>5} {:<17} {:<20} {:>9}\n", "vlan", "address", "behind", "silent s");
     for it in addresses {
         let behind = match (&it.port, &it.peer) {
             (Some(port), _) => format!("port {port}"),
             (None, peer) => format!("peer {}", peer.as_deref().unwrap_or("?")),
         };
         let silent = it.silent_s.map_or("named".to_string(), |s| format!("{s:.1}"));
-        let _ = writeln!(out, "{:<17} {behind:<20} {silent:>9}", it.address);
+        let _ = writeln!(out, "{:>5} {:<17} {behind:<20} {silent:>9}", vlan_text(it.vlan), it.address);
     }
     out
 }
 
 /// For people.
 pub fn flow_table(flows: &[FlowReading]) -> String {
-    let mut out =
-        format!("{:<12} {:<28} {:<28} {:>5} {:>14} {:>9}\n", "to", "from", "to", "label", "bytes", "silent s");
+    let mut out = format!(
+        "{:<12} {:>5} {:<28} {:<28} {:>5} {:>14} {:>9}\n",
+        "to", "vlan", "from", "to", "label", "bytes", "silent s"
+    );
     for f in flows {
         let _ = writeln!(
             out,
-            "{:<12} {:<28} {:<28} {:>5} {:>14} {:>9.1}",
-            f.peer, f.source, f.destination, f.label, f.bytes, f.silent_s
+            "{:<12} {:>5} {:<28} {:<28} {:>5} {:>14} {:>9.1}",
+            f.peer,
+            vlan_text(f.vlan),
+            f.source,
+            f.destination,
+            f.label,
+            f.bytes,
+            f.silent_s
         );
     }
     out
@@ -249,13 +275,6 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
     }
 }
 
-/// Each path's state, as a label.
-fn gauge_states(paths: &[PathReading]) -> Vec<(String, f64)> {
-    let labels =
-        |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\",state=\"{}\"}}", p.peer, p.label, p.health.state);
-    paths.iter().map(|p| (labels(p), 1.0)).collect()
-}
-
 impl Reading {
     /// For people; rates over the time since `before`.
     pub fn table(&self, before: Option<&Reading>) -> String {
@@ -265,8 +284,8 @@ impl Reading {
         );
         let _ = writeln!(
             out,
-            "{:<14} {:<10} {:<15} {:>6} {:>12} {:>12} {:>10} {:>10} {:>9}",
-            "port", "kind", "device", "mtu", "in frames", "out frames", "in Gb/s", "out Gb/s", "dropped"
+            "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
+            "port", "kind", "device", "mtu", "vlan", "in frames", "out frames", "in Gb/s", "out Gb/s", "dropped"
         );
         for port in &self.ports {
             let old = before.filter(|b| b.pid == self.pid).and_then(|b| b.ports.iter().find(|p| p.name == port.name));
@@ -278,11 +297,12 @@ impl Reading {
             let c = &port.counters;
             let _ = writeln!(
                 out,
-                "{:<14} {:<10} {:<15} {:>6} {:>12} {:>12} {:>10} {:>10} {:>9}",
+                "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
                 port.name,
                 port.kind,
                 port.device,
                 port.mtu,
+                if port.trunk.is_empty() { vlan_text(port.vlan) } else { "trunk".into() },
                 c.received,
                 c.sent,
                 rate(c.received_bytes, old.map(|o| o.counters.received_bytes)),
@@ -291,6 +311,10 @@ impl Reading {
             );
             if let Some(reason) = &port.reason {
                 let _ = writeln!(out, "  waits: {reason}");
+            }
+            if !port.trunk.is_empty() {
+                let numbers: Vec<String> = port.trunk.iter().map(u16::to_string).collect();
+                let _ = writeln!(out, "  a trunk of VLAN {}", numbers.join(", "));
             }
             if port.slowed {
                 let _ = writeln!(out, "  its senders are made to wait");
@@ -377,116 +401,6 @@ impl Reading {
             let _ = writeln!(out, "  dropped, {reason}: {count}");
         }
     }
-
-    /// For Prometheus.
-    pub fn prometheus(&self) -> String {
-        let mut out = String::new();
-        let mut metric = |name: &str, help: &str, kind: &str, lines: Vec<(String, f64)>| {
-            let _ = writeln!(out, "# HELP millpond_switch_{name} {help}\n# TYPE millpond_switch_{name} {kind}");
-            for (labels, value) in lines {
-                let _ = writeln!(out, "millpond_switch_{name}{labels} {value}");
-            }
-        };
-        let of = |f: &dyn Fn(&PortReading) -> f64| -> Vec<(String, f64)> {
-            self.ports.iter().map(|p| (format!("{{port=\"{}\"}}", p.name), f(p))).collect()
-        };
-        metric("up_seconds", "Since the switch started.", "gauge", vec![(String::new(), self.uptime_s)]);
-        metric("addresses", "Addresses that are known.", "gauge", vec![(String::new(), self.addresses as f64)]);
-        metric("flows", "TCP flows that are sent to peers.", "gauge", vec![(String::new(), self.flows as f64)]);
-        let received = vec![(String::new(), self.flows_received as f64)];
-        metric("flows_received", "TCP flows of peers whose order is kept.", "gauge", received);
-        metric("buffers_in_use", "Frame buffers in use.", "gauge", vec![(String::new(), self.buffers as f64)]);
-        metric("bursts_total", "Rounds of the poll loop.", "counter", vec![(String::new(), self.bursts as f64)]);
-        let open = |p: &PortReading| f64::from(u8::from(p.state == PortState::Open));
-        metric("port_open", "Whether the port's interface is there.", "gauge", of(&open));
-        metric("received_frames_total", "Frames that came in.", "counter", of(&|p| p.counters.received as f64));
-        metric("received_bytes_total", "Their bytes.", "counter", of(&|p| p.counters.received_bytes as f64));
-        metric("sent_frames_total", "Frames that went out.", "counter", of(&|p| p.counters.sent as f64));
-        metric("sent_bytes_total", "Their bytes.", "counter", of(&|p| p.counters.sent_bytes as f64));
-        let shared = |f: fn(&shared::Reading) -> f64| -> Vec<(String, f64)> {
-            let with = self.ports.iter().filter_map(|p| Some((p, p.shared.as_ref()?)));
-            with.map(|(p, shared)| (format!("{{port=\"{}\"}}", p.name), f(shared))).collect()
-        };
-        if self.ports.iter().any(|p| p.shared.is_some()) {
-            let attached = shared(|s| f64::from(u8::from(s.pid.is_some())));
-            metric("application_attached", "Whether an application is attached.", "gauge", attached);
-            metric("waiting_bytes", "Bytes that wait for an application.", "gauge", shared(|s| s.waiting_bytes as f64));
-            metric("flows_paused", "Flows to it that are paused.", "gauge", shared(|s| s.told as f64));
-            metric("pauses_total", "Flows to it that were told to pause.", "counter", shared(|s| s.pauses as f64));
-        }
-        let dropped = self.ports.iter().flat_map(|p| {
-            p.counters.dropped.iter().map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
-        });
-        let path = |f: fn(&PathReading) -> u64| -> Vec<(String, f64)> {
-            let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
-            self.paths.iter().map(|p| (labels(p), f(p) as f64)).collect()
-        };
-        metric("path_received_packets_total", "Packets from a peer.", "counter", path(|p| p.counters.received));
-        metric("path_sent_packets_total", "Packets to a peer.", "counter", path(|p| p.counters.sent));
-        let refused = self.paths.iter().flat_map(|p| {
-            let labels =
-                move |reason: &str| format!("{{peer=\"{}\",label=\"{}\",reason=\"{reason}\"}}", p.peer, p.label);
-            p.counters.dropped.iter().map(move |(reason, n)| (labels(reason), *n as f64))
-        });
-        let refused = refused.collect();
-        metric("path_dropped_packets_total", "Packets that a path did not take or give.", "counter", refused);
-        let gauge = |f: fn(&PathReading) -> f64| -> Vec<(String, f64)> {
-            let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
-            self.paths.iter().map(|p| (labels(p), f(p))).collect()
-        };
-        let used = gauge(|p| f64::from(u8::from(p.health.state == "used")));
-        metric("path_used", "Whether a path carries data.", "gauge", used);
-        let delay = gauge(|p| p.health.delay_us.unwrap_or(f64::NAN) / 1e6);
-        let state = gauge_states(&self.paths);
-        metric("path_state", "The state that a path has is 1.", "gauge", state);
-        metric("path_delay_seconds", "Half of a path's least round trip of late.", "gauge", delay);
-        metric("path_probes_sent_total", "Probes of a path.", "counter", path(|p| p.health.probes_sent));
-        metric("path_probes_heard_total", "Those that the peer heard.", "counter", path(|p| p.health.probes_heard));
-        self.overlay_metrics(&mut metric);
-        let alone = |n: u64| vec![(String::new(), n as f64)];
-        metric("edge_segments_total", "Segments that packets from peers became.", "counter", alone(self.edge.segments));
-        metric("edge_held_total", "Segments that were held back.", "counter", alone(self.edge.held));
-        metric("edge_timed_out_total", "Segments that were held back in vain.", "counter", alone(self.edge.timed_out));
-        let forced = alone(self.edge.forced);
-        metric("edge_forced_total", "Segments that went before their turn.", "counter", forced);
-        metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
-        out
-    }
-}
-
-type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
-
-impl Reading {
-    fn overlay_metrics(&self, metric: &mut Metric<'_>) {
-        let peers: Vec<(&str, &overlay::Reading)> =
-            self.peers.iter().filter_map(|peer| Some((&peer.name[..], peer.overlay.as_ref()?))).collect();
-        if peers.is_empty() {
-            return;
-        }
-        let all = |f: &dyn Fn(&overlay::Reading) -> f64| -> Vec<(String, f64)> {
-            peers.iter().map(|(name, overlay)| (format!("{{peer=\"{name}\"}}"), f(overlay))).collect()
-        };
-        let by = |label: &str, names: &[&str], f: &dyn Fn(&overlay::Reading, usize) -> u64| -> Vec<(String, f64)> {
-            let of = |(name, overlay): &(&str, &overlay::Reading)| {
-                let line = |(at, word): (usize, &&str)| {
-                    (format!("{{peer=\"{name}\",{label}=\"{word}\"}}"), f(overlay, at) as f64)
-                };
-                names.iter().enumerate().map(line).collect::<Vec<_>>()
-            };
-            peers.iter().flat_map(of).collect()
-        };
-        metric("overlay_held", "Targets that a peer has paused here.", "gauge", all(&|o| o.held as f64));
-        metric("overlay_told", "Targets that a peer is told of.", "gauge", all(&|o| o.told as f64));
-        let words = ["pause", "refresh", "resume"];
-        metric("overlay_said_total", "What a peer was told.", "counter", by("word", &words, &|o, at| o.said[at]));
-        metric("overlay_heard_total", "What a peer has told.", "counter", by("word", &words, &|o, at| o.heard[at]));
-        let causes = ["forged", "replayed", "foreign", "late"];
-        let refused = by("cause", &causes, &|o, at| [o.forged, o.replayed, o.foreign, o.late][at]);
-        metric("overlay_refused_total", "What came and had no effect.", "counter", refused);
-        metric("held_bytes", "Bytes that wait for a peer's pauses.", "gauge", all(&|o| o.waiting_bytes as f64));
-        let lost = all(&|o| (o.lost + o.failed) as f64);
-        metric("held_lost_frames_total", "Frames that found no memory to wait in.", "counter", lost);
-    }
 }
 
 #[cfg(test)]
@@ -508,6 +422,8 @@ mod tests {
             state: PortState::Open,
             reason: None,
             mtu: 1500,
+            vlan: None,
+            trunk: vec![10, 20],
             slowed: true,
             shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
             counters,
@@ -549,6 +465,7 @@ mod tests {
             "{table}"
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
+        assert!(table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"), "{table}");
         assert!(back.table(None).contains("application 9; 0 flows to it, 2 of them paused"));
         assert!(table.contains("without effect, forged: 3") && !table.contains("replayed"), "{table}");
         let metrics = reading.prometheus();

@@ -8,7 +8,9 @@
 use super::counters::{Counters, Drop};
 use super::egress::Egress;
 use super::mirror::Mirror;
+use super::vlan::{Vlans, untagged};
 use crate::fabric::metadata;
+use crate::frame::parse::ETHERNET;
 use crate::frame::{Checksums, Header, Offload, Segmenter, View, pause};
 use crate::port::shared::{Fate, Sender};
 use crate::port::{Port, Refusal};
@@ -29,6 +31,8 @@ pub struct Slot {
     pub mtu: usize,
     /// The least payload of packets that its super-segments may be cut into, where those are many.
     pub gso_least: u16,
+    /// The VLANs that it carries.
+    pub vlans: Vlans,
     /// What it has done.
     pub counters: Counters,
     /// Who looks on.
@@ -68,13 +72,30 @@ impl Waiting {
 impl Slot {
     /// A port, or the place of one, that has done nothing yet.
     pub fn new(name: impl Into<String>, port: Option<Port>, mtu: usize) -> Slot {
-        let (counters, queue) = (Counters::default(), Egress::default());
-        Slot { name: name.into(), port, mtu, gso_least: GSO_LEAST, counters, mirror: None, queue }
+        let (vlans, counters, queue) = (Vlans::default(), Counters::default(), Egress::default());
+        Slot { name: name.into(), port, mtu, gso_least: GSO_LEAST, vlans, counters, mirror: None, queue }
+    }
+
+    /// Bytes of the Ethernet header that its frames have in the switch. Where a port carries all VLANs
+    /// the tags are those of who is behind it, and come on top.
+    pub fn ethernet(&self) -> usize {
+        ETHERNET + self.vlans.tag()
     }
 
     /// Takes charge of a frame, or says why not. Only an application's frame can be held.
     #[inline]
     pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+        if !self.vlans.carries(frame.view.vlan) {
+            return Err(Drop::ForeignVlan);
+        }
+        match self.vlans {
+            Vlans::Access(_) => untagged(frame, |frame| self.put(now, frame, flat)),
+            Vlans::All | Vlans::Trunk(_) => self.put(now, frame, flat),
+        }
+    }
+
+    /// The same with a frame as it is to be at the port.
+    fn put(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
         if let Some(Port::Shared(_)) = self.port {
             let handed = self.hand(now, frame, flat);
             if handed.is_ok() {

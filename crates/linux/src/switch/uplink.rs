@@ -10,7 +10,7 @@ use super::config::Config;
 use super::counters::{Counters, Drop};
 use super::node::{Frame, Node, Remote};
 use super::overlay::{Admission, Homes, Talk};
-use super::path::{Path, Staging};
+use super::path::{Path, is_failure};
 use super::peer::Peer;
 use super::ports;
 use super::show::{FlowReading, PathReading, PeerReading};
@@ -46,7 +46,6 @@ const HELD_BURST: usize = 64;
 struct Paths {
     paths: Vec<Path>,
     peers: Vec<Peer>,
-    staging: Staging,
 }
 
 /// The edge of a switch with peers.
@@ -82,7 +81,7 @@ impl Uplink {
             paths.push(Path::new(params.clone(), peer, label));
         }
         let peers = names.iter().zip(&labels).map(|(name, labels)| Peer::new(name, &config.peer(name), labels.len()));
-        let paths = Paths { paths, peers: peers.collect(), staging: Staging::default() };
+        let paths = Paths { paths, peers: peers.collect() };
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
         let homes = paths.peers.iter().any(|peer| peer.overlay().is_some()).then(Homes::default);
         let (edge, told) = (Edge::new(rule, labels, offload), Vec::new());
@@ -323,6 +322,16 @@ impl Uplink {
             path.drain(now);
         }
     }
+    /// Sends what was to leave together: to be called when a round ends.
+    pub fn depart(&mut self, now: Time) {
+        let Paths { paths, peers } = &mut self.paths;
+        for path in paths {
+            path.depart(now);
+            if std::mem::take(&mut path.has_failed) {
+                peers[path.peer].failed(now, path.label);
+            }
+        }
+    }
     /// When [`Uplink::drain_paths`] is due; `None`: nothing waits.
     pub fn paths_due(&self) -> Option<Time> {
         self.paths.paths.iter().filter_map(|path| path.queue.due()).min()
@@ -403,6 +412,7 @@ impl Uplink {
             let [source, destination] = sent.key.ends().map(|end| end.to_string());
             FlowReading {
                 peer: peers.get(usize::from(sent.key.peer())).map_or_else(String::new, |peer| peer.name.clone()),
+                vlan: sent.key.vlan(),
                 source,
                 destination,
                 label: sent.label,
@@ -483,15 +493,15 @@ impl Paths {
         stamp: &Encapsulation,
         packets: &[Packet],
     ) -> Result<(), Drop> {
-        let Paths { paths, peers, staging } = self;
+        let Paths { paths, peers } = self;
         let found = paths.iter_mut().find(|path| path.peer == peer && path.label == stamp.label);
         let (path, peer) = (found.ok_or(Drop::UnknownLabel)?, &mut peers[peer]);
         let result = match (peer.has_key(), peer.session()) {
             (false, _) => path.send(now, buffers, stamp, packets),
             (true, None) => Err(Drop::NoSession),
-            (true, Some(session)) => path.send_sealed(now, buffers, stamp, packets, (session, staging)),
+            (true, Some(session)) => path.send_sealed(now, buffers, stamp, packets, session),
         };
-        if let Err(Drop::Unreachable | Drop::PortGone) = result {
+        if std::mem::take(&mut path.has_failed) || result.is_err_and(is_failure) {
             peer.failed(now, path.label);
         }
         result

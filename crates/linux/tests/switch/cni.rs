@@ -60,16 +60,21 @@ fn containers_come_and_go() {
     fs::write(folder.join("addresses"), IPAM).unwrap();
     fs::set_permissions(folder.join("addresses"), fs::Permissions::from_mode(0o755)).unwrap();
     let runtime = Runtime { place: &place, folder: folder.to_string_lossy().into_owned() };
-    let input = json!({ "cniVersion": "1.0.0", "name": "n", "type": "millpond", "ipam": { "type": "addresses" } });
+    let input = json!({
+        "cniVersion": "1.0.0", "name": "n", "type": "millpond", "vlan": 30, "ipam": { "type": "addresses" },
+    });
     let [a, b, c] = [0, 1, 2].map(|i| place.network(i));
     let first = runtime.call("ADD", "c1", a, &input).unwrap().unwrap();
     assert_eq!(first["ips"], json!([{ "address": "10.98.8.1/24", "gateway": "10.98.8.254", "interface": 0 }]));
     let interface = &first["interfaces"][0];
     assert_eq!((interface["name"].as_str(), interface["mac"].as_str().map(str::len)), (Some("eth0"), Some(17)));
-    let older = json!({ "cniVersion": "0.4.0", "name": "n", "type": "millpond", "ipam": { "type": "addresses" } });
+    let older = json!({
+        "cniVersion": "0.4.0", "name": "n", "type": "millpond", "vlan": 30, "ipam": { "type": "addresses" },
+    });
     let second = runtime.call("ADD", "c2", b, &older).unwrap().unwrap();
     assert_eq!(second["ips"][0]["version"], "4");
     transfer(a, b, "10.98.8.2:7401", 10_000_000, || {});
+    assert!(show::read(&place.state("s")).unwrap().ports.iter().all(|port| port.vlan == Some(30)));
     // Once more is wrong, and takes nothing away.
     assert_eq!(runtime.call("ADD", "c1", a, &input).unwrap_err().code, 4);
     let mut checked = input.clone();
@@ -77,6 +82,9 @@ fn containers_come_and_go() {
     assert_eq!(runtime.call("CHECK", "c1", a, &checked), Ok(None));
     checked["prevResult"]["ips"][0]["address"] = json!("10.98.8.77/24");
     assert_eq!(runtime.call("CHECK", "c1", a, &checked).unwrap_err().details, "10.98.8.77/24");
+    let nowhere = json!({ "cniVersion": "1.0.0", "name": "n", "type": "millpond", "vlan": 5000 });
+    let refused = runtime.call("ADD", "c3", c, &nowhere).unwrap_err();
+    assert!(refused.code == 7 && refused.details.contains("`port.vlan`: expected 1 to 4094"), "{refused:?}");
     // An address that is not given out, and one whose route is wrong: nothing is left.
     let refused = runtime.call("ADD", "c3-refused", c, &input).unwrap_err();
     assert_eq!((refused.code, &refused.msg[..]), (102, "addresses: none is left"));

@@ -26,6 +26,7 @@ mod figures;
 mod operating;
 mod peers;
 mod place;
+mod vlans;
 
 use place::{Place, TWO, byte, ip, program, soon, transfer};
 

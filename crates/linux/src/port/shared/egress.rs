@@ -170,7 +170,8 @@ impl Egress {
         }
         match view.layers().filter(|layers| layers.payload <= header.len()) {
             Some(layers) => {
-                let key = FlowKey::of(header, layers, if let Sender::Peer(peer) = sender { peer } else { 0 });
+                let key =
+                    FlowKey::of(header, layers, view.vlan, if let Sender::Peer(peer) = sender { peer } else { 0 });
                 let hash = key.hash(&self.keys);
                 match sender {
                     Sender::Peer(peer) => (Flow::Remote { peer, key: named(header, layers) }, hash),

@@ -51,7 +51,7 @@ impl Rig {
             let port = Port::Shared(Box::new(Shared::open(settings).unwrap()));
             place.node.slots.push(Slot::new(format!("{index}"), Some(port), 1500));
             place.node.table.add_port(1024, &[]);
-            place.node.table.learn(Time::ZERO, Mac(mac(index)), Place::Port(index)).unwrap();
+            place.node.table.learn(Time::ZERO, Mac(mac(index)).into(), Place::Port(index)).unwrap();
             place.sockets.push(socket.clone());
             place.attach(socket);
         }

@@ -1,8 +1,13 @@
+use super::super::config::PortParams;
+use super::super::mirror::Mirror;
+use super::super::table::HOLD;
+use super::super::vlan::{VlanSet, Vlans};
 use super::*;
 use crate::frame::segment::tests::{Build, frame_of};
 use crate::frame::{Checksums, GsoType, Mac};
 use crate::port::{Pcap, Tap};
 use millpond_core::counters::DropReason;
+use millpond_core::params::{Field, Value};
 use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
 use std::fs::File;
@@ -93,6 +98,113 @@ fn odd_frames_pass_unharmed_or_have_a_reason() {
     std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
 }
 
+/// With a tag of this second word, before others.
+fn in_vlan(frame: &[u8], control: u16) -> Vec<u8> {
+    let mut room = [&[0; vlan::LENGTH][..], frame].concat();
+    vlan::insert(&mut room, vlan::ETHERTYPE, control);
+    room
+}
+
+/// Takes frames for peers, and keeps them.
+#[derive(Default)]
+struct Kept(Vec<Vec<u8>>);
+
+impl Remote for Kept {
+    fn transmit(
+        &mut self,
+        _: Time,
+        buffers: &mut Buffers,
+        frame: &Frame,
+        view: &View,
+        _: Option<(usize, Sender<'_>)>,
+    ) -> Result<Fate, Drop> {
+        assert_eq!(parse(frame.bytes(buffers)), Some(*view));
+        self.0.push(frame.bytes(buffers).to_vec());
+        Ok(Fate::Left)
+    }
+}
+
+#[test]
+fn a_vlan_is_a_switch_of_its_own() {
+    let plain = addressed(frame_of(&Build { payload: 100, ..Build::default() }), 0xff, 1);
+    let [ten, twenty, thirty, urgent] = [10, 20, 30, 0x6000].map(|control| in_vlan(&plain, control));
+    let mut provider = in_vlan(&plain, 10);
+    provider[12..14].copy_from_slice(&vlan::SERVICE.to_be_bytes());
+    // Two access ports of 10 and one of 20, a trunk of both, and one that carries all.
+    let to_all = [plain.clone(), ten.clone(), twenty.clone(), thirty.clone(), provider.clone()];
+    let odd = [urgent.clone(), ten.clone(), provider.clone(), twenty[..16].to_vec()];
+    let inputs = [&odd[..], &[], &[addressed(plain.clone(), 0xff, 2)], &[thirty.clone(), plain.clone()], &to_all];
+    let (mut node, outputs) = switch("vlans", &inputs);
+    let trunk =
+        PortParams { trunk: Some(VlanSet::from_value(&Value::Text("10, 20".into())).unwrap()), ..Default::default() };
+    let of = [Vlans::Access(10), Vlans::Access(10), Vlans::Access(20), trunk.vlans(), Vlans::All];
+    node.slots.iter_mut().zip(of).for_each(|(slot, vlans)| slot.vlans = vlans);
+    // Whoever is not heard for long may be elsewhere.
+    let (mut buffers, mut kept) = (Buffers::new(4), Kept::default());
+    for port in 0..node.slots.len() {
+        while node.receive(HOLD * port as u64, port, 1, &mut buffers, &mut kept) > 0 {}
+    }
+    let told = in_vlan(&plain, 0x600a);
+    let second = in_vlan(&addressed(plain.clone(), 0xff, 2), 20);
+    // As each port has it: what has come from 0, from 2, and from 4.
+    assert_eq!(frames(&outputs[1]), [plain.clone(), plain.clone()]);
+    assert_eq!(frames(&outputs[0]), std::slice::from_ref(&plain));
+    assert_eq!(frames(&outputs[2]), std::slice::from_ref(&plain));
+    assert_eq!(frames(&outputs[3]), [told.clone(), second.clone(), ten.clone(), twenty.clone()]);
+    assert_eq!(frames(&outputs[4]), [told.clone(), second.clone()]);
+    assert_eq!(kept.0, [told, second, plain.clone(), ten, twenty, thirty, provider]);
+    let dropped = |port: usize| node.slots[port].counters.dropped(Drop::ForeignVlan);
+    assert_eq!([0, 1, 2, 3, 4].map(dropped), [3, 0, 0, 2, 0]);
+    let counters = &node.slots[0].counters;
+    assert_eq!(
+        (counters.received_bytes, counters.sent_bytes),
+        (odd.iter().map(|f| f.len() as u64).sum(), plain.len() as u64)
+    );
+    std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+}
+
+/// Known addresses, super-segments and who looks on.
+#[test]
+fn a_tag_comes_and_goes_with_a_super_segment() {
+    let (mut node, device) = narrow();
+    node.slots[0].vlans = Vlans::Access(10);
+    let (ours, theirs) = pair();
+    node.slots.push(Slot::new("other", Some(Port::Tap(Tap::over(theirs).unwrap())), 1500));
+    node.slots[1].vlans = Vlans::Access(10);
+    node.slots.push(Slot::new("elsewhere", Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))), 1500));
+    node.slots[2].vlans = Vlans::Access(20);
+    node.table.add_port(9, &[]);
+    node.table.add_port(9, &[Mac([2, 0, 0, 0, 0, 2])]);
+    node.table.add_port(9, &[]);
+    let frame = frame_of(&Build { payload: 3000, ..Build::default() });
+    let offload = Offload::of(parse(&frame).unwrap().layers().unwrap(), 1448);
+    let sent = [&offload.write()[..], &frame].concat();
+    let (mirror, shown) = Mirror::new();
+    node.slots[0].mirror = Some(mirror);
+    send(&device, &sent, SendFlags::empty()).unwrap();
+    let mut buffers = Buffers::new(4);
+    assert_eq!(node.receive(Time::ZERO, 0, 1, &mut buffers, &mut Alone), 1);
+    let mut room = vec![0; 5000];
+    let (_, length) = recv(&ours, &mut room[..], RecvFlags::DONTWAIT).unwrap();
+    assert!(room[..length] == sent, "as it was: no port has seen the tag");
+    assert!(shown.try_recv().unwrap().bytes() == frame);
+    let source = Address { mac: Mac([2, 0, 0, 0, 0, 1]), vlan: Some(10) };
+    assert_eq!((node.table.find(source), node.table.find(source.mac.into())), (Some(Place::Port(0)), None));
+    // From a peer, in pieces; and for an address that is in another VLAN.
+    let inside = |vlan: u16| in_vlan(&frame, vlan);
+    let from_peer = |node: &mut Node, frame: &[u8]| {
+        let view = parse(frame).unwrap();
+        let pieces = [IoSlice::new(&frame[..70]), IoSlice::new(&frame[70..900]), IoSlice::new(&frame[900..])];
+        let (offload, length) = (Offload::of(view.layers().unwrap(), 1448), frame.len());
+        node.from_peer(HOLD, 0, &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Peer(0) })
+    };
+    from_peer(&mut node, &inside(10)).unwrap();
+    let (_, length) = recv(&ours, &mut room[..], RecvFlags::DONTWAIT).unwrap();
+    assert!(room[..length] == sent);
+    assert_eq!(from_peer(&mut node, &inside(20)), Err(Drop::ForeignVlan));
+    assert_eq!(from_peer(&mut node, &addressed(inside(30), 9, 1)), Err(Drop::Nowhere));
+}
+
 #[test]
 fn a_port_without_offload_gets_whole_packets() {
     let (mut node, outputs) = switch("whole", &[&[]]);
@@ -105,7 +217,7 @@ fn a_port_without_offload_gets_whole_packets() {
     node.from_peer(Time::ZERO, 0, &outgoing).unwrap();
     let packets = frames(&outputs[0]);
     assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
-    assert_eq!(node.table.find(Mac([2, 0, 0, 0, 0, 1])), Some(Place::Peer(0)));
+    assert_eq!(node.table.find(Mac([2, 0, 0, 0, 0, 1]).into()), Some(Place::Peer(0)));
     std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
 }
 
@@ -136,10 +248,14 @@ fn super_segments_are_of_packets_in_earnest_and_a_turn_has_so_many() {
     assert_eq!(come(&mut node, 8000, 1448, 5), (5, 2));
 }
 
+/// Two ends that keep messages apart.
+fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
+}
 /// A switch with one port whose device takes a few frames, and that device.
 fn narrow() -> (Node, OwnedFd) {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    let (ours, theirs) = pair();
     sockopt::set_socket_send_buffer_size(&theirs, 4096).unwrap();
     let mut node = Node::default();
     node.slots.push(Slot::new("narrow", Some(Port::Tap(Tap::over(theirs).unwrap())), 1500));
@@ -221,7 +337,7 @@ fn a_neighbour_that_pauses_is_obeyed_and_its_frame_goes_no_further() {
     let mut stop = [None; 8];
     stop[0] = Some(1000);
     control(&mut node, &stop);
-    node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]), Place::Port(0)).unwrap();
+    node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]).into(), Place::Port(0)).unwrap();
     deliver(&mut node, Time::from_us(2), &numbered(1, 0)).unwrap();
     deliver(&mut node, Time::from_us(2), &numbered(2, 6)).unwrap();
     node.drain(Time::from_us(2));

@@ -1,4 +1,5 @@
-//! How long a packet may be, between ports and paths to peers.
+//! How long a packet may be, between ports and paths to peers: a frame with its Ethernet header and
+//! the tag of its port's VLAN.
 //!
 //! Invariant: an MTU that a file or somebody else has chosen stays.
 
@@ -6,20 +7,20 @@ use super::Switch;
 use crate::port::Port;
 use crate::switch::slot::Slot;
 
-/// The MTU of a tap that nothing is said of, and its Ethernet header.
+/// The MTU of a tap that nothing is said of.
 const MTU: usize = 1500;
-pub(super) const ETHERNET: usize = 14;
+/// What IPv6 needs at least.
+const MTU_LEAST: usize = 1280;
 
 impl Switch {
     /// Gives ports whose MTU is the switch's to choose the one that paths to peers have room for.
     pub(super) fn fit(&mut self) {
         let frame = self.uplink.room()[1].unwrap_or(usize::MAX);
-        // IPv6 needs no less.
-        let fitting = (frame - ETHERNET.min(frame)).clamp(1280, MTU);
         for ((slot, params), _) in
             self.node.slots.iter_mut().zip(&self.config.ports).zip(&self.fits).filter(|(_, fits)| **fits)
         {
             let Some(device) = slot.port.as_ref().and_then(Port::device) else { continue };
+            let fitting = frame.saturating_sub(slot.ethernet()).clamp(MTU_LEAST, MTU);
             if slot.mtu != fitting {
                 match device.set_mtu(fitting) {
                     Ok(()) => log::info!("port {}: MTU {fitting}, which paths to peers have room for", params.name),
@@ -33,21 +34,26 @@ impl Switch {
     /// Ports whose packets may be too long for paths to peers.
     pub(super) fn misfits(&self) -> Vec<String> {
         let Some(frame) = self.uplink.room()[1] else { return Vec::new() };
-        let room = frame - ETHERNET.min(frame);
+        let room = |slot: &Slot| frame.saturating_sub(slot.ethernet());
         let says = |slot: &Slot| {
             format!(
-                "port {}: MTU {}, and paths to peers have room for {room}: longer packets are refused",
-                slot.name, slot.mtu
+                "port {}: MTU {}, and paths to peers have room for {}: longer packets are refused",
+                slot.name,
+                slot.mtu,
+                room(slot)
             )
         };
         let open = self.node.slots.iter().filter(|slot| slot.port.as_ref().is_some_and(|port| port.device().is_some()));
-        open.filter(|slot| slot.mtu > room).map(says).collect()
+        open.filter(|slot| slot.mtu > room(slot)).map(says).collect()
     }
 
     /// The longest frame that a port may give a path, or would if paths carried it.
     pub(super) fn widest(&self) -> usize {
-        let wanted = self.uplink.room()[0].unwrap_or(usize::MAX).clamp(1280 + ETHERNET, MTU + ETHERNET);
-        let of = |(slot, fits): (&Slot, &bool)| if *fits { wanted } else { slot.mtu + ETHERNET };
+        let room = self.uplink.room()[0].unwrap_or(usize::MAX);
+        let of = |(slot, fits): (&Slot, &bool)| match fits {
+            true => room.clamp(MTU_LEAST + slot.ethernet(), MTU + slot.ethernet()),
+            false => slot.mtu + slot.ethernet(),
+        };
         let open = self.node.slots.iter().zip(&self.fits).filter(|(slot, _)| slot.port.is_some());
         open.map(of).max().unwrap_or(0)
     }

@@ -1,14 +1,13 @@
 //! What is told of a switch that runs.
 
 use super::Switch;
-use super::fit::ETHERNET;
-use crate::frame::Mac;
 use crate::port::Port;
 use crate::switch::config::PortParams;
 use crate::switch::error::Error;
 use crate::switch::show::{AddressReading, EdgeReading, PortReading, PortState, Reading};
 use crate::switch::slot::Slot;
-use crate::switch::table::Place;
+use crate::switch::table::{Address, Place};
+use crate::switch::vlan::Vlans;
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
 
@@ -28,20 +27,19 @@ impl Switch {
     /// Who is behind which port or peer.
     pub(super) fn addresses(&self) -> Vec<AddressReading> {
         let (now, peers) = (self.now(), self.uplink.peer_names());
-        let reading = |(address, place, seen): (Mac, Place, Time)| AddressReading {
-            address: address.to_string(),
-            port: match place {
-                Place::Port(port) => self.node.slots.get(port).map(|slot| slot.name.clone()),
-                Place::Peer(_) => None,
-            },
-            peer: match place {
-                Place::Peer(peer) => peers.get(peer).cloned(),
-                Place::Port(_) => None,
-            },
-            silent_s: (seen < Time::MAX).then(|| now.saturating_sub(seen).as_us_f64() / 1e6),
+        let reading = |(address, place, seen): (Address, Place, Option<Time>)| {
+            let slot = if let Place::Port(port) = place { self.node.slots.get(port) } else { None };
+            let peer = if let Place::Peer(peer) = place { peers.get(peer) } else { None };
+            AddressReading {
+                address: address.mac.to_string(),
+                vlan: address.vlan.or_else(|| slot?.vlans.access()),
+                port: slot.map(|slot| slot.name.clone()),
+                peer: peer.cloned(),
+                silent_s: seen.map(|seen| now.saturating_sub(seen).as_us_f64() / 1e6),
+            }
         };
         let mut all: Vec<AddressReading> = self.node.table.entries().map(reading).collect();
-        all.sort_by(|a, b| a.address.cmp(&b.address));
+        all.sort_by(|a, b| (a.vlan, &a.address).cmp(&(b.vlan, &b.address)));
         all
     }
 
@@ -54,6 +52,8 @@ impl Switch {
             state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
             reason: waiting.as_ref().map(Error::to_string),
             mtu: slot.mtu,
+            vlan: slot.vlans.access(),
+            trunk: if let Vlans::Trunk(vlans) = &slot.vlans { vlans.numbers().to_vec() } else { Vec::new() },
             slowed: self.shaper.is_slow(params),
             shared: match &slot.port {
                 Some(Port::Shared(shared)) => Some(shared.reading()),
@@ -61,8 +61,8 @@ impl Switch {
             },
             counters: slot.counters.reading(),
         };
-        let widest = self.node.slots.iter().filter(|slot| slot.port.is_some()).map(|slot| slot.mtu + ETHERNET).max();
-        let widest = widest.unwrap_or(0);
+        let open = self.node.slots.iter().filter(|slot| slot.port.is_some());
+        let widest = open.map(|slot| slot.mtu + slot.ethernet()).max().unwrap_or(0);
         let [flows, flows_received] = self.uplink.flow_counts();
         Reading {
             schema: 1,

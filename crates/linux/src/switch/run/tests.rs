@@ -103,6 +103,7 @@ fn a_flooded_frame_with_a_partial_checksum_is_whole_for_every_peer() {
     let flooded = Frame { buffer, start: 0, length: frame.len(), offload };
     let Switch { uplink, buffers, .. } = &mut switch;
     uplink.transmit(Time::ZERO, buffers, &flooded, &view, None).unwrap();
+    uplink.depart(Time::ZERO);
     buffers.release(buffer);
     let mut room = vec![0; FRAME_MAX];
     for end in &ends {
@@ -140,6 +141,7 @@ fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
         let frame = Frame { buffer, start: 0, length: frame.len(), offload: Offload::default() };
         let Switch { uplink, buffers, .. } = &mut switch;
         uplink.transmit(Time::ZERO, buffers, &frame, &view, Some((0, Sender::Elsewhere))).unwrap();
+        uplink.depart(Time::ZERO);
         buffers.release(buffer);
     }
     assert_eq!(switch.buffers.in_use(), 0);
@@ -156,6 +158,47 @@ fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
     assert_eq!(got, (0..100).collect::<Vec<_>>());
     let path = &switch.uplink.reading(Time::ZERO, 0)[0].counters;
     assert!(rounds > 5 && path.sent == 100 && path.dropped.is_empty(), "{rounds} {path:?}");
+}
+
+/// Short packets of a round leave in one call and keep their place among others.
+#[test]
+fn short_packets_leave_together_and_in_order() {
+    let (mut switch, ends) = switch(16, &["a"]);
+    drop(ends);
+    let any = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (a, b) = (any(), any());
+    let there = Udp::open(b, a).unwrap();
+    switch.uplink.put(0, Udp::open(a, b).unwrap());
+    let lengths: Vec<usize> = [vec![100; 70], vec![4000, 100, 60, 100]].concat();
+    for (seq, payload) in (0..).zip(&lengths) {
+        let frame = frame_of(&Build { seq, payload: *payload, ..Build::default() });
+        let view = parse(&frame).unwrap();
+        let buffer = switch.buffers.take().unwrap();
+        switch.buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(&frame);
+        let frame = Frame { buffer, start: 0, length: frame.len(), offload: Offload::default() };
+        let Switch { uplink, buffers, .. } = &mut switch;
+        uplink.transmit(Time::ZERO, buffers, &frame, &view, Some((0, Sender::Elsewhere))).unwrap();
+        buffers.release(buffer);
+        assert_eq!(switch.buffers.in_use(), 0, "a copy waits, if anything");
+    }
+    let sent = |switch: &Switch| switch.uplink.reading(Time::ZERO, 0)[0].counters.clone();
+    // As many as one call takes, what the long one has sent before itself, and that one.
+    assert_eq!((sent(&switch).sent, sent(&switch).sent_large), (71, 2));
+    switch.round(Time::ZERO, &Ready::default());
+    // Of one length but for the last, and the one behind that.
+    assert_eq!((sent(&switch).sent, sent(&switch).sent_large), (74, 3));
+    let (mut got, mut room, start) = (Vec::new(), vec![0; FRAME_MAX], std::time::Instant::now());
+    while got.len() < lengths.len() && start.elapsed().as_secs() < 15 {
+        while let Some((bytes, size)) = there.receive(&mut room).unwrap() {
+            for datagram in room[..bytes].chunks(size) {
+                // The round has probed the path, too.
+                let Some((_, frame)) = Encapsulation::read(datagram) else { continue };
+                let seq = u32::from_be_bytes(std::array::from_fn(|i| frame[38 + i]));
+                got.push((seq, frame.len() - 66));
+            }
+        }
+    }
+    assert_eq!(got, (0..).zip(lengths).collect::<Vec<_>>());
 }
 
 /// Many ports have something for everybody: a round ends, and the next goes on behind it.

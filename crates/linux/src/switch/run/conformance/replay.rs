@@ -122,7 +122,7 @@ fn switch(rule: Rule, offload: &OffloadParams, peers: &[(HostId, u16)], burst: u
     switch.uplink = Uplink::with(&Config { paths, ..Config::default() }, rule, offload, burst);
     let (mut ends, mut path) = (Vec::new(), 0..);
     for (at, (peer, paths)) in peers.iter().enumerate() {
-        switch.node.table.learn(Time::ZERO, mac(*peer), Place::Peer(at)).unwrap();
+        switch.node.table.learn(Time::ZERO, mac(*peer).into(), Place::Peer(at)).unwrap();
         let connected = path.by_ref().take(usize::from(*paths)).map(|path| {
             let (ours, theirs) = pair();
             switch.uplink.put(path, Udp::over(theirs));
