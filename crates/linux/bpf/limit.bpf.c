@@ -161,6 +161,32 @@ static __always_inline __u32 backlog_slot(const struct limit_settings *settings,
 	return slot < LIMIT_BACKLOGS ? slot : LIMIT_BACKLOGS - 1;
 }
 
+/*
+ * limit_charge_credit on a copy, whose difference is then added: a lock would cost as much as all the
+ * rest. Of processors that come at once one counts the time, and the others only what they take.
+ * Until the next packet credit may so be less than it is, by what was taken meanwhile.
+ */
+static __always_inline struct limit_charge charge_credit(struct limit_state *state, const struct limit_settings *settings,
+							 __u64 now, __u32 bytes, __u32 *retries)
+{
+	struct limit_state was = {
+		.last = *(volatile __u64 *)&state->last,
+		.credit = *(volatile __s64 *)&state->credit,
+	};
+	struct limit_state is = was;
+	struct limit_charge charge = limit_charge_credit(&is, settings, now, bytes);
+
+	if (is.last != was.last && __sync_val_compare_and_swap(&state->last, was.last, is.last) != was.last) {
+		*retries += 1;
+		charge.cost = bytes;
+		is.credit = was.credit - bytes;
+	}
+	__s64 change = is.credit - was.credit;
+
+	charge.behind = -(__sync_fetch_and_add(&state->credit, change) + change);
+	return charge;
+}
+
 #define CAS_TRIES 8
 
 static __always_inline struct limit_charge charge_queue(struct limit_queue *queue, const struct limit_settings *settings,
@@ -168,12 +194,8 @@ static __always_inline struct limit_charge charge_queue(struct limit_queue *queu
 {
 	struct limit_charge charge = {};
 
-	if (settings->form == LIMIT_CREDIT) {
-		bpf_spin_lock(&queue->lock);
-		charge = limit_charge_credit(&queue->state, settings, now, bytes);
-		bpf_spin_unlock(&queue->lock);
-		return charge;
-	}
+	if (settings->form == LIMIT_CREDIT)
+		return charge_credit(&queue->state, settings, now, bytes, retries);
 	/* Linux 6.1 does not take the loop as one. */
 #pragma unroll
 	for (int i = 0; i < CAS_TRIES; i++) {
@@ -191,13 +213,10 @@ static __always_inline struct limit_charge charge_queue(struct limit_queue *queu
 
 static __always_inline void refund_queue(struct limit_queue *queue, const struct limit_settings *settings, __s64 cost)
 {
-	if (settings->form == LIMIT_CREDIT) {
-		bpf_spin_lock(&queue->lock);
-		queue->state.credit += cost;
-		bpf_spin_unlock(&queue->lock);
-	} else {
+	if (settings->form == LIMIT_CREDIT)
+		__sync_fetch_and_add(&queue->state.credit, cost);
+	else
 		__sync_fetch_and_add(&queue->state.last, (__u64)-cost);
-	}
 }
 
 /* Lets the connections' pace follow the queue; of processors that come at once, one does it. */
@@ -469,7 +488,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			worst = i;
 		}
 	}
-	if (worst < LIMIT_CHAIN)
+	/* With credit it passes, but for a segment that is larger than its share. */
+	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
 	/* A chain with a floor leaves the last place to it: the stack has no more room. */
 	struct part *floor = &parts[LIMIT_CHAIN - 1];

@@ -78,7 +78,7 @@ LIMIT_INLINE __u64 limit_sub(__u64 a, __u64 b)
 	return a > b ? a - b : 0;
 }
 
-/* queue.rs: charge, with credit under the caller's lock. */
+/* queue.rs: charge, of credit. */
 LIMIT_INLINE struct limit_charge limit_charge_credit(struct limit_state *state, const struct limit_settings *settings,
 						     __u64 now, __u32 bytes)
 {

@@ -62,7 +62,7 @@ crate::params! {
         /// The last part of the way to `drop`, kept for packets of at most 120 bytes. Source: 15 packets, the published
         /// program.
         pub reserve: Bytes = Bytes(15 * 1500),
-        /// How the virtual queue counts: credit (bytes, under a lock; the slides), lock-free, or edt (earliest departure times, for a pacing qdisc).
+        /// How the virtual queue counts: credit (bytes; the slides), lock-free, or edt (earliest departure times, for a pacing qdisc).
         pub form: Form = Form::Credit,
         /// How senders are told: linear (the slides), step, or rtt-aware.
         pub reaction: Reaction = Reaction::Linear,
