@@ -78,6 +78,14 @@ struct {
 	__type(value, __u64);
 } told SEC(".maps");
 
+/* By connection: what it has lost to a limit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct limit_loss);
+} losses SEC(".maps");
+
 /* What a scope has to do with it. */
 struct part {
 	__s64 behind;
@@ -296,6 +304,35 @@ __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const st
 	return limit_decide(settings, part->behind, &p->ask, part->behind > 0 ? bpf_get_prandom_u32() : 0);
 }
 
+/* What an arriving packet of a connection gets that its limit would drop. */
+__attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, const struct packet *p,
+					     const struct part *part, __u32 verdict)
+{
+	if (!p || !part)
+		return verdict;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+	struct bpf_sock *sk = skb->sk;
+	struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
+	__be32 sequence = 0;
+	__u8 length = 0;
+
+	if (!banks || !tcp)
+		return verdict;
+	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
+	struct limit_arrival arrival = { .now = p->now, .expected = tcp->rcv_nxt, .rtt = tcp->rtt_min };
+
+	if (!(settings->flags & LIMIT_SPACED) || bpf_skb_load_bytes(skb, p->ip + 4, &sequence, 4) ||
+	    bpf_skb_load_bytes(skb, p->ip + 12, &length, 1))
+		return verdict;
+	__u32 headers = p->ip + (length >> 4) * 4;
+
+	arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
+	arrival.end = bpf_ntohl(sequence) + arrival.data;
+	struct limit_loss *loss = bpf_sk_storage_get(&losses, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	return loss ? limit_space(loss, settings, part->behind, &p->ask, &arrival, verdict) : verdict;
+}
+
 static __always_inline void count_packet(struct limit_counts *c, const struct packet *p, const struct part *part)
 {
 	__s64 credit = -part->behind;
@@ -491,6 +528,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 	/* With credit it passes, but for a segment that is larger than its share. */
 	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
+	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_DROP && p.ask.tcp)
+		fate.verdict = space_losses(skb, scope_at(chain, worst), &p, &parts[worst], fate.verdict);
 	/* A chain with a floor leaves the last place to it: the stack has no more room. */
 	struct part *floor = &parts[LIMIT_CHAIN - 1];
 	__u32 floor_id = chain->floor - 1;

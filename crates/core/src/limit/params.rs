@@ -123,6 +123,24 @@ impl LimitParams {
         LimitParams { burst: at_least(self.burst, BURST, 1), drop: at_least(self.drop, DROP, DROP.ms), ..self.clone() }
     }
 
+    /// As it is for arriving packets whose connections lose one at a time
+    /// ([`space`](super::space)). A sender that has lost the last of its packets waits some 10 ms;
+    /// what the queue is behind by then must outlast that. So what is not given are times at all
+    /// rates: 1 ms to save up, 5 ms until senders are told, 10 ms until packets are lost, and at
+    /// `bypass` of 2, 30 ms until all are.
+    pub fn arriving(&self) -> LimitParams {
+        let time = |ms: u64, least: u64| (self.rate.bps() / 8 * ms / 1000).max(least);
+        let told = self.mark.map_or(0, Bytes::get);
+        let drop = self.drop.unwrap_or(Bytes(time(10, DROP.least).max(told.saturating_mul(2))));
+        LimitParams {
+            burst: Some(self.burst.unwrap_or(Bytes(time(1, BURST.least)))),
+            mark: Some(self.mark.unwrap_or(Bytes(time(5, MARK.least).min(drop.get() / 2)))),
+            drop: Some(drop),
+            bypass: 1.5 * self.bypass,
+            ..self.clone()
+        }
+    }
+
     /// Its integers, for a rate in [`RATES`]; others count as the nearest that is.
     pub fn settings(&self) -> Settings {
         let bps = self.rate.bps().clamp(*RATES.start(), *RATES.end());
