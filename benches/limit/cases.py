@@ -11,7 +11,7 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   rtt_ms     added round-trip time: netem at the receiver (vm.py), or the delay line (live.py)             0
   direction  egress | ingress: whose cgroup and which hook, for millpond                              egress
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
-  limit      further keys of the [[limit]] table, for millpond; pace is false (as published) unless set   {}
+  limit      further keys of the [[limit]] table, for millpond; its profile is published unless set       {}
   host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
   scopes     so many further limits, at four times the rate, that millpond charges as well                 0
   counted    the kernel counts what eBPF programs cost (this costs, too), in vm.py                     false
@@ -114,7 +114,7 @@ def limit_toml(case, cgroups):
     for name, path in cgroups.items():
         keys = {"name": name, "cgroup": str(path), "direction": case["direction"], "rate": megabits(case["rate"])}
         form = {"form": "edt"} if case["limiter"] == "fq-edt" else {}
-        text += f"[[limit]]\n{toml_lines(keys | {'pace': False} | form | scopes | case['limit'])}"
+        text += f"[[limit]]\n{toml_lines(keys | {'profile': 'published'} | form | scopes | case['limit'])}"
     return text
 
 

@@ -290,8 +290,8 @@ def beside(results):
     sys.stdout.flush()
 
 
-# Keys of a limit with defaults: cases have pace = false, as published.
-SHARES = {"pace": True}
+# Keys of a limit with defaults: cases are as published.
+SHARES = {"profile": "shares"}
 MANY = ["1x1MB", "8x1MB,1x10KB", "49x1MB,1x10KB"]
 
 
@@ -365,15 +365,20 @@ def section_far(rig, args):
 
 def section_ingress(rig, args):
     """
-    The receiver's cgroup. With DCTCP also where nothing is ever dropped, and at a round trip of 1 ms: on the veth pair nine least windows fill the
-    limit several times over, so marks cannot hold them.
+    The receiver's cgroup, as published and with defaults. With DCTCP also where nothing is ever dropped, and at a round trip of 1 ms: on the veth
+    pair nine least windows fill the limit several times over, so marks cannot hold them.
     """
     keys = {"duration_s": args.duration, "limiter": "millpond", "direction": "ingress"}
-    chosen = [table.complete(keys | {"cc": cc, "flows": f}) for cc in ("cubic", "dctcp") for f in table.FLOW_SETS]
+    chosen = [
+        table.complete(keys | {"cc": cc, "flows": f} | of)
+        for cc in ("cubic", "dctcp")
+        for f in table.FLOW_SETS
+        for of in ({}, {"limit": SHARES, "name": f"shares {cc} {f.replace(',', '+')} ingress"})
+    ]
     one, nine = (keys | {"cc": "dctcp", "flows": table.FLOW_SETS[i]} for i in (0, 3))
     chosen += [
         table.complete(one | {"rtt_ms": 1, "name": "millpond dctcp 1x1MB 1ms"}),
-        table.complete(nine | {"limit": {"ingress-mode": "mark-only"}, "name": "millpond dctcp 8+1 marks only"}),
+        table.complete(nine | {"limit": SHARES | {"ingress-mode": "mark-only"}, "name": "shares dctcp 8+1 marks only"}),
         table.complete(nine | {"rtt_ms": 1, "name": "millpond dctcp 8+1 1ms"}),
     ]
     results = interleaved(rig, chosen, args.repetitions)

@@ -47,6 +47,7 @@ struct limit_scopes {
 
 /* A cache line of its own. */
 struct limit_queue {
+	/* The command writes and reads a queue whole under it; the programs use atomic operations. */
 	struct bpf_spin_lock lock;
 	__u32 spare;
 	struct limit_state state;

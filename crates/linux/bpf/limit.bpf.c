@@ -78,6 +78,14 @@ struct {
 	__type(value, __u64);
 } told SEC(".maps");
 
+/* By connection: what it has lost to a limit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct limit_loss);
+} losses SEC(".maps");
+
 /* What a scope has to do with it. */
 struct part {
 	__s64 behind;
@@ -161,6 +169,32 @@ static __always_inline __u32 backlog_slot(const struct limit_settings *settings,
 	return slot < LIMIT_BACKLOGS ? slot : LIMIT_BACKLOGS - 1;
 }
 
+/*
+ * limit_charge_credit on a copy, whose difference is then added: a lock would cost as much as all the
+ * rest. Of processors that come at once one counts the time, and the others only what they take.
+ * Until the next packet credit may so be less than it is, by what was taken meanwhile.
+ */
+static __always_inline struct limit_charge charge_credit(struct limit_state *state, const struct limit_settings *settings,
+							 __u64 now, __u32 bytes, __u32 *retries)
+{
+	struct limit_state was = {
+		.last = *(volatile __u64 *)&state->last,
+		.credit = *(volatile __s64 *)&state->credit,
+	};
+	struct limit_state is = was;
+	struct limit_charge charge = limit_charge_credit(&is, settings, now, bytes);
+
+	if (is.last != was.last && __sync_val_compare_and_swap(&state->last, was.last, is.last) != was.last) {
+		*retries += 1;
+		charge.cost = bytes;
+		is.credit = was.credit - bytes;
+	}
+	__s64 change = is.credit - was.credit;
+
+	charge.behind = -(__sync_fetch_and_add(&state->credit, change) + change);
+	return charge;
+}
+
 #define CAS_TRIES 8
 
 static __always_inline struct limit_charge charge_queue(struct limit_queue *queue, const struct limit_settings *settings,
@@ -168,12 +202,8 @@ static __always_inline struct limit_charge charge_queue(struct limit_queue *queu
 {
 	struct limit_charge charge = {};
 
-	if (settings->form == LIMIT_CREDIT) {
-		bpf_spin_lock(&queue->lock);
-		charge = limit_charge_credit(&queue->state, settings, now, bytes);
-		bpf_spin_unlock(&queue->lock);
-		return charge;
-	}
+	if (settings->form == LIMIT_CREDIT)
+		return charge_credit(&queue->state, settings, now, bytes, retries);
 	/* Linux 6.1 does not take the loop as one. */
 #pragma unroll
 	for (int i = 0; i < CAS_TRIES; i++) {
@@ -191,13 +221,10 @@ static __always_inline struct limit_charge charge_queue(struct limit_queue *queu
 
 static __always_inline void refund_queue(struct limit_queue *queue, const struct limit_settings *settings, __s64 cost)
 {
-	if (settings->form == LIMIT_CREDIT) {
-		bpf_spin_lock(&queue->lock);
-		queue->state.credit += cost;
-		bpf_spin_unlock(&queue->lock);
-	} else {
+	if (settings->form == LIMIT_CREDIT)
+		__sync_fetch_and_add(&queue->state.credit, cost);
+	else
 		__sync_fetch_and_add(&queue->state.last, (__u64)-cost);
-	}
 }
 
 /* Lets the connections' pace follow the queue; of processors that come at once, one does it. */
@@ -275,6 +302,35 @@ __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const st
 
 	*flags = settings->flags;
 	return limit_decide(settings, part->behind, &p->ask, part->behind > 0 ? bpf_get_prandom_u32() : 0);
+}
+
+/* What an arriving packet of a connection gets that its limit would drop. */
+__attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, const struct packet *p,
+					     const struct part *part, __u32 verdict)
+{
+	if (!p || !part)
+		return verdict;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+	struct bpf_sock *sk = skb->sk;
+	struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
+	__be32 sequence = 0;
+	__u8 length = 0;
+
+	if (!banks || !tcp)
+		return verdict;
+	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
+	struct limit_arrival arrival = { .now = p->now, .expected = tcp->rcv_nxt, .rtt = tcp->rtt_min };
+
+	if (!(settings->flags & LIMIT_SPACED) || bpf_skb_load_bytes(skb, p->ip + 4, &sequence, 4) ||
+	    bpf_skb_load_bytes(skb, p->ip + 12, &length, 1))
+		return verdict;
+	__u32 headers = p->ip + (length >> 4) * 4;
+
+	arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
+	arrival.end = bpf_ntohl(sequence) + arrival.data;
+	struct limit_loss *loss = bpf_sk_storage_get(&losses, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	return loss ? limit_space(loss, settings, part->behind, &p->ask, &arrival, verdict) : verdict;
 }
 
 static __always_inline void count_packet(struct limit_counts *c, const struct packet *p, const struct part *part)
@@ -469,8 +525,11 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			worst = i;
 		}
 	}
-	if (worst < LIMIT_CHAIN)
+	/* With credit it passes, but for a segment that is larger than its share. */
+	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
+	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_DROP && p.ask.tcp)
+		fate.verdict = space_losses(skb, scope_at(chain, worst), &p, &parts[worst], fate.verdict);
 	/* A chain with a floor leaves the last place to it: the stack has no more room. */
 	struct part *floor = &parts[LIMIT_CHAIN - 1];
 	__u32 floor_id = chain->floor - 1;

@@ -11,6 +11,7 @@
 #define LIMIT_IDLE_MAX 1000000000ull
 #define LIMIT_SMALL 120
 #define LIMIT_FLOOR 4
+#define LIMIT_SHORT 1000
 #define LIMIT_SHARE_EVERY 50000
 #define LIMIT_SHARE_SPREAD 8
 #define LIMIT_SEGMENT_LEAST 6000
@@ -25,7 +26,7 @@
 
 enum limit_form { LIMIT_CREDIT, LIMIT_LOCK_FREE, LIMIT_EDT };
 enum limit_reaction { LIMIT_LINEAR, LIMIT_STEP, LIMIT_RTT_AWARE };
-enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8 };
+enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8, LIMIT_SPACED = 16 };
 enum limit_verdict { LIMIT_DROP = 1, LIMIT_CE = 2, LIMIT_CWR = 4, LIMIT_BYPASS = 8, LIMIT_BEHIND = 16 };
 
 struct limit_settings {
@@ -63,6 +64,21 @@ struct limit_ask {
 	__u32 share;
 };
 
+struct limit_loss {
+	__u64 at;
+	__s64 level;
+	__u32 end;
+	__u32 open;
+};
+
+struct limit_arrival {
+	__u64 now;
+	__u32 end;
+	__u32 expected;
+	__u32 rtt;
+	__u32 data;
+};
+
 struct limit_share {
 	__u64 at;
 	__u64 pace;
@@ -78,7 +94,7 @@ LIMIT_INLINE __u64 limit_sub(__u64 a, __u64 b)
 	return a > b ? a - b : 0;
 }
 
-/* queue.rs: charge, with credit under the caller's lock. */
+/* queue.rs: charge, of credit. */
 LIMIT_INLINE struct limit_charge limit_charge_credit(struct limit_state *state, const struct limit_settings *settings,
 						     __u64 now, __u32 bytes)
 {
@@ -228,6 +244,45 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	if (settings->flags & LIMIT_NO_CWR)
 		verdict &= ~(__u32)LIMIT_CWR;
 	return verdict;
+}
+
+/* loss.rs: spares. */
+LIMIT_INLINE int limit_spares(struct limit_loss *loss, __s64 behind, const struct limit_ask *ask,
+			      const struct limit_arrival *arrival)
+{
+	if (loss->open) {
+		if ((__s32)(arrival->expected - loss->end) < 0)
+			return 1;
+		loss->at = arrival->now;
+		loss->level = behind;
+		loss->open = 0;
+		return 1;
+	}
+	__u32 rtt = arrival->rtt == ~0u ? 0 : arrival->rtt;
+
+	if (ask->ecn != 0 || rtt >= LIMIT_SHORT) {
+		if (limit_sub(arrival->now, loss->at) < rtt * 1000ull)
+			return 1;
+		if (behind <= loss->level) {
+			loss->at = arrival->now;
+			loss->level = behind;
+			return 1;
+		}
+	}
+	loss->end = arrival->end;
+	loss->open = 1;
+	return 0;
+}
+
+/* loss.rs: space. */
+LIMIT_INLINE __u32 limit_space(struct limit_loss *loss, const struct limit_settings *settings, __s64 behind,
+			       const struct limit_ask *ask, const struct limit_arrival *arrival, __u32 verdict)
+{
+	if (!(settings->flags & LIMIT_SPACED) || !ask->tcp || behind > settings->bypass || !(verdict & LIMIT_DROP))
+		return verdict;
+	if (arrival->data && !limit_spares(loss, behind, ask, arrival))
+		return verdict;
+	return LIMIT_BEHIND | LIMIT_BYPASS | (ask->ecn ? LIMIT_CE : settings->flags & LIMIT_NO_CWR ? 0 : LIMIT_CWR);
 }
 
 /* share.rs: nanoseconds. */

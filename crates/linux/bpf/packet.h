@@ -15,6 +15,8 @@ struct packet {
 	__u32 segments;
 	/* IP and transport headers. */
 	__u32 headers;
+	/* Those of IP alone. */
+	__u32 ip;
 	__u32 cwnd;
 	__u32 bank;
 	/* Whether several scopes have to be compared. */
@@ -62,6 +64,7 @@ static __always_inline void read_packet(struct __sk_buff *skb, int direction, st
 		ip = ipv6_transport(skb, &protocol);
 	}
 	p->headers = ip;
+	p->ip = ip;
 	if (protocol == IPPROTO_TCP) {
 		p->ask.tcp = 1;
 		if (p->segments > 1) {

@@ -18,14 +18,19 @@ struct trial_case {
 	__u32 headers;
 	__u32 framing;
 	struct limit_share share;
+	struct limit_loss loss;
+	struct limit_arrival arrival;
 	/* What it gives. */
 	struct limit_charge charge;
 	struct limit_state charged;
 	struct limit_state refunded;
 	struct limit_share adjusted;
 	__s64 congestion;
+	struct limit_loss lost;
 	__u32 verdict;
 	__u32 wire;
+	__u32 spaced;
+	__u32 spare;
 };
 
 LIMIT_INLINE void trial_run(struct trial_case *c)
@@ -41,6 +46,8 @@ LIMIT_INLINE void trial_run(struct trial_case *c)
 	c->refunded = state;
 	c->congestion = limit_congestion(&c->settings, c->charge.behind);
 	c->verdict = limit_decide(&c->settings, c->charge.behind, &c->ask, c->draw);
+	c->lost = c->loss;
+	c->spaced = limit_space(&c->lost, &c->settings, c->charge.behind, &c->ask, &c->arrival, c->verdict);
 }
 
 #endif

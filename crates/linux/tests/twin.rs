@@ -6,8 +6,8 @@
 
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use millpond_core::limit::{
-    Ask, Charge, Form, LimitParams, Reaction, Settings, Share, State, adjust, charge, congestion, decide, refund,
-    wire_bytes,
+    Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict, adjust, charge,
+    congestion, decide, flags, refund, space, wire_bytes,
 };
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Rate, Time};
@@ -33,13 +33,18 @@ struct Case {
     headers: u32,
     framing: u32,
     share: Share,
+    loss: Loss,
+    arrival: Arrival,
     charge: Charge,
     charged: State,
     refunded: State,
     adjusted: Share,
     congestion: i64,
+    lost: Loss,
     verdict: u32,
     wire: u32,
+    spaced: u32,
+    spare: u32,
 }
 
 #[link(name = "millpond_native", kind = "static")]
@@ -69,6 +74,10 @@ impl Case {
         self.refunded = state;
         self.congestion = congestion(&self.settings, self.charge.behind);
         self.verdict = decide(&self.settings, self.charge.behind, &self.ask, self.draw).0;
+        self.lost = self.loss;
+        let verdict = Verdict(self.verdict);
+        let behind = self.charge.behind;
+        self.spaced = space(&mut self.lost, &self.settings, behind, &self.ask, &self.arrival, verdict).0;
         self
     }
 }
@@ -91,7 +100,9 @@ fn settings(r: &mut Stream) -> Settings {
         observe: pick(r, 9) == 0,
         ..LimitParams::default()
     };
-    params.settings()
+    let spaced = if pick(r, 2) == 0 { flags::SPACED } else { 0 };
+    let settings = params.settings();
+    Settings { flags: settings.flags | spaced, ..settings }
 }
 
 /// Streams of packets through random queues, with clocks that stand still, leap and go back.
@@ -130,11 +141,19 @@ impl Cases {
         self.case.segments = (r.bits() % 60) as u32;
         self.case.headers = (r.bits() % 100) as u32;
         self.case.framing = (r.bits() % 50) as u32;
+        self.case.arrival = Arrival {
+            now: self.case.now,
+            end: ((r.bits() % 8_000) as u32).wrapping_sub(4_000),
+            expected: 0,
+            rtt: [0, 20, 999, 1_000, 10_000, u32::MAX][(r.bits() % 6) as usize],
+            data: if r.bits().is_multiple_of(8) { 0 } else { 1_448 },
+        };
         let given = self.case;
         let expected = given.run();
         let dropped = expected.verdict & 1 == 1;
         self.case.state = if dropped { expected.refunded } else { expected.charged };
         self.case.share = expected.adjusted;
+        self.case.loss = expected.lost;
         (given, expected)
     }
 }
@@ -142,7 +161,7 @@ impl Cases {
 #[test]
 fn a_million_packets_natively() {
     let mut cases = Cases::new(1);
-    let (mut verdicts, mut seen) = (std::collections::BTreeSet::new(), 0);
+    let (mut verdicts, mut seen, mut spared) = (std::collections::BTreeSet::new(), 0, [0; 2]);
     while seen < 1_048_576 {
         let batch: Vec<(Case, Case)> = (0..4096).map(|_| cases.next()).collect();
         let mut given: Vec<Case> = batch.iter().map(|(given, _)| *given).collect();
@@ -151,11 +170,15 @@ fn a_million_packets_natively() {
         for (ours, (input, expected)) in given.iter().zip(&batch) {
             assert_eq!(ours, expected, "{input:?}");
             verdicts.insert(expected.verdict);
+            if input.settings.flags & flags::SPACED != 0 && expected.verdict & Verdict::DROP != 0 {
+                spared[(expected.spaced != expected.verdict) as usize] += 1;
+            }
         }
         seen += batch.len();
     }
     // Pass, marks, reductions, drops with and without, bypasses, alone and together.
     assert!(verdicts.len() >= 8, "{verdicts:?}");
+    assert!(spared.iter().all(|&packets| packets > 1_000), "dropped and spared: {spared:?}");
 }
 
 /// Loads an object; `None`, with a message, where that is not allowed.

@@ -6,6 +6,7 @@
 //! | `decide` | what a packet gets for it: pass, CE, a window reduction, a drop |
 //! | `scopes` | which of several limits speaks for a packet |
 //! | `share` | how fast each connection of a scope may send |
+//! | `loss` | which packets an arriving connection loses |
 //! | `length` | how many bytes a packet is charged |
 //! | `params` | from what a user writes to integers |
 //!
@@ -20,6 +21,7 @@
 
 mod decide;
 mod length;
+mod loss;
 mod params;
 mod queue;
 mod scopes;
@@ -27,6 +29,7 @@ mod share;
 
 pub use decide::{Ask, Verdict, decide};
 pub use length::{Length, wire_bytes};
+pub use loss::{Arrival, Loss, SHORT as SHORT_RTT, space};
 pub use params::{Direction, IngressMode, LimitParams, RATES, Reaction};
 pub use queue::{Charge, Form, State, charge, refund};
 pub use scopes::{Counts, Outcome, Scope, Scopes, congestion};
@@ -72,6 +75,8 @@ pub mod flags {
     pub const OBSERVE: u32 = 4;
     /// Its connections share its rate: each is paced at the [`Share`](super::Share).
     pub const SHARE: u32 = 8;
+    /// Arriving connections lose one packet at a time; see [`space`](super::space).
+    pub const SPACED: u32 = 16;
 }
 
 /// Binary places of [`Settings::rate`] and [`Settings::cost`]. The published program has 20; 24 keep the error of a rate below

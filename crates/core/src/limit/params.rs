@@ -62,7 +62,7 @@ crate::params! {
         /// The last part of the way to `drop`, kept for packets of at most 120 bytes. Source: 15 packets, the published
         /// program.
         pub reserve: Bytes = Bytes(15 * 1500),
-        /// How the virtual queue counts: credit (bytes, under a lock; the slides), lock-free, or edt (earliest departure times, for a pacing qdisc).
+        /// How the virtual queue counts: credit (bytes; the slides), lock-free, or edt (earliest departure times, for a pacing qdisc).
         pub form: Form = Form::Credit,
         /// How senders are told: linear (the slides), step, or rtt-aware.
         pub reaction: Reaction = Reaction::Linear,
@@ -121,6 +121,24 @@ impl LimitParams {
             Some(given.unwrap_or(Bytes(own.at(self.rate.bps()).max(carries(ms)))))
         };
         LimitParams { burst: at_least(self.burst, BURST, 1), drop: at_least(self.drop, DROP, DROP.ms), ..self.clone() }
+    }
+
+    /// As it is for arriving packets whose connections lose one at a time
+    /// ([`space`](super::space)). A sender that has lost the last of its packets waits some 10 ms;
+    /// what the queue is behind by then must outlast that. So what is not given are times at all
+    /// rates: 1 ms to save up, 5 ms until senders are told, 10 ms until packets are lost, and at
+    /// `bypass` of 2, 30 ms until all are.
+    pub fn arriving(&self) -> LimitParams {
+        let time = |ms: u64, least: u64| (self.rate.bps() / 8 * ms / 1000).max(least);
+        let told = self.mark.map_or(0, Bytes::get);
+        let drop = self.drop.unwrap_or(Bytes(time(10, DROP.least).max(told.saturating_mul(2))));
+        LimitParams {
+            burst: Some(self.burst.unwrap_or(Bytes(time(1, BURST.least)))),
+            mark: Some(self.mark.unwrap_or(Bytes(time(5, MARK.least).min(drop.get() / 2)))),
+            drop: Some(drop),
+            bypass: 1.5 * self.bypass,
+            ..self.clone()
+        }
     }
 
     /// Its integers, for a rate in [`RATES`]; others count as the nearest that is.

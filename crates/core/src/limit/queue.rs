@@ -1,6 +1,6 @@
 //! The virtual queue: how far behind its rate the traffic of a scope is.
 //!
-//! Three forms with one meaning. *Credit* (the slides; needs a lock): bytes that may still be sent, which grow with time and
+//! Three forms with one meaning. *Credit* (the slides): bytes that may still be sent, which grow with time and
 //! may go negative. *Lock-free*: one number, the time at which the queue would be empty (GCRA's theoretical arrival
 //! time), so that a compare-and-swap is enough. *EDT*: the same number is the packet's earliest departure, for a pacing
 //! qdisc below. Credit is whole bytes: time that has not become one is counted later, so that packets that come more often
@@ -14,7 +14,7 @@ use super::{FLOOR, IDLE_MAX, POINT, Settings};
 crate::choice! {
     /// How a virtual queue counts.
     pub enum Form {
-        /// Bytes of credit, under a lock.
+        /// Bytes of credit.
         Credit = "credit",
         /// The time at which it would be empty, by compare-and-swap.
         LockFree = "lock-free",

@@ -48,6 +48,26 @@ fn low_rates_have_smaller_thresholds() {
     }
 }
 
+/// What arrives has times at all rates, which a wait of 10 ms fits into, and that are no more than
+/// 3 % of a second; what is given stays.
+#[test]
+fn thresholds_of_arriving_packets_are_times() {
+    let at = |mbps: u64| LimitParams { rate: Rate(mbps * 1_000_000), ..gigabit() };
+    let s = at(10_000).arriving().settings();
+    assert_eq!((s.burst, s.mark, s.drop, s.bypass), (1_250_000, 6_250_000, 12_500_000, 36_250_000));
+    let s = at(5).arriving().settings();
+    assert_eq!((s.burst, s.mark, s.drop, s.bypass), (15_000, 15_000, 108_000, 108_000), "a super-segment fits");
+    for mbps in [50u64, 100, 250, 500, 1000, 100_000] {
+        let s = at(mbps).arriving().settings();
+        assert!(s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64, "{mbps} Mbps: {s:?}");
+        assert!(10 * s.bypass >= 15 * s.drop, "{mbps} Mbps: {s:?}");
+    }
+    let given = LimitParams { drop: Some(Bytes(200_000)), ..gigabit() }.arriving();
+    assert_eq!((given.mark, given.drop), (Some(Bytes(100_000)), Some(Bytes(200_000))), "told before it is dropped");
+    let given = LimitParams { mark: Some(Bytes(800_000)), ..gigabit() }.arriving();
+    assert_eq!((given.mark, given.drop), (Some(Bytes(800_000)), Some(Bytes(1_600_000))));
+}
+
 fn verdict(behind: i64, ask: Ask, draw: u32) -> u32 {
     decide(&gigabit().settings(), behind, &ask, draw).0
 }

@@ -53,7 +53,8 @@ params! {
 choice! {
     /// How TCP is held to a limit.
     pub enum Profile {
-        /// By a pace for each connection, which follows the virtual queue. Not in the slides.
+        /// What leaves by a pace for each connection, which follows the virtual queue; what arrives
+        /// by losses that are spaced. Not in the slides.
         Shares = "shares",
         /// By marks, window reductions and drops alone, as in the slides.
         Published = "published",
@@ -83,7 +84,8 @@ params! {
         /// host or the application chooses. Not in the slides.
         pub congestion: Option<String> = None,
         /// shares: new TCP connections of its cgroup are paced so that together they send what the
-        /// limit allows. published: as in the slides, where nothing is paced.
+        /// limit allows; those that it receives lose one packet at a time. published: as in the
+        /// slides, where nothing is paced, and beyond `drop` all is lost.
         pub profile: Profile = Profile::Shares,
         /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they
         /// are charged to, spaced by their own timers; with shares, than the least share. Off: as the
@@ -192,10 +194,18 @@ impl Limit {
     pub fn shares(&self, direction: usize) -> bool {
         direction == 0 && self.target.profile == Profile::Shares && self.paces()
     }
+    /// Whether connections lose one packet at a time in a direction: at egress a drop is no loss.
+    pub fn spaces(&self, direction: usize) -> bool {
+        direction == 1 && self.target.profile == Profile::Shares
+    }
     /// The queue of a direction.
     pub fn queue(&self, direction: usize) -> LimitParams {
         let never = direction == 1 && self.target.ingress_mode == IngressMode::MarkOnly;
-        let queue = if self.shares(direction) { self.queue.shared() } else { self.queue.clone() };
+        let queue = match direction {
+            _ if self.shares(direction) => self.queue.shared(),
+            _ if self.spaces(direction) => self.queue.arriving(),
+            _ => self.queue.clone(),
+        };
         LimitParams { mark_only: self.queue.mark_only || never, ..queue }
     }
     /// Changes keys by name, as `millpond limit set` asks.

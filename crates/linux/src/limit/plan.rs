@@ -108,6 +108,9 @@ pub fn plan(
             if limit.shares(direction) {
                 scope.settings.settings.flags |= flags::SHARE;
             }
+            if limit.spaces(direction) {
+                scope.settings.settings.flags |= flags::SPACED;
+            }
             plan.scopes.push(scope);
         }
     }

@@ -4,6 +4,7 @@
 //! because a socket belongs to the cgroup that its process was in.
 #![allow(missing_docs)]
 
+mod arriving;
 mod congestion;
 mod former;
 mod hostile;

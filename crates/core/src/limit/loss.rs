@@ -1,0 +1,205 @@
+//! The loss: which packets of an arriving connection a limit drops, so that its sender recovers
+//! from each without a timer.
+//!
+//! A sender on another host hears of a limit by what it loses. Where everything beyond a threshold
+//! is dropped, a whole window goes, and what is sent again goes as well. Then only the
+//! retransmission timer is left, 200 ms. So a connection loses one packet, and nothing more until
+//! what it lost has come again. Its sender takes that for one congestion event.
+//!
+//! Then it is asked whether that was enough. Where the round trip is long, the queue is looked at a
+//! round trip after the repair, and the next packet is lost only if it has grown. Where the round
+//! trip is shorter than [`SHORT`] the next one is lost at once: a window grows each round trip, and
+//! waiting for one more fills the queue. A sender with ECN hears by its marks, so it is given the
+//! round trip however short.
+//!
+//! Not in NRM's slides. It holds up to `bypass`; beyond, all is dropped.
+//!
+//! Invariant: of a connection no packet is dropped while one that was dropped has not come again,
+//! unless the queue is beyond `bypass`.
+
+use super::{Ask, Settings, Verdict, flags};
+
+/// What a connection has lost. A new one is all zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Loss {
+    /// When the queue was looked at last, in nanoseconds.
+    pub at: u64,
+    /// How far behind it was then.
+    pub level: i64,
+    /// The sequence number after what was dropped.
+    pub end: u32,
+    /// 1 until that has come again, else 0.
+    pub open: u32,
+}
+
+/// Where a TCP packet stands in its connection, as its receiver knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Arrival {
+    /// Nanoseconds.
+    pub now: u64,
+    /// The sequence number after its last byte.
+    pub end: u32,
+    /// The sequence number that the receiver waits for.
+    pub expected: u32,
+    /// The least round-trip time, in microseconds; `u32::MAX`: unknown, which counts as short.
+    pub rtt: u32,
+    /// Bytes that it carries; what carries none is not sent again.
+    pub data: u32,
+}
+
+/// A round trip is short below this, in microseconds: a small part of what the queue may be behind
+/// by, whose least default is 10 ms.
+pub const SHORT: u32 = 1_000;
+
+/// What an arriving packet gets whose queue is `behind` and gave it this verdict.
+#[inline]
+pub fn space(
+    loss: &mut Loss,
+    settings: &Settings,
+    behind: i64,
+    ask: &Ask,
+    arrival: &Arrival,
+    verdict: Verdict,
+) -> Verdict {
+    let is_spaced = settings.flags & flags::SPACED != 0 && ask.tcp != 0 && behind <= settings.bypass;
+    if !is_spaced || !verdict.has(Verdict::DROP) {
+        return verdict;
+    }
+    if arrival.data != 0 && !spares(loss, behind, ask, arrival) {
+        return verdict;
+    }
+    let told = match ask.ecn != 0 {
+        true => Verdict::CE,
+        false if settings.flags & flags::NO_CWR == 0 => Verdict::CWR,
+        false => 0,
+    };
+    Verdict(Verdict::BEHIND | Verdict::BYPASS | told)
+}
+
+/// Whether the connection is to lose nothing now. Sequence numbers wrap.
+#[inline]
+fn spares(loss: &mut Loss, behind: i64, ask: &Ask, arrival: &Arrival) -> bool {
+    if loss.open != 0 {
+        if (arrival.expected.wrapping_sub(loss.end) as i32) < 0 {
+            return true;
+        }
+        *loss = Loss { at: arrival.now, level: behind, end: loss.end, open: 0 };
+        return true;
+    }
+    let rtt = if arrival.rtt == u32::MAX { 0 } else { arrival.rtt };
+    if ask.ecn != 0 || rtt >= SHORT {
+        if arrival.now.saturating_sub(loss.at) < rtt as u64 * 1_000 {
+            return true;
+        }
+        if behind <= loss.level {
+            (loss.at, loss.level) = (arrival.now, behind);
+            return true;
+        }
+    }
+    (loss.end, loss.open) = (arrival.end, 1);
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LimitParams, decide};
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+    const DROPPED: u32 = Verdict::BEHIND | Verdict::DROP | Verdict::CWR;
+    const SPARED: u32 = Verdict::BEHIND | Verdict::BYPASS | Verdict::CWR;
+    const TCP: Ask = Ask { bytes: 1500, charged: 1514, in_flight: u32::MAX, rtt: 0, tcp: 1, ecn: 0, share: 0 };
+
+    fn spaced() -> Settings {
+        let mut settings = LimitParams::default().arriving().settings();
+        settings.flags |= flags::SPACED;
+        settings
+    }
+
+    /// Of a connection with this round trip, at `now`: a packet that ends at `end` while its
+    /// receiver waits for `expected`, and the queue is 1 KB beyond `drop` for each of `more`.
+    fn ask(loss: &mut Loss, of: (Ask, u32), now: u64, end: u32, expected: u32, more: i64) -> u32 {
+        let settings = spaced();
+        let behind = settings.drop + 1_000 * more;
+        let verdict = decide(&settings, behind, &of.0, 0);
+        let arrival = Arrival { now, end, expected, rtt: of.1, data: 1_448 };
+        space(loss, &settings, behind, &of.0, &arrival, verdict).0
+    }
+
+    #[test]
+    fn one_is_lost_until_it_has_come_again() {
+        let (mut loss, of) = (Loss::default(), (TCP, 20));
+        // Numbers that wrap in between.
+        let at = |packet: u32| (u32::MAX - 2_000).wrapping_add(1_448 * packet);
+        assert_eq!(ask(&mut loss, of, MS, at(1), at(0), 1), DROPPED);
+        for packet in 2..9 {
+            assert_eq!(ask(&mut loss, of, MS, at(packet), at(0), 1), SPARED);
+        }
+        assert_eq!(ask(&mut loss, of, MS, at(1), at(0), 1), SPARED, "it comes again");
+        assert_eq!(ask(&mut loss, of, MS, at(9), at(8), 1), SPARED, "and that is seen now");
+        assert_eq!(ask(&mut loss, of, MS, at(10), at(9), 1), DROPPED, "the round trip is short");
+    }
+
+    #[test]
+    fn after_a_long_round_trip_the_next_is_lost_only_if_the_queue_has_grown() {
+        let far = (TCP, 10_000);
+        for (of, rtt) in [(far, 10 * MS), ((Ask { ecn: 2, ..TCP }, 20), MS / 50)] {
+            let mut loss = Loss::default();
+            let mut drops =
+                |now, end, expected, more| ask(&mut loss, of, now, end, expected, more) & Verdict::DROP != 0;
+            assert!(drops(100 * MS, 1_000, 0, 1));
+            assert!(!drops(110 * MS, 3_000, 2_000, 5), "repaired");
+            assert!(!drops(110 * MS + rtt - 1, 4_000, 3_000, 9), "less than a round trip");
+            assert!(!drops(110 * MS + rtt, 5_000, 4_000, 5), "it has not grown");
+            assert!(!drops(110 * MS + 2 * rtt - 1, 6_000, 5_000, 9));
+            assert!(drops(110 * MS + 2 * rtt, 7_000, 6_000, 6), "now it has");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_again_passes_and_beyond_the_bound_nothing_does() {
+        let (settings, mut loss) = (spaced(), Loss::default());
+        let mut gets = |settings: &Settings, behind, data| {
+            let verdict = decide(settings, behind, &TCP, 0);
+            space(&mut loss, settings, behind, &TCP, &Arrival { data, ..Arrival::default() }, verdict).0
+        };
+        assert_eq!(gets(&settings, settings.drop + 1, 0), SPARED);
+        assert_eq!(gets(&settings, settings.bypass + 1, 1_448), DROPPED);
+        assert_eq!(gets(&settings, settings.bypass + 1, 1_448), DROPPED);
+        assert_eq!(gets(&Settings { flags: 0, ..settings }, settings.drop + 1, 0), DROPPED, "as published");
+        assert_eq!(gets(&settings, settings.mark, 1_448), 0);
+    }
+
+    #[test]
+    fn an_unknown_round_trip_counts_as_short() {
+        let mut loss = Loss { at: MS, level: i64::MAX, ..Loss::default() };
+        assert_eq!(ask(&mut loss, (TCP, u32::MAX), MS, 1_000, 0, 1), DROPPED);
+    }
+
+    proptest! {
+        /// However packets, clocks and queues come: between two drops the first was repaired.
+        #[test]
+        fn no_second_packet_is_lost_before_the_first_has_come(
+            rtt in 0u32..20_000,
+            ecn in 0u32..3,
+            packets in proptest::collection::vec((0u64..5_000_000, any::<bool>(), 0i64..1_000), 1..200),
+        ) {
+            let (mut loss, mut now, mut sent, mut hole) = (Loss::default(), MS, 1u32 << 31, None);
+            let of = (Ask { ecn, ..TCP }, rtt);
+            for (later, repairs, more) in packets {
+                now += later;
+                let again = hole.filter(|_| repairs);
+                if again.is_none() {
+                    sent = sent.wrapping_add(1_448);
+                }
+                let (end, expected) = (again.unwrap_or(sent), hole.unwrap_or(sent).wrapping_sub(1_448));
+                let drops = ask(&mut loss, of, now, end, expected, more) & Verdict::DROP != 0;
+                prop_assert!(!drops || hole.is_none());
+                hole = if drops { Some(end) } else if again.is_some() { None } else { hole };
+            }
+        }
+    }
+}
