@@ -2,7 +2,7 @@
 
 use super::{
     AT_HOSTS, BURST, CALLS, INCAST_P99, LOOKS, MEDIAN, MESSAGES_P99, MESSAGES_P999, NEIGHBOUR_GOODPUT, Name, PEAK,
-    SPREAD, STOPS, STREAM_P99, SWING, VICTIM_CALLS, VICTIM_GOODPUT, VICTIM_P99,
+    SPREAD, STOPS, STREAM_P50, STREAM_P99, SWING, VICTIM_CALLS, VICTIM_GOODPUT, VICTIM_P99,
 };
 use crate::claim::{Claim, Value};
 use crate::measure::Measure;
@@ -12,6 +12,7 @@ use Value::{Arithmetic, Fitted, Ours, Published, Shape};
 const ABSTRACT: Name = "Backdraft, NSDI 2022, abstract";
 const SLIDES: Name = "Backdraft, NSDI 2022, slides";
 const POINTS: Name = "Backdraft, NSDI 2022, slides' points, fitted";
+const PICNIC: Name = "PicNIC, SIGCOMM 2019: isolation below a millisecond";
 const ASKED: Name = "the bound is ours";
 const SETTING: Name = "the setting";
 
@@ -218,6 +219,43 @@ pub(super) const CLAIMS: &[Claim] = &[
     claim(("E6f", ASKED), BURSTS, Ours, whole_bursts("incast-large", 16.0)),
     at_most(0.0, claim(("E6g", ABSTRACT), LOSSLESS, Shape, plain("incast-homa", 400.0, AT_HOSTS, "backdraft"))),
     at_most(100.0, claim(("E6h", ASKED), VICTIM, Ours, change("incast-homa", 400.0, STREAM_P99, "backdraft", "alone"))),
+    claim(
+        ("E6i", SLIDES),
+        "credits cost an extra round trip: the victim's median is higher than with Backdraft",
+        Shape,
+        order("admission", 16.0, STREAM_P50, &[&["backdraft"], &["credits"]]),
+    ),
+    at_most(
+        0.0,
+        claim(("E6j", ASKED), "credits lose nothing at the host", Ours, plain("admission", 400.0, AT_HOSTS, "credits")),
+    ),
+    at_most(
+        5.0,
+        claim(
+            ("E6k", ASKED),
+            "and serve bursts as soon as Backdraft does, within 5 %",
+            Ours,
+            change("admission", 400.0, INCAST_P99, "credits", "backdraft"),
+        ),
+    ),
+    at_most(
+        1000.0,
+        claim(
+            ("E6l", PICNIC),
+            "PicNIC's rates keep a victim apart: its p99 is below 1 ms",
+            Shape,
+            plain("admission", 400.0, STREAM_P99, "picnic"),
+        ),
+    ),
+    at_most(
+        -50.0,
+        claim(
+            ("E6m", ASKED),
+            "PicNIC's rates lose less than half of what the lossy switch does",
+            Ours,
+            change("admission", 400.0, AT_HOSTS, "picnic", "lossy"),
+        ),
+    ),
     noted(
         OF_UDP,
         at_least(

@@ -33,6 +33,7 @@ const SWING: Statistic = Statistic::Samples("calls", OfSamples::Swing(100));
 const MESSAGES_P99: Statistic = Statistic::Flows("messages", Of::P99);
 const MESSAGES_P999: Statistic = Statistic::Flows("messages", Of::P999);
 const INCAST_P99: Statistic = Statistic::Flows("incast", Of::P99);
+const STREAM_P50: Statistic = Statistic::Flows("victim", Of::P50);
 const STREAM_P99: Statistic = Statistic::Flows("victim", Of::P99);
 const VICTIM_P99: Statistic = Statistic::Calls("victim", Of::P99);
 const VICTIM_CALLS: Statistic = Statistic::Calls("victim", Of::Count);
@@ -88,6 +89,8 @@ const SWITCHES: Schemes = &[
     ("timed", "its release, timed"),
     ("episode", "its release, episodes"),
 ];
+const ADMISSIONS: Schemes =
+    &[("lossy", "lossy"), ("backdraft", "Backdraft"), ("credits", "credits"), ("picnic", "PicNIC's rates")];
 const QUEUES: Schemes = &[("static", "64 packets"), ("growing", "growing")];
 const LOOKING: Schemes = &[("polled", "polled"), ("doorbells", "doorbells"), ("counted", "counted doorbells")];
 const PAUSES: Schemes =
@@ -96,7 +99,7 @@ const PAUSES: Schemes =
 const OF_INCAST: Shows = &[
     ("messages p50", Statistic::Flows("incast", Of::P50)),
     ("messages p99", INCAST_P99),
-    ("victim p50", Statistic::Flows("victim", Of::P50)),
+    ("victim p50", STREAM_P50),
     ("victim p99", STREAM_P99),
     ("dropped at the host", AT_HOSTS),
     ("timeouts", Statistic::Timeouts),
@@ -277,6 +280,19 @@ const EXPERIMENTS: &[Experiment] = &[
             loads: SMALL,
             quick: SMALL,
             set: &[("transport.kind", "homa"), ("transport.homa-resend-interval", "12ms")],
+            shows: OF_INCAST,
+        },
+    ),
+    experiment(
+        "admission",
+        "E6: as incast-small, with the two ways that the slides name beside Backdraft's",
+        Table {
+            scenario: scenario!("incast"),
+            schemes: ADMISSIONS,
+            axis: MESSAGES,
+            loads: SMALL,
+            quick: SMALL,
+            set: &[],
             shows: OF_INCAST,
         },
     ),
