@@ -10,7 +10,7 @@ use crate::limit::{LimitCommon, LimitKind};
 use crate::rdma::RdmaParams;
 use crate::read::grouped;
 use crate::resolved::value_text;
-use crate::settings::{EngineParams, HostParams, NicParams, PLANNED, ReceiveCpuParams, RunParams};
+use crate::settings::{EngineParams, HostParams, NicParams, ReceiveCpuParams, RunParams};
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
@@ -58,8 +58,6 @@ pub struct PlaceInfo {
     pub place: &'static Place,
     /// What is built.
     pub kinds: Vec<KindInfo>,
-    /// What later versions will have.
-    pub planned: Vec<&'static str>,
 }
 
 /// What pages and documents call a mechanism: its kind, or `place.kind` where another place has the same kind.
@@ -107,10 +105,7 @@ fn place<C: Choice>() -> PlaceInfo {
         let choice = C::of_kind(m.kind)?;
         Some(KindInfo { mechanism: *m, keys: keys(place.path, choice.params()) })
     });
-    let kinds: Vec<KindInfo> = kinds.collect();
-    let planned = PLANNED.iter().filter(|(path, _)| *path == place.path).flat_map(|(_, kinds)| kinds.iter().copied());
-    let planned = planned.filter(|kind| !kinds.iter().any(|k| k.mechanism.kind == *kind)).collect();
-    PlaceInfo { place, kinds, planned }
+    PlaceInfo { place, kinds: kinds.collect() }
 }
 
 impl Visit for Vec<PlaceInfo> {

@@ -55,9 +55,6 @@ pub enum Problem {
         /// The name as written.
         name: String,
     },
-    /// Something that later versions will have.
-    #[error("{0} is not built yet in this version")]
-    NotBuilt(String),
     /// A key that must be there.
     #[error("{table} needs `{key}`")]
     Missing {
@@ -100,7 +97,6 @@ impl Problem {
             Unused { key, place, kind } => Unused { key: brief(key), place: brief(place), kind },
             Value { key, message } => Value { key: brief(key), message: brief(message) },
             Unknown { what, name } => Unknown { what: brief(what), name: brief(name) },
-            NotBuilt(text) => NotBuilt(brief(text)),
             Missing { table, key } => Missing { table: brief(table), key },
             Impossible(text) => Impossible(brief(text)),
             File { file, reason } => File { file, reason: brief(reason) },

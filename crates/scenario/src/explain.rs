@@ -87,9 +87,6 @@ fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
         for kind in place.kinds.iter().filter(|k| is_meant(&k.mechanism)) {
             explain_kind(&mut out, place, kind);
         }
-        if place.planned.contains(&name) {
-            let _ = writeln!(out, "{} = {{ kind = \"{name}\" }} is not built yet in this version\n", place.place.path);
-        }
     }
     explain_cdf(&mut out, name);
     explain_property(&mut out, places, name);
@@ -134,9 +131,6 @@ fn explain_place(out: &mut String, info: &PlaceInfo) {
     for kind in &info.kinds {
         let default = if kind.mechanism.kind == info.place.default { " (default)" } else { "" };
         let _ = writeln!(out, "  {:<16} {}{default}", kind.mechanism.kind, kind.mechanism.about.summary);
-    }
-    if !info.planned.is_empty() {
-        let _ = writeln!(out, "  not built yet:   {}", info.planned.join(", "));
     }
     out.push('\n');
 }

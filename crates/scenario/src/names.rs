@@ -25,7 +25,7 @@ const fn key(names: &'static [&'static str], advice: &'static str, see: &'static
     Name { names, place: "", advice, see }
 }
 
-/// All of them. Kinds that are planned are in `settings::PLANNED` as well.
+/// All of them.
 pub(crate) const NAMES: &[Name] = &[
     // Paths.
     kind(
@@ -326,7 +326,6 @@ mod tests {
     use super::*;
     use crate::catalogue::places;
     use crate::explain::explain;
-    use crate::settings::PLANNED;
 
     #[test]
     fn every_line_leads_somewhere() {
@@ -339,17 +338,6 @@ mod tests {
             };
             let shadowed = place.kinds.iter().find(|kind| name.names.contains(&kind.mechanism.kind));
             assert!(shadowed.is_none(), "{} is built", shadowed.map_or("", |kind| kind.mechanism.kind));
-        }
-    }
-
-    #[test]
-    fn what_is_planned_has_something_in_its_place() {
-        for (place, kinds) in PLANNED {
-            let built = places().into_iter().find(|p| p.place.path == *place).unwrap();
-            let left = kinds.iter().filter(|kind| !built.kinds.iter().any(|k| k.mechanism.kind == **kind));
-            for kind in left {
-                assert!(named(kind).any(|n| n.place == *place), "{place} {kind}");
-            }
         }
     }
 

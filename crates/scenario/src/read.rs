@@ -9,7 +9,7 @@ mod tables;
 use crate::choices::{Choices, VisitMut, key_of};
 use crate::error::{Problem, Report, nearest, suggestion};
 use crate::names::{instead_of_key, instead_of_kind};
-use crate::settings::{NicChoice, NicSettings, PLANNED, ReceiveCpuParams, Settings, TrafficSettings};
+use crate::settings::{NicChoice, NicSettings, ReceiveCpuParams, Settings, TrafficSettings};
 use crate::source::Span;
 use crate::topology::file::{EdgeList, Graph};
 use crate::topology::{GROUPS, TopologyParams};
@@ -333,15 +333,10 @@ impl<'r> Reader<'r> {
         let choice = C::of_kind(kind);
         if choice.is_none() {
             let place = C::place();
-            let planned = PLANNED.iter().any(|(p, kinds)| *p == place.path && kinds.contains(&kind));
             let advice = instead_of_kind(place.path, kind).map(String::from);
-            if planned {
-                self.report.push(span, Problem::NotBuilt(format!("kind \"{kind}\" of {path}")), advice);
-            } else {
-                let kinds: Vec<&str> = place.mechanisms.iter().map(|m| m.kind).collect();
-                let problem = Problem::Unknown { what: format!("kind of {path}"), name: kind.to_string() };
-                self.report.push(span, problem, advice.or_else(|| suggestion(kind, &kinds)));
-            }
+            let kinds: Vec<&str> = place.mechanisms.iter().map(|m| m.kind).collect();
+            let problem = Problem::Unknown { what: format!("kind of {path}"), name: kind.to_string() };
+            self.report.push(span, problem, advice.or_else(|| suggestion(kind, &kinds)));
         }
         choice
     }

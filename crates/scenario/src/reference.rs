@@ -85,9 +85,6 @@ fn place_section(out: &mut String, info: &PlaceInfo) {
         path => path,
     };
     let _ = writeln!(out, "\n## `{heading}`: kinds\n\n*{}* Default: `{}`.", place.question, place.default);
-    if !info.planned.is_empty() {
-        let _ = writeln!(out, "Not built yet: {}.", info.planned.join(", "));
-    }
     for kind in &info.kinds {
         let about = kind.mechanism.about;
         let _ = write!(out, "\n### `{}`\n\n{}", kind.mechanism.kind, about.summary);

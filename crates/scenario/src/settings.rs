@@ -118,9 +118,6 @@ pub(crate) const fn without(summary: &'static str) -> About {
     About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
 
-/// Kinds that later versions will have, so that asking for one says so.
-pub(crate) const PLANNED: &[(&str, &[&str])] = &[];
-
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NicChoice<T> {
