@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
 fn millpond(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).output().unwrap()
@@ -74,6 +75,149 @@ fn the_demo_refuses_what_makes_no_sense() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(said(&output.stderr).contains(what), "{}", said(&output.stderr));
     }
+}
+
+/// Network namespaces in the place of containers, with a switch; gone with the test.
+struct Containers {
+    scratch: Scratch,
+    namespaces: Vec<String>,
+}
+
+impl Containers {
+    fn new(name: &str, count: usize) -> Option<Containers> {
+        let namespaces: Vec<String> = (0..count).map(|i| format!("mpt{}{name}{i}", std::process::id())).collect();
+        let made = Containers { scratch: Scratch::new(name), namespaces };
+        let add =
+            |it: &String| Command::new("ip").args(["netns", "add", it]).output().is_ok_and(|o| o.status.success());
+        if !made.namespaces.iter().all(add) {
+            eprintln!("skipped: network namespaces cannot be made (not root?)");
+            return None;
+        }
+        Some(made)
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.0.join(name)
+    }
+    fn switch(&self, args: &[&str]) -> Output {
+        millpond(&[&["switch", "--state", self.path("state").to_str().unwrap()], args].concat())
+    }
+    /// The ports' names.
+    fn ports(&self) -> Vec<String> {
+        let shown: serde_json::Value =
+            serde_json::from_slice(&self.switch(&["show", "--json"]).stdout).unwrap_or_default();
+        let ports = shown["ports"].as_array().into_iter().flatten();
+        ports.map(|port| port["name"].as_str().unwrap().to_string()).collect()
+    }
+    /// The number of the interface in a namespace.
+    fn interface(&self, which: usize) -> Option<String> {
+        let args = ["-n", &self.namespaces[which], "-o", "link", "show", "eth0"];
+        let said = Command::new("ip").args(args).output().unwrap();
+        Some(String::from_utf8(said.stdout).unwrap().split_once(':')?.0.to_string())
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        self.switch(&["remove", "--all"]);
+        for namespace in &self.namespaces {
+            let _ = Command::new("ip").args(["netns", "del", namespace]).output();
+        }
+    }
+}
+
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Docker, as far as the recipe asks it: what runs, where a container's namespace is, and what happens.
+const DOCKER: &str = r#"#!/bin/sh
+case $1 in
+ps) cat "$FAKE/running" ;;
+inspect) for id; do :; done; cat "$FAKE/place-$id" ;;
+events) echo "$*" >"$FAKE/asked"; exec cat "$FAKE/events" ;;
+esac
+"#;
+
+/// The recipe as it runs, and the end of its list of events.
+struct Recipe(Child, fs::File);
+
+impl Recipe {
+    fn start(containers: &Containers) -> Recipe {
+        let events = containers.path("events");
+        let _ = fs::remove_file(&events);
+        assert!(Command::new("mkfifo").arg(&events).status().unwrap().success());
+        let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/docker/containers.sh");
+        let path = format!("{}:{}", containers.path("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.arg(recipe).env("PATH", path).env("FAKE", &containers.scratch.0);
+        command.env("NETWORK", containers.path("network")).env("STATE", containers.path("state"));
+        let child = command.env("RECORD", containers.path("record")).spawn().unwrap();
+        // Opens when Docker is asked for events, which is after all else.
+        Recipe(child, fs::OpenOptions::new().write(true).open(events).unwrap())
+    }
+    fn happens(&mut self, what: &str) {
+        use std::io::Write;
+        writeln!(self.1, "{what}").unwrap();
+    }
+    fn end(mut self) {
+        drop(self.1);
+        assert!(self.0.wait().unwrap().success(), "Docker has ended, and so does it");
+    }
+}
+
+#[test]
+fn the_recipe_for_docker_follows_its_containers() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(containers) = Containers::new("docker", 3) else { return };
+    let bin = containers.path("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), bin.join("millpond")).unwrap();
+    fs::write(bin.join("docker"), DOCKER).unwrap();
+    fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
+    let network = "{\"cniVersion\": \"1.0.0\", \"name\": \"n\", \"type\": \"millpond\"}";
+    containers.scratch.file("network", network);
+    let [one, two] = ["1", "2"].map(|digit| digit.repeat(64));
+    let runs = |id: &str, which: usize| {
+        let place = format!("/run/netns/{}", containers.namespaces[which]);
+        containers.scratch.file(&format!("place-{id}"), &place);
+    };
+    let port = |id: &str| format!("{}-eth0", &id[..40]);
+    let ports = |wanted: &[&String]| {
+        soon("the ports", || containers.ports() == wanted.iter().map(|id| port(id)).collect::<Vec<_>>());
+    };
+    // One runs already, another starts.
+    containers.scratch.file("running", &format!("{one}\n"));
+    runs(&one, 0);
+    let mut recipe = Recipe::start(&containers);
+    ports(&[&one]);
+    let first = containers.interface(0).expect("it has its interface");
+    runs(&two, 1);
+    recipe.happens(&format!("start {two}"));
+    ports(&[&one, &two]);
+    // What was heard twice changes nothing.
+    recipe.happens(&format!("start {one}"));
+    // It ends and starts again, in a namespace of its own.
+    recipe.happens(&format!("die {two}"));
+    ports(&[&one]);
+    assert_eq!(containers.interface(1), None);
+    runs(&two, 2);
+    recipe.happens(&format!("start {two}"));
+    ports(&[&one, &two]);
+    soon("its interface", || containers.interface(2).is_some());
+    assert_eq!(containers.interface(0).as_ref(), Some(&first), "the same as before");
+    recipe.end();
+    // While nobody followed, one has ended and the other stayed.
+    let recipe = Recipe::start(&containers);
+    ports(&[&one]);
+    assert_eq!((containers.interface(0), containers.interface(2)), (Some(first), None));
+    recipe.end();
+    let asked = fs::read_to_string(containers.path("asked")).unwrap();
+    assert!(asked.contains("--filter label=millpond") && asked.contains("{{.Action}} {{.Actor.ID}}"), "{asked}");
+    assert_eq!(fs::read_dir(containers.path("record")).unwrap().count(), 1);
 }
 
 /// Every file that the book shows has no errors.

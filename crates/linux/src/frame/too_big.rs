@@ -14,9 +14,11 @@ use super::{Mac, View};
 const LONGEST_4: usize = 576;
 const LONGEST_6: usize = 1280;
 const ICMP: usize = 8;
+/// No answer needs more of the packet than so many bytes.
+pub const QUOTED: usize = LONGEST_6;
 
-/// The frame that tells the sender of `frame` that its packets may have `mtu` bytes; `None`: nobody is
-/// to be told.
+/// The frame that tells the sender of `frame` (or of what begins with it) that its packets may have `mtu`
+/// bytes; `None`: nobody is to be told.
 pub fn answer(frame: &[u8], view: &View, mtu: usize) -> Option<Vec<u8>> {
     if view.destination.is_group() || view.source.is_group() {
         return None;

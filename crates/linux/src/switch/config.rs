@@ -515,7 +515,7 @@ hardware-addresses = ["02:00:00:00:00:01"]
 name = "wire"
 kind = "af-packet"
 device = "eth1"
-trunk = [20, 10]
+trunk = [20, 10, "30-32"]
 [[port]]
 name = "trace"
 kind = "pcap"

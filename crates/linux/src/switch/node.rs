@@ -46,6 +46,8 @@ pub struct Node {
     flat: Vec<u8>,
     /// When somebody was told last that a packet was too long.
     told: Option<Time>,
+    /// By peer: frames with which the switch answers what came from there.
+    answers: Vec<(usize, Vec<u8>)>,
     /// Frames that were written because they were for everybody.
     flooded: usize,
 }
@@ -207,7 +209,7 @@ impl Node {
                     Err(Drop::PortGone) => self.lose(port),
                     Err(Drop::Oversized) => {
                         let most = self.slots[port].mtu + view.ethernet;
-                        self.tell_too_big(now, from, &frame, &view, Some(most), buffers);
+                        self.tell_too_big(now, from, frame.bytes(buffers), &view, Some(most));
                     }
                     _ => {}
                 }
@@ -216,7 +218,7 @@ impl Node {
             Some(Place::Peer(peer)) => {
                 let sent = remote.transmit(now, buffers, &frame, &view, Some((peer, sender)));
                 if sent == Err(Drop::Oversized) {
-                    self.tell_too_big(now, from, &frame, &view, remote.frame_max(peer), buffers);
+                    self.tell_too_big(now, from, frame.bytes(buffers), &view, remote.frame_max(peer));
                 }
                 sent
             }
@@ -226,29 +228,40 @@ impl Node {
 
     /// Tells who sent a frame to a neighbour how long the longest may be, as a router would.
     #[cold]
-    fn tell_too_big(
-        &mut self,
-        now: Time,
-        from: usize,
-        frame: &Frame,
-        view: &View,
-        most: Option<usize>,
-        buffers: &Buffers,
-    ) {
-        let Some(most) = most else { return };
-        if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
-            return;
-        }
-        let bytes = frame.bytes(buffers);
-        let Some(answer) = too_big::answer(bytes, view, most.saturating_sub(view.ethernet)) else { return };
+    fn tell_too_big(&mut self, now: Time, from: usize, frame: &[u8], view: &View, most: Option<usize>) {
+        let Some(answer) = most.and_then(|most| self.too_big(now, frame, view, most)) else { return };
         let Some(view) = parse(&answer) else { return };
-        self.told = Some(now);
         let (pieces, length) = ([IoSlice::new(&answer)], answer.len());
         let answer = Outgoing { view, offload: Offload::default(), pieces: &pieces, length, sender: Sender::Elsewhere };
         let slot = &mut self.slots[from];
         if let Err(reason) = slot.deliver(now, &answer, &mut self.flat) {
             slot.counters.drop(reason);
         }
+    }
+
+    /// What its sender is told, unless somebody has just been told. Of the frame, its beginning is enough.
+    fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {
+        if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
+            return None;
+        }
+        let answer = too_big::answer(frame, view, most.saturating_sub(view.ethernet))?;
+        self.told = Some(now);
+        Some(answer)
+    }
+
+    /// The same to one behind a peer.
+    #[cold]
+    fn tell_peer_too_big(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>, most: usize) {
+        let quoted = frame.view.ethernet + too_big::QUOTED;
+        let front: Vec<u8> = frame.pieces.iter().flat_map(|piece| piece.iter().copied()).take(quoted).collect();
+        if let Some(answer) = self.too_big(now, &front, &frame.view, most) {
+            self.answers.push((peer, answer));
+        }
+    }
+
+    /// What the switch answers to frames from peers, by peer.
+    pub fn take_answers(&mut self) -> Vec<(usize, Vec<u8>)> {
+        std::mem::take(&mut self.answers)
     }
 
     /// To all ports of its VLAN but the sender's, and to all peers.
@@ -304,7 +317,15 @@ impl Node {
         }
         let known = if view.destination.is_group() { None } else { self.table.find(destination) };
         match known {
-            Some(Place::Port(port)) => self.slots[port].deliver(now, frame, &mut self.flat).map(|_| ()),
+            Some(Place::Port(port)) => {
+                let slot = &mut self.slots[port];
+                let sent = slot.deliver(now, frame, &mut self.flat);
+                if sent == Err(Drop::Oversized) {
+                    let most = slot.mtu + view.ethernet;
+                    self.tell_peer_too_big(now, peer, frame, most);
+                }
+                sent.map(|_| ())
+            }
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {

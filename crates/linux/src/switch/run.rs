@@ -293,6 +293,7 @@ impl Switch {
         }
         if !ready.paths.is_empty() || self.uplink.deadline().is_some_and(|due| due <= now) {
             self.uplink.flush(now, is_drained, &mut self.buffers, &mut self.node);
+            self.uplink.answer(now, &mut self.buffers, &mut self.node);
         }
         self.uplink.evict(now);
         // Before anything else is sent: every frame that comes until a peer hears it needs memory.

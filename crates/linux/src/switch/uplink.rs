@@ -17,7 +17,7 @@ use super::show::{FlowReading, PathReading, PeerReading};
 use crate::edge::flow::named;
 use crate::edge::{Carrier, Edge, Packet, Sent};
 use crate::encapsulation::Encapsulation;
-use crate::frame::{View, mss};
+use crate::frame::{Offload, View, mss, parse};
 use crate::namespace;
 use crate::port::shared::{Fate, Sender, Told};
 use crate::port::{self, Refusal, udp::Udp};
@@ -199,6 +199,18 @@ impl Uplink {
     /// When [`Uplink::speak`] is due.
     pub fn speaks_at(&self) -> Option<Time> {
         self.paths.peers.iter().filter_map(|peer| peer.overlay()?.deadline()).min()
+    }
+    /// Sends what the switch itself answers to frames from peers.
+    pub fn answer(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
+        for (peer, answer) in node.take_answers() {
+            let (Some(view), Some(buffer)) = (parse(&answer), buffers.take()) else { continue };
+            buffers.bytes_mut(buffer)[..answer.len()].copy_from_slice(&answer);
+            let mut frame = Frame { buffer, start: 0, length: answer.len(), offload: Offload::default() };
+            if let Err(reason) = self.send(now, buffers, &mut frame, &view, peer) {
+                self.edge.counters.drop(reason);
+            }
+            buffers.release(buffer);
+        }
     }
     /// Sends what has waited for peers and may go. Whether there may be more.
     pub fn release(&mut self, now: Time, buffers: &mut Buffers) -> bool {

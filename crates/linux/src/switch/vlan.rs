@@ -33,23 +33,37 @@ impl VlanSet {
 impl Field for VlanSet {
     const FORM: Form = Form::List;
     fn to_value(&self) -> Value {
-        Value::List(self.0.iter().map(u16::to_string).collect())
+        let next_to = |a: &u16, b: &u16| *b == *a + 1;
+        let range = |run: &[u16]| match run {
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        };
+        Value::List(self.0.chunk_by(next_to).map(range).collect())
     }
     fn from_value(value: &Value) -> Result<VlanSet, ValueError> {
         let wrong = |message: String| Err(ValueError(message));
         let mut numbers = Vec::new();
         for text in Vec::<String>::from_value(value)? {
-            match text.parse() {
-                Ok(number) if !NUMBERS.contains(&number) => return wrong(format!("{text} is no VLAN: {FORM}")),
-                Ok(number) if numbers.contains(&number) => return wrong(format!("{number} is there twice")),
-                Ok(number) => numbers.push(number),
-                Err(_) => return wrong(format!("{text:?} is no VLAN: {FORM}")),
+            let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+            let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<u16>()) else {
+                return wrong(format!("{text:?} is no VLAN: {FORM}"));
+            };
+            if let Some(number) = [first, last].into_iter().find(|number| !NUMBERS.contains(number)) {
+                return wrong(format!("{number} is no VLAN: {FORM}"));
             }
+            if first > last {
+                return wrong(format!("{text:?} ends before it begins"));
+            }
+            numbers.extend(first..=last);
         }
         if numbers.is_empty() {
             return wrong("a trunk of no VLAN carries nothing".into());
         }
         numbers.sort_unstable();
+        if let Some(twice) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
+            return wrong(format!("{} is there twice", twice[0]));
+        }
         Ok(VlanSet(numbers))
     }
 }
@@ -145,12 +159,22 @@ mod tests {
         let trunk = set(&["20", "1", "4094"]).unwrap();
         assert_eq!(trunk.numbers(), [1, 20, 4094]);
         assert_eq!(VlanSet::from_value(&trunk.to_value()), Ok(trunk.clone()));
+        let ranges = set(&["30", "10-12", "13", "4000 - 4001"]).unwrap();
+        assert_eq!(ranges.numbers(), [10, 11, 12, 13, 30, 4000, 4001]);
+        assert_eq!(ranges.to_value(), Value::List(["10-13", "30", "4000-4001"].map(String::from).to_vec()));
+        assert_eq!(VlanSet::from_value(&ranges.to_value()), Ok(ranges));
         for (wrong, said) in [
             (&["0"][..], "0 is no VLAN: those have numbers from 1 to 4094"),
             (&["4095"], "4095 is no VLAN"),
             (&["70000"], "\"70000\" is no VLAN"),
             (&["ten"], "\"ten\" is no VLAN"),
             (&["7", "8", "7"], "7 is there twice"),
+            (&["8", "5-9"], "8 is there twice"),
+            (&["9-5"], "\"9-5\" ends before it begins"),
+            (&["0-9"], "0 is no VLAN"),
+            (&["9-5000"], "5000 is no VLAN"),
+            (&["5-"], "\"5-\" is no VLAN"),
+            (&["1-2-3"], "\"1-2-3\" is no VLAN"),
             (&[], "carries nothing"),
         ] {
             let message = set(wrong).unwrap_err();

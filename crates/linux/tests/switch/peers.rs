@@ -222,26 +222,33 @@ fn what_is_too_long_for_paths_is_refused_with_an_answer() {
     transfer(a, b, "10.98.8.2:7302", 20_000_000, || {});
     transfer(b, a, "[fd98::1]:7302", 20_000_000, || {});
     // Datagrams that may not be cut: the kernel learns, and says so.
-    for (from, to, level, name, length) in [
-        ("10.98.8.1:0", "10.98.8.2:7303", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, 1450 - 28),
-        ("[fd98::1]:0", "[fd98::2]:7303", libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, 1450 - 48),
-    ] {
-        let open = |network: &str, at: &str| namespace::within(Some(network), || UdpSocket::bind(at)).unwrap().unwrap();
-        let (here, there) = (open(a, from), open(b, to));
-        there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let always = libc::IP_PMTUDISC_DO;
-        // SAFETY: the kernel reads the four bytes of a number that outlives the call.
-        #[allow(unsafe_code)]
-        let set = unsafe { libc::setsockopt(here.as_raw_fd(), level, name, (&raw const always).cast(), 4) };
-        assert_eq!(set, 0);
-        here.connect(to).unwrap();
-        // The answer to an earlier datagram is an error of the next call: not that, but what is known now.
-        let send = |length: usize| {
-            let _ = here.take_error();
-            here.send(&vec![7; length]).map_err(|e| e.raw_os_error())
-        };
-        assert!(soon(|| send(length + 1) == Err(Some(libc::EMSGSIZE))), "{to}: the sender is never told");
-        assert!(soon(|| send(length) == Ok(length)), "{to}: what fits is refused");
-        assert_eq!(there.recv(&mut [0; 2000]).unwrap(), length, "exactly so much fits");
-    }
+    let exactly = |mtu: usize| {
+        for (from, to, level, name, length) in [
+            ("10.98.8.1:0", "10.98.8.2:7303", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mtu - 28),
+            ("[fd98::1]:0", "[fd98::2]:7303", libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mtu - 48),
+        ] {
+            let open =
+                |network: &str, at: &str| namespace::within(Some(network), || UdpSocket::bind(at)).unwrap().unwrap();
+            let (here, there) = (open(a, from), open(b, to));
+            there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let always = libc::IP_PMTUDISC_DO;
+            // SAFETY: the kernel reads the four bytes of a number that outlives the call.
+            #[allow(unsafe_code)]
+            let set = unsafe { libc::setsockopt(here.as_raw_fd(), level, name, (&raw const always).cast(), 4) };
+            assert_eq!(set, 0);
+            here.connect(to).unwrap();
+            // The answer to an earlier datagram is an error of the next call: not that, but what is known now.
+            let send = |length: usize| {
+                let _ = here.take_error();
+                here.send(&vec![7; length]).map_err(|e| e.raw_os_error())
+            };
+            assert!(soon(|| send(length + 1) == Err(Some(libc::EMSGSIZE))), "{to}: the sender is never told");
+            assert!(soon(|| send(length) == Ok(length)), "{to}: what fits is refused");
+            assert_eq!(there.recv(&mut [0; 2000]).unwrap(), length, "exactly so much fits");
+        }
+    };
+    exactly(1450);
+    // It fits the paths, and not the port at their end: the switch there tells.
+    place.apply("right", &right.replace("mtu = 1500", "mtu = 1300"));
+    exactly(1300);
 }

@@ -283,6 +283,25 @@ fn number(frame: &[u8]) -> u32 {
 }
 
 #[test]
+fn who_is_behind_a_peer_is_told_what_fits_a_port() {
+    let (mut node, device) = narrow();
+    node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]).into(), Place::Port(0)).unwrap();
+    let mut long = frame_of(&Build { payload: 1500, ..Build::default() });
+    long[14 + 6] |= 0x40; // not to be cut
+    let sent = |node: &mut Node, now: u64| deliver(node, Time::from_us(now), &long);
+    assert_eq!(sent(&mut node, 0), Err(Drop::Oversized));
+    let expected = too_big::answer(&long, &parse(&long).unwrap(), 1500).unwrap();
+    assert_eq!(node.take_answers(), [(0, expected.clone())]);
+    // Somebody has just been told.
+    assert_eq!((sent(&mut node, 999), node.take_answers().len()), (Err(Drop::Oversized), 0));
+    assert_eq!((sent(&mut node, 1000), node.take_answers()), (Err(Drop::Oversized), vec![(0, expected)]));
+    // What was for everybody has no one destination to answer in the name of.
+    node.table.forget(Place::Port(0));
+    assert_eq!((sent(&mut node, 9000), node.take_answers().len()), (Err(Drop::Oversized), 0));
+    assert!(read(&device).is_empty());
+}
+
+#[test]
 fn a_device_that_is_full_makes_frames_wait_and_loses_none() {
     let (mut node, device) = narrow();
     for i in 0..100 {
