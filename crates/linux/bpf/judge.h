@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The second stage: what becomes of a packet, by the scope that is furthest behind, its floor, and
+ * what its connection has lost before (limit.h has the decisions).
+ *
+ * Invariant: what is missing changes no verdict.
+ */
+#ifndef MILLPOND_JUDGE_H
+#define MILLPOND_JUDGE_H
+
+#include "packet.h"
+#include "scope.h"
+
+/* By connection: what it has lost to a limit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct limit_loss);
+} losses SEC(".maps");
+
+/* What a scope would do if it alone spoke for the packet. */
+__attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const struct part *part, __u32 *flags)
+{
+	if (!p || !part || !flags)
+		return 0;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+
+	if (!banks)
+		return 0;
+	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
+
+	*flags = settings->flags;
+	return limit_decide(settings, part->behind, &p->ask, part->behind > 0 ? bpf_get_prandom_u32() : 0);
+}
+
+/* What an arriving packet of a connection gets that its limit would drop. */
+__attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, const struct packet *p,
+					     const struct part *part, __u32 verdict)
+{
+	if (!p || !part)
+		return verdict;
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+	struct bpf_sock *sk = skb->sk;
+	struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
+	__be32 sequence = 0;
+	__u8 length = 0;
+
+	if (!banks || !tcp)
+		return verdict;
+	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
+	struct limit_arrival arrival = { .now = p->now, .expected = tcp->rcv_nxt, .rtt = tcp->rtt_min };
+
+	if (!(settings->flags & LIMIT_SPACED) || bpf_skb_load_bytes(skb, p->ip + 4, &sequence, 4) ||
+	    bpf_skb_load_bytes(skb, p->ip + 12, &length, 1))
+		return verdict;
+	__u32 headers = p->ip + (length >> 4) * 4;
+
+	arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
+	arrival.end = bpf_ntohl(sequence) + arrival.data;
+	struct limit_loss *loss = bpf_sk_storage_get(&losses, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	return loss ? limit_space(loss, settings, part->behind, &p->ask, &arrival, verdict) : verdict;
+}
+
+/* Within its floor a packet passes, whatever the other scopes say. */
+static __always_inline void heed_floor(struct fate *fate, const struct packet *p)
+{
+	if (p->within && fate->verdict & ~(__u32)LIMIT_BEHIND) {
+		fate->verdict = LIMIT_BEHIND;
+		fate->floored = 1;
+	}
+}
+
+/* What a verdict is at the hook. A drop returns 2 where the sender must be told (TCP), and where it must not get EPERM (all but TCP). */
+static __always_inline int returned(int direction, const struct packet *p, __u32 verdict)
+{
+	if (direction == LIMIT_INGRESS)
+		return verdict & LIMIT_DROP ? 0 : 1;
+	if (verdict & LIMIT_DROP)
+		return verdict & LIMIT_CWR || !p->ask.tcp ? 2 : 0;
+	return verdict & LIMIT_CWR ? 3 : 1;
+}
+
+#endif

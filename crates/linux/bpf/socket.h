@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Sockets' pacing rates, by the limits that they are charged to.
+ *
+ * Invariant: a rate that an application has asked for is never exceeded, and is kept to be given back.
+ */
+#ifndef MILLPOND_SOCKET_H
+#define MILLPOND_SOCKET_H
+
+#include "paced.h"
+#include "scope.h"
+
+#define AF_INET6 10
+
+/*
+ * Whether a connection stays on this host: its packets then go over loopback. What device they take
+ * cannot be asked here. An address of this host that the connection does not itself have, at its
+ * other end, is taken for another host's.
+ */
+static __always_inline bool is_local(struct bpf_sock_ops *ops)
+{
+	__u32 here = ops->local_ip4, there = ops->remote_ip4;
+
+	/*
+	 * The verifier takes no address inside the context, which the compiler would make of two
+	 * reads in two branches.
+	 */
+	barrier_var(here);
+	barrier_var(there);
+	if (ops->family != AF_INET6)
+		return bpf_ntohl(there) >> 24 == 127 || there == here;
+	__u32 a = ops->remote_ip6[0], b = ops->remote_ip6[1], c = ops->remote_ip6[2], d = ops->remote_ip6[3];
+
+	barrier_var(d);
+	if (a == 0 && b == 0 && (c == bpf_htonl(0xffff) ? bpf_ntohl(d) >> 24 == 127 : c == 0 && d == bpf_htonl(1)))
+		return true;
+	return a == ops->local_ip6[0] && b == ops->local_ip6[1] && c == ops->local_ip6[2] && d == ops->local_ip6[3];
+}
+
+/*
+ * The rate of the tightest scope, or the least share, in bytes a second; ~0: beyond 32 bits there
+ * is nothing to pace.
+ */
+static __always_inline __u32 pace_of(const struct limit_chain *chain, __u32 bank, bool shares)
+{
+	__u32 rate = ~0u;
+
+	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
+		__u32 id = chain->scopes[i];
+
+		if (i >= chain->count)
+			break;
+		struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+
+		if (!banks)
+			continue;
+		const struct limit_settings *settings = &banks->bank[bank].settings;
+		__u64 bytes = settings->rate * 1000000000ull >> LIMIT_POINT;
+
+		if (settings->flags & LIMIT_OBSERVE)
+			continue;
+		if (shares && settings->flags & LIMIT_SHARE) {
+			struct limit_queue *queue = bpf_map_lookup_elem(&queues, &id);
+
+			if (queue && queue->share.pace)
+				bytes = queue->share.pace;
+		}
+		if (bytes < rate)
+			rate = (__u32)bytes;
+	}
+	return rate;
+}
+
+/*
+ * Sets a new connection's pace, unless it has a lower one: of a limit further down, or of the
+ * application.
+ */
+static __always_inline void pace_at(struct bpf_sock_ops *ops, __u32 rate, bool local)
+{
+	struct bpf_sock *sk = ops->sk;
+	__u32 present = 0;
+
+	/* Linux before 6.1 cannot tell. */
+	if (bpf_getsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &present, sizeof(present)) || present == 0)
+		present = ~0u;
+	struct limit_paced before = { .own = present, .set = present, .loopback = local };
+	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, &before, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
+
+	if (present <= rate || bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+		return;
+	if (of)
+		of->set = rate;
+}
+
+/* Gives a connection that is about to send its share as it is now. */
+static __always_inline void follow_share(struct bpf_sock_ops *ops, const struct limit_chain *chain,
+					 __u32 bank, bool loopback)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, NULL, 0) : NULL;
+	__u32 present = 0;
+
+	/* The nearest cgroup's program knows all scopes. */
+	if (!of || (of->loopback && !loopback) || chain->level < of->level)
+		return;
+	of->level = chain->level;
+	__u32 rate = pace_of(chain, bank, true);
+	__u32 near = of->set >> 5;
+
+	if (rate > of->own)
+		rate = of->own;
+	if (rate == of->set || (rate <= of->set + near && rate >= of->set - near))
+		return;
+	if (!bpf_getsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &present, sizeof(present)) &&
+	    present != of->set) {
+		/* Its application has asked for another one since. */
+		of->own = present;
+		if (rate > present)
+			rate = present;
+	}
+	if (!bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
+		of->set = rate;
+}
+
+/*
+ * A new TCP connection sends no faster than the tightest limit that it is charged to: its own timer spaces what it sends, and no qdisc is needed. A
+ * virtual queue alone cannot hold a flow whose smallest window, two segments a round trip, is already more than the limit. With shares,
+ * the connection asks again before each segment that it sends.
+ */
+SEC("sockops")
+int limit_pace(struct bpf_sock_ops *ops)
+{
+	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
+	__u32 zero = 0, op = ops->op;
+	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
+	bool sends = op == BPF_SOCK_OPS_HDR_OPT_LEN_CB;
+
+	if (!h || (!sends && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
+		return 1;
+	/* Without data it is asked for a length, or an acknowledgement leaves. */
+	if (sends && ops->skb_len == 0)
+		return 1;
+	__u32 bank = *(volatile __u32 *)&h->bank & 1;
+	const struct limit_chain *chain = &attachment->chain[bank][LIMIT_EGRESS];
+
+	if (!(chain->flags & LIMIT_PACE))
+		return 1;
+	if (sends) {
+		if (chain->flags & LIMIT_SHARES)
+			follow_share(ops, chain, bank, h->flags[bank] & LIMIT_LOOPBACK);
+		return 1;
+	}
+	bool local = is_local(ops);
+
+	if (local && !(h->flags[bank] & LIMIT_LOOPBACK))
+		return 1;
+	__u32 rate = pace_of(chain, bank, false);
+
+	if (rate == ~0u)
+		return 1;
+	pace_at(ops, rate, local);
+	if (chain->flags & LIMIT_SHARES)
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+	return 1;
+}
+
+#endif
