@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench bench-limit bench-limit-vm bench-switch lint setup setup-test setup-bench setup-limit
+.PHONY: help demo test test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint setup setup-test setup-bench setup-limit
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -11,6 +11,7 @@ help:
 	@echo "make lint       formatting, clippy, licences of dependencies"
 	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
+	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
 
@@ -57,6 +58,9 @@ bench: setup-bench
 
 bench-limit: setup-limit
 	./benches/limit/run.sh live $(ARGS)
+
+bench-limit-cost: setup
+	cargo test --locked -p millpond-linux --test twin -- --ignored --nocapture figures
 
 bench-limit-vm: setup-limit
 	./benches/limit/run.sh vm $(ARGS)
