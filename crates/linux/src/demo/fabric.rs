@@ -64,7 +64,7 @@ impl Fabric {
     }
     /// Ends all that travels.
     pub fn clear(&mut self, buffers: &mut Buffers) {
-        self.paths.iter_mut().flat_map(|p| p.packets.drain(..)).for_each(|t| t.packet.end(buffers));
+        self.paths.iter_mut().flat_map(|p| p.packets.drain(..)).for_each(|mut t| t.packet.end(buffers));
     }
 }
 
@@ -79,11 +79,11 @@ impl Carrier for Fabric {
     ) -> Result<(), Drop> {
         let header = stamp.write();
         let Some(path) = self.paths.get_mut(usize::from(stamp.label)) else {
-            packets.drain(..).for_each(|p| p.end(buffers));
+            packets.drain(..).for_each(|mut p| p.end(buffers));
             return Err(Drop::UnknownLabel);
         };
         let mut result = Ok(());
-        for packet in packets.drain(..) {
+        for mut packet in packets.drain(..) {
             if path.packets.len() >= WAITING_MAX {
                 packet.end(buffers);
                 self.dropped += 1;

@@ -118,7 +118,7 @@ impl World {
         let (from, side) = if to == 0 { (b, a) } else { (a, b) };
         let (mut count, mut last) = (0, None);
         while count < self.budget
-            && let Some((at, header, packet)) = from.fabric.next(now)
+            && let Some((at, header, mut packet)) = from.fabric.next(now)
         {
             count += 1;
             last = Some(at);

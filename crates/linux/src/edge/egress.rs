@@ -167,14 +167,13 @@ impl Edge {
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
         let driver = &mut self.driver;
+        debug_assert_eq!(driver.leaving.len(), driver.cut.len(), "the node cuts a segment as the frame was cut");
         let Some(first) = driver.leaving.first().map(|id| driver.packets[*id]) else { return Ok(()) };
         let stamp = Encapsulation { label: first.entropy as u16, flowcell: first.flowcell(), partial };
-        let mut leaving = std::mem::take(&mut driver.leaving);
-        let mut packets = std::mem::take(&mut self.packets);
-        packets.extend(leaving.drain(..).filter_map(|id| Some(driver.remove(id)?.into_bytes())));
-        let carried = carrier.carry(now, buffers, first.dst as usize, stamp, &mut packets);
-        (self.driver.leaving, self.packets) = (leaving, packets);
-        carried
+        for id in driver.leaving.drain(..) {
+            driver.packets.remove(id);
+        }
+        carrier.carry(now, buffers, first.dst as usize, stamp, &mut driver.cut)
     }
 
     /// Forgets idle flows, of some hundred that it looks at.
@@ -216,14 +215,14 @@ fn cut_frame(frame: &mut Frame, view: &View, buffers: &mut Buffers, driver: &mut
             let mut header = Header::default();
             while let Some(payload) = segmenter.next(&mut header) {
                 let payload = payload.start + range.start..payload.end + range.start;
-                driver.cut.push_back(Bytes::new(header, frame.buffer, payload));
+                driver.cut.push(Bytes::new(header, frame.buffer, payload));
             }
         }
         None => {
             let bytes = &mut buffers.bytes_mut(frame.buffer)[range.clone()];
             frame.offload.fill(bytes).map_err(|_| Drop::BadOffload)?;
             let headers = view.layers().map_or(range.len(), |l| l.payload);
-            driver.cut.push_back(Bytes::of_frame(buffers, frame.buffer, range, headers));
+            driver.cut.push(Bytes::of_frame(buffers, frame.buffer, range, headers));
         }
     }
     buffers.retain(frame.buffer, driver.cut.iter().filter(|packet| packet.has_payload()).count() as u32);

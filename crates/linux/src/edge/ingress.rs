@@ -15,7 +15,7 @@
 
 use super::Edge;
 use super::flow::FlowKey;
-use super::link::{Arrived, Driver, Held, Link};
+use super::link::{Arrived, Driver, Link};
 use super::packet::Packet as Bytes;
 use crate::encapsulation::Encapsulation;
 use crate::fabric::metadata;
@@ -50,7 +50,7 @@ impl Flows for Kernel {
 
 impl Edge {
     /// A packet has left the fabric at `at`; [`Edge::flush`] follows when the round ends.
-    pub fn arrive(&mut self, at: Time, peer: usize, stamp: Encapsulation, bytes: Bytes, buffers: &mut Buffers) {
+    pub fn arrive(&mut self, at: Time, peer: usize, stamp: Encapsulation, mut bytes: Bytes, buffers: &mut Buffers) {
         let view = parse_head(bytes.header.bytes(), bytes.length());
         let Some(view) = view.filter(|view| !stamp.partial || view.layers().is_some()) else {
             bytes.end(buffers);
@@ -83,7 +83,7 @@ impl Edge {
         };
         let (merges, is_partial) = (segment.is_some(), stamp.partial);
         let arrived = Arrived { bytes, view, is_trusted, merges, is_partial, next: NONE, mss: 0 };
-        let id = self.driver.insert(packet, Held::Arrived(arrived));
+        let id = self.driver.insert(packet, arrived);
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         self.host.on_arrival(at, id, &mut link);
     }
@@ -154,9 +154,7 @@ impl Edge {
                 self.host.over(hash, key);
             }
             for id in &self.segment {
-                if let Some(held) = self.driver.remove(*id) {
-                    held.into_bytes().end(buffers);
-                }
+                self.driver.end(*id, buffers);
             }
         }
     }

@@ -14,7 +14,6 @@ use millpond_core::edge::gro::{Arrival, IpId, Released};
 use millpond_core::host::{Call, HostWire, Labels, Received};
 use millpond_core::packet::NONE;
 use millpond_core::{HostId, Packet, PacketId, Packets, Time};
-use std::collections::VecDeque;
 
 /// A packet that has come from a peer.
 pub(super) struct Arrived {
@@ -32,35 +31,20 @@ pub(super) struct Arrived {
     pub(super) mss: u32,
 }
 
-/// The bytes of a packet.
-pub(super) enum Held {
-    /// It leaves.
-    Leaving(Bytes),
-    /// It has come.
-    Arrived(Arrived),
-}
-
-impl Held {
-    pub(super) fn into_bytes(self) -> Bytes {
-        match self {
-            Held::Leaving(bytes) | Held::Arrived(Arrived { bytes, .. }) => bytes,
-        }
-    }
-}
-
 /// What drives the node, but for buffers.
 pub(super) struct Driver {
     pub(super) packets: Packets,
-    /// By a packet's number.
-    bytes: Vec<Option<Held>>,
+    /// By a packet's number: those that have come.
+    arrived: Vec<Option<Arrived>>,
     /// What the node wants to be called for.
     calls: Vec<(Time, Call)>,
     pub(super) rule: Rule,
     /// By peer.
     pub(super) labels: Vec<Vec<u16>>,
     pub(super) keys: Keys,
-    /// A segment's packets that the node has not made yet.
-    pub(super) cut: VecDeque<Bytes>,
+    /// The bytes of the packets that the node makes of a segment. They stay where they are: nothing of
+    /// this node holds back or drops what leaves, so it lets them out in this order.
+    pub(super) cut: Vec<Bytes>,
     /// What the node has let out.
     pub(super) leaving: Vec<PacketId>,
     /// Until when all that has come was looked at.
@@ -71,44 +55,44 @@ impl Driver {
     pub(super) fn new(rule: Rule, labels: Vec<Vec<u16>>, keys: Keys) -> Driver {
         Driver {
             packets: Packets::default(),
-            bytes: Vec::new(),
+            arrived: Vec::new(),
             calls: Vec::new(),
             rule,
             labels,
             keys,
-            cut: VecDeque::new(),
+            cut: Vec::new(),
             leaving: Vec::new(),
             has_seen: Time::ZERO,
         }
     }
 
-    /// Keeps a packet.
-    pub(super) fn insert(&mut self, packet: Packet, held: Held) -> PacketId {
+    /// Keeps a packet that has come.
+    pub(super) fn insert(&mut self, packet: Packet, arrived: Arrived) -> PacketId {
         let id = self.packets.insert(packet);
         let at = id as usize;
-        if self.bytes.len() <= at {
-            self.bytes.resize_with(at + 1, || None);
+        if self.arrived.len() <= at {
+            self.arrived.resize_with(at + 1, || None);
         }
-        self.bytes[at] = Some(held);
+        self.arrived[at] = Some(arrived);
         id
     }
-    /// Lets it go.
-    pub(super) fn remove(&mut self, id: PacketId) -> Option<Held> {
+    /// Lets it go, and gives its buffer back. In place: it has three hundred bytes.
+    pub(super) fn end(&mut self, id: PacketId, buffers: &mut Buffers) {
         self.packets.remove(id);
-        self.bytes[id as usize].take()
+        if let Some(slot) = self.arrived.get_mut(id as usize)
+            && let Some(arrived) = slot
+        {
+            arrived.bytes.end(buffers);
+            *slot = None;
+        }
     }
     /// What has come under this number.
+    #[inline]
     pub(super) fn arrived(&self, id: PacketId) -> Option<&Arrived> {
-        match self.bytes[id as usize].as_ref()? {
-            Held::Arrived(arrived) => Some(arrived),
-            Held::Leaving(_) => None,
-        }
+        self.arrived.get(id as usize)?.as_ref()
     }
     fn arrived_mut(&mut self, id: PacketId) -> Option<&mut Arrived> {
-        match self.bytes[id as usize].as_mut()? {
-            Held::Arrived(arrived) => Some(arrived),
-            Held::Leaving(_) => None,
-        }
+        self.arrived.get_mut(id as usize)?.as_mut()
     }
     /// The packets of the segment that begins with this one.
     pub(super) fn segment(&self, first: PacketId) -> impl Iterator<Item = PacketId> {
@@ -154,10 +138,7 @@ impl HostWire for Link<'_> {
         &mut self.driver.packets
     }
     fn inject(&mut self, packet: Packet) -> PacketId {
-        let bytes = self.driver.cut.pop_front();
-        debug_assert!(bytes.is_some(), "the node cuts a segment as the frame was cut");
-        let bytes = bytes.unwrap_or_else(|| Bytes::new(Default::default(), 0, 0..0));
-        self.driver.insert(packet, Held::Leaving(bytes))
+        self.driver.packets.insert(packet)
     }
     fn transmit(&mut self, id: PacketId, _: Time) {
         self.driver.leaving.push(id);
@@ -211,10 +192,9 @@ impl HostWire for Link<'_> {
         self.driver.has_seen.min(now)
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
+        debug_assert!(self.driver.arrived(id).is_some(), "what leaves is not dropped by this node");
         self.counters.discard(reason);
-        if let Some(held) = self.driver.remove(id) {
-            held.into_bytes().end(self.buffers);
-        }
+        self.driver.end(id, self.buffers);
     }
     fn discard_received(&mut self, received: Received, reason: DropReason) {
         let segment: Vec<PacketId> = self.driver.segment(received.id).collect();

@@ -53,9 +53,8 @@ pub struct Edge {
     flows: FlowTable<FlowKey, Sending>,
     /// Of this edge, to draw flows' keys from.
     key: u64,
-    /// The packets of a segment on its way up, and the bytes of one on its way out.
+    /// The packets of a segment on its way up.
     segment: Vec<PacketId>,
-    packets: Vec<Packet>,
     /// What came from peers, and why it went no further.
     pub counters: Counters,
 }
@@ -83,7 +82,6 @@ impl Edge {
             flows: FlowTable::default(),
             key: keys.drawn(),
             segment: Vec::new(),
-            packets: Vec::new(),
             counters: Counters::default(),
         }
     }

@@ -55,11 +55,11 @@ impl Packet {
     pub fn length(&self) -> usize {
         self.header.bytes().len() + (self.end - self.start) as usize
     }
-    /// Gives its buffer back.
+    /// Gives its buffer back, once.
     #[inline]
-    pub fn end(self, buffers: &mut Buffers) {
+    pub fn end(&mut self, buffers: &mut Buffers) {
         if self.buffer != NONE {
-            buffers.release(self.buffer);
+            buffers.release(std::mem::replace(&mut self.buffer, NONE));
         }
     }
 }

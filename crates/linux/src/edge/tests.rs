@@ -173,7 +173,7 @@ fn a_flow_that_was_forgotten_begins_with_any_number() {
             let segment = frame_of(&Build { payload: 60_000, port, ..Build::default() });
             send(bench, edge, &segment, 0, Time::from_s(s), &mut wire);
         }
-        wire.0.drain(..).map(|(stamp, packet)| (stamp, packet.end(&mut bench.buffers)).0.flowcell).collect()
+        wire.0.drain(..).map(|(stamp, mut packet)| (stamp, packet.end(&mut bench.buffers)).0.flowcell).collect()
     };
     let (first, before) = (stamp(&mut edge, &mut bench, 1), stamp(&mut edge, &mut bench, 31));
     assert!(first.iter().zip(&before).all(|(first, next)| *next == first.wrapping_add(1)), "known, they go on");
@@ -347,7 +347,7 @@ proptest! {
             let bytes: usize = carried.iter().map(|packet| packet.payload(&bench.buffers).len()).sum();
             let whole = parse(&segment).unwrap();
             prop_assert_eq!(bytes, segment.len() - whole.layers().unwrap().payload);
-            carried.into_iter().for_each(|packet| packet.end(&mut bench.buffers));
+            carried.into_iter().for_each(|mut packet| packet.end(&mut bench.buffers));
             prop_assert_eq!(bench.buffers.in_use(), 0);
         }
     }
@@ -401,7 +401,7 @@ fn tables_of_flows_are_bounded() {
     assert_eq!(edge.flows(), 0);
     for port in 0..FLOWS_MAX as u32 + 1000 {
         send(&mut bench, &mut edge, &of(port, tcp::ACK, 1), 1448, Time::ZERO, &mut wire);
-        wire.0.drain(..).for_each(|(_, packet)| packet.end(&mut bench.buffers));
+        wire.0.drain(..).for_each(|(_, mut packet)| packet.end(&mut bench.buffers));
     }
     assert_eq!(edge.flows(), FLOWS_MAX);
     // Some milliseconds later those are gone that were silent for a second.

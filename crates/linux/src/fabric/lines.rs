@@ -116,7 +116,7 @@ impl Lines {
 
     fn free(&mut self, id: PacketId, buffers: &mut Buffers) {
         self.packets.remove(id);
-        if let Some(held) = self.held[id as usize].take() {
+        if let Some(mut held) = self.held[id as usize].take() {
             held.bytes.end(buffers);
         }
     }

@@ -115,7 +115,7 @@ impl FabricSwitch {
         self.cut(frame, &view, buffers);
         let FabricSwitch { node, classifier, lines, parts } = self;
         let mut result = Ok(());
-        for held in parts.drain(..) {
+        for mut held in parts.drain(..) {
             match classifier.read(now, held.bytes.header.bytes(), held.bytes.length(), &held.view) {
                 Ok(packet) => {
                     let id = lines.take(packet, held);

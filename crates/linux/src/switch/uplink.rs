@@ -530,7 +530,7 @@ impl Carrier for Paths {
         packets: &mut Vec<Packet>,
     ) -> Result<(), Drop> {
         let result = self.carry_over(now, buffers, peer, &stamp, packets);
-        packets.drain(..).for_each(|packet| packet.end(buffers));
+        packets.drain(..).for_each(|mut packet| packet.end(buffers));
         result
     }
 }
