@@ -60,7 +60,7 @@ bench-limit: setup-limit
 	./benches/limit/run.sh live $(ARGS)
 
 bench-limit-cost: setup
-	cargo test --locked -p millpond-linux --test twin -- --ignored --nocapture figures
+	cargo run --release --locked -p millpond-linux --example cost
 
 bench-limit-vm: setup-limit
 	./benches/limit/run.sh vm $(ARGS)

@@ -547,32 +547,3 @@ fn what_cannot_be_parsed_passes() {
     bench.behind(0, 0);
     assert_eq!(bench.run("egress", &packet).0, 1);
 }
-
-/// Nanoseconds a packet at egress: the least of some rounds, since what else the machine does only adds.
-#[test]
-#[ignore = "a measurement: make bench-limit-cost"]
-fn figures_of_a_packet() {
-    const ROUNDS: usize = 40;
-    let wide = LimitParams { rate: Rate(100_000_000_000), ..LimitParams::default() };
-    let cost = |scopes: &[LimitParams], behind: i64, packet: &[u8]| {
-        let bench = Bench::new(scopes)?;
-        let program = bench.object.progs_mut().find(|p| p.name() == "limit_egress").unwrap();
-        let round = |_| {
-            (0..scopes.len() as u32).for_each(|scope| bench.behind(scope, behind));
-            let input = ProgramInput { data_in: Some(packet), repeat: 20_000, ..ProgramInput::default() };
-            program.test_run(input).unwrap().duration.as_nanos()
-        };
-        (0..ROUNDS).map(round).min()
-    };
-    // Behind, with more to come than 20,000 packets take: none passes, so each is refunded.
-    let cases = [
-        ("64 bytes of UDP, credit left, one scope", vec![wide.clone()], 0, UDP, 50),
-        ("64 bytes of UDP, credit left, four scopes", vec![wide; 4], 0, UDP, 50),
-        ("64 bytes of UDP, four scopes, behind, dropped", vec![slow(); 4], 1_000_000, UDP, 50),
-        ("1500 bytes of TCP, four scopes, behind, dropped", vec![slow(); 4], 1_000_000, TCP, 1500),
-    ];
-    for (what, scopes, behind, protocol, length) in cases {
-        let Some(ns) = cost(&scopes, behind, &frame(false, protocol, 0, length)) else { return };
-        println!("{what}: {ns} ns");
-    }
-}
