@@ -4,8 +4,8 @@
 //! Backdraft (Sharafzadeh, Ghorbani, Peters and others: Backdraft: a Lossless Virtual Switch that
 //! Prevents the Slow Receiver Problem, NSDI 2022) puts them between a virtual switch and what is
 //! slower than the network. This module is one egress port's. It decides and counts; packets stay
-//! with the driver, who gives handles. `millpond switch` drives it for applications; the simulator's
-//! driver is still to come.
+//! with the driver, who gives handles. `millpond switch` drives it for applications, and the
+//! simulator's hosts do in their virtual switch.
 //!
 //! | file | what |
 //! |---|---|

@@ -112,6 +112,10 @@ impl Teller {
             side.resume(now + half, application, BY_NUMBER, half);
         }
     }
+    /// Whether `target`, which `peer` sends, is to pause by the driver's will.
+    pub fn is_paused(&self, peer: PeerId, target: &Target) -> bool {
+        self.sides.get(&peer).is_some_and(|side| side.is_paused(target, BY_DRIVER))
+    }
     /// Data of `flow` has come from `peer`: if it should have been paused, it may not have heard.
     pub fn arrived(&mut self, now: Time, peer: PeerId, flow: &FlowKey) {
         let Some(side) = self.sides.get_mut(&peer) else { return };

@@ -139,8 +139,10 @@ impl Talk {
             What::Pause(target, queued) => teller.pause(now, SWITCH, *target, queued.0),
             What::Resume(target) => teller.resume(now, SWITCH, *target),
             What::Arrived(flow, target, queued) => {
-                // What is known already stays as it is: this is for a peer that is configured anew.
-                teller.pause(now, SWITCH, *target, queued.0);
+                // A peer that is configured anew knows nothing. What it knows stays as it was said.
+                if !teller.is_paused(SWITCH, target) {
+                    teller.pause(now, SWITCH, *target, queued.0);
+                }
                 teller.arrived(now, SWITCH, flow);
             }
         }

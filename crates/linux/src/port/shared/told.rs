@@ -52,7 +52,8 @@ impl Tells {
             let pause = |(peer, target)| Told { peer, what: What::Pause(target, queued) };
             self.told.extend(self.senders.iter().map(pause));
         }
-        if verdict.is_told {
+        // A flow that is told now says so itself, in its turn.
+        if verdict.is_told && self.flows.contains(&(peer, flow)) {
             self.told.push(Told { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
         } else if self.senders.is_paused() {
             self.told.push(Told { peer, what: What::Arrived(flow, application, queued) });
