@@ -602,7 +602,7 @@ hold-memory = "1MiB"
         );
         has(
             "[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n",
-            "a.toml:4:7: `mtu`: is for tap and shared ports only",
+            "a.toml:4:7: `mtu`: is for tap, shared and vhost-user ports only",
         );
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
         let shared = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}");
@@ -618,6 +618,16 @@ hold-memory = "1MiB"
         has(&shared("socket = \"/a\"\ndevice = \"x\"\n"), "`device`: is for tap and af-packet ports only");
         has(&shared("socket = \"/a\"\nshape = \"1Gbps\"\n"), "a.toml:5:9: `shape`: is for tap ports only");
         has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
+        has(
+            "[[port]]\nname = \"a\"\nsocket = \"/a\"\n",
+            "a.toml:3:10: `socket`: is for shared and vhost-user ports only",
+        );
+        let guest = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"vhost-user\"\n{rest}");
+        has(&guest(""), "[[port]] needs `socket`");
+        has(&guest("socket = \"vm.sock\"\n"), "a.toml:4:10: `socket`: \"vm.sock\" is no place for a socket");
+        has(&guest("socket = \"/a\"\nframes = 8\n"), "a.toml:5:10: `frames`: is for shared ports only");
+        has(&guest("socket = \"/a\"\nnamespace = \"x\"\n"), "a.toml:5:13: `namespace`: is for tap and af-packet ports");
+        has(&guest("socket = \"/a\"\naddresses = []\n"), "a.toml:5:13: `addresses`: is for tap ports only");
         let twice = shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
         let macs = |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
