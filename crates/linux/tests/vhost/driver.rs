@@ -77,6 +77,8 @@ pub struct Guest {
     length: u64,
     /// Whether buffers are made available again when they were read.
     pub posts: bool,
+    /// Whether all buffers that are flooded with are described.
+    has_flooded: bool,
 }
 
 fn memory(file: &File, length: u64) -> GuestMemoryMmap {
@@ -112,7 +114,7 @@ impl Guest {
         };
         let front = Frontend::connect(socket, 2)?;
         let queues = [queue(0), queue(1)];
-        let mut guest = Guest { front, memory, options, queues, file, length, posts: true };
+        let mut guest = Guest { front, memory, options, queues, file, length, posts: true, has_flooded: false };
         guest.set_up()?;
         guest.post(options.ring.into());
         Ok(guest)
@@ -315,6 +317,39 @@ impl Guest {
         }
         self.offer(FROM_GUEST, slot * PARTS);
         true
+    }
+
+    /// Sends a short frame as often as there is room for, `count` times at most; how often. With as
+    /// little ado as possible: buffers in turn, since the switch gives them back in turn, and their
+    /// descriptors are written once.
+    pub fn flood(&mut self, frame: &[u8; 64], count: usize) -> usize {
+        let slots = self.options.ring / PARTS;
+        self.has_flooded |= self.queues[FROM_GUEST].next >= slots;
+        let is_first = !self.has_flooded;
+        let queue = &self.queues[FROM_GUEST];
+        let under_way = queue.next.wrapping_sub(self.load(queue.used + 2));
+        let count = (slots - under_way).min(count as u16);
+        let mut whole = [0; 76];
+        whole[12..].copy_from_slice(frame);
+        let mut entries = Vec::with_capacity(2 * usize::from(count));
+        for n in 0..count {
+            let slot = queue.next.wrapping_add(n) % slots;
+            let at = self.slot(slot);
+            self.memory.write_slice(&whole, GuestAddress(at)).unwrap();
+            if is_first {
+                self.describe_in(FROM_GUEST, slot * PARTS, at, 76, 0, 0);
+            }
+            entries.extend((slot * PARTS).to_le_bytes());
+        }
+        let place = queue.next % self.options.ring;
+        let split = entries.len().min(2 * usize::from(self.options.ring - place));
+        let available = queue.available + 4;
+        for (at, part) in [(u64::from(place), &entries[..split]), (0, &entries[split..])] {
+            self.memory.write_slice(part, GuestAddress(available + 2 * at)).unwrap();
+        }
+        self.queues[FROM_GUEST].next = self.queues[FROM_GUEST].next.wrapping_add(count);
+        self.show(FROM_GUEST);
+        count.into()
     }
 
     /// Makes so many buffers available.

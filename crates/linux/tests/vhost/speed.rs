@@ -2,8 +2,8 @@
 //! shared memory: `cargo test -p millpond-linux --test vhost -- --ignored --nocapture speed`. Two
 //! threads each; frames are shown to the switch's end 32 together. Medians of turns.
 
-use super::driver::{FROM_GUEST, Guest, Options};
-use super::{PLAIN, frame};
+use super::driver::{Guest, Options};
+use super::frame;
 use millpond_linux::port::shared::{QueueKind, SharedSettings};
 use millpond_linux::port::vhost::VhostSettings;
 use millpond_linux::port::{FRAME_MAX, Port, Received, Shared, Vhost};
@@ -40,12 +40,17 @@ fn rate(mut produce: impl FnMut() -> bool + Send, mut consume: impl FnMut() -> u
     })
 }
 
-fn guest(socket: &Path) -> f64 {
+fn short() -> [u8; 64] {
+    frame(2, 1, 0).try_into().unwrap()
+}
+
+/// A guest and the switch's end of its port.
+fn attach(socket: &Path) -> (Guest, Vhost) {
     let mut port = Vhost::open(VhostSettings { socket: socket.into(), uid: None }).unwrap();
     let (path, is_attached) = (socket.to_path_buf(), AtomicBool::new(false));
-    let mut guest = std::thread::scope(|scope| {
+    let guest = std::thread::scope(|scope| {
         let guest = scope.spawn(|| {
-            let guest = Guest::attach(&path, Options::default());
+            let guest = Guest::attach(&path, Options { ring: 1024, ..Options::default() });
             is_attached.store(true, Ordering::Relaxed);
             guest
         });
@@ -56,17 +61,37 @@ fn guest(socket: &Path) -> f64 {
     });
     port.attend();
     port.awake();
-    let (sent, mut room, mut port) = (frame(2, 1, 0), vec![0; FRAME_MAX], Port::Vhost(Box::new(port)));
-    let produce = move || {
-        let count = (0..TOGETHER).take_while(|_| guest.put(&PLAIN, &sent)).count();
-        guest.show(FROM_GUEST);
-        count > 0
-    };
-    rate(produce, || {
-        let count = (0..64).take_while(|_| matches!(port.receive(&mut room), Received::Frame { .. })).count();
-        port.vhost().unwrap().flush();
-        count as u64
-    })
+    (guest, port)
+}
+
+/// What one does with what is there, a round of the poll loop.
+fn take(port: &mut Port, room: &mut [u8]) -> u64 {
+    let count = (0..64).take_while(|_| matches!(port.receive(room), Received::Frame { .. })).count();
+    port.vhost().unwrap().flush();
+    count as u64
+}
+
+/// Nanoseconds that a frame costs either end, in one thread.
+fn costs(socket: &Path) -> [f64; 2] {
+    let (mut guest, port) = attach(socket);
+    let (sent, mut room, mut port) = (short(), vec![0; FRAME_MAX], Port::Vhost(Box::new(port)));
+    let (mut times, mut count) = ([Duration::ZERO; 2], 0);
+    while times[0] + times[1] < TIME {
+        let start = Instant::now();
+        count += guest.flood(&sent, TOGETHER);
+        let middle = Instant::now();
+        take(&mut port, &mut room);
+        times[0] += middle - start;
+        times[1] += middle.elapsed();
+    }
+    times.map(|time| time.as_secs_f64() * 1e9 / count as f64)
+}
+
+fn guest(socket: &Path) -> f64 {
+    let (mut guest, port) = attach(socket);
+    let (sent, mut room, mut port) = (short(), vec![0; FRAME_MAX], Port::Vhost(Box::new(port)));
+    let produce = move || guest.flood(&sent, TOGETHER) > 0;
+    rate(produce, || take(&mut port, &mut room))
 }
 
 fn application(socket: &Path) -> f64 {
@@ -116,5 +141,8 @@ fn speed_beside_shared_memory() {
         rates[rates.len() / 2]
     };
     let [guest, application] = rates.each_mut().map(median);
+    let [of_guest, of_switch] = costs(&socket);
+    let _ = std::fs::remove_file(&socket);
+    println!("a guest's frame of 64 bytes costs the guest {of_guest:.0} ns and the switch's port {of_switch:.0} ns");
     println!("guest {guest:.2} M/s, application {application:.2} M/s, ratio {:.2}", guest / application);
 }

@@ -102,7 +102,8 @@ impl State {
     pub fn settle(&mut self, which: usize, features: u64) -> Result<(), &'static str> {
         self.format = format(features);
         let queue = &mut self.queues[which];
-        if let Some(ring) = queue.ring.take() {
+        if let Some(mut ring) = queue.ring.take() {
+            let _ = ring.publish();
             queue.base = ring.next();
         }
         let (Some(memory), Some(parts), Some(_)) = (&self.memory, queue.parts, &queue.kick) else { return Ok(()) };
@@ -117,7 +118,8 @@ impl State {
     pub fn stop(&mut self, which: usize) -> u16 {
         let queue = &mut self.queues[which];
         queue.kick = None;
-        if let Some(ring) = queue.ring.take() {
+        if let Some(mut ring) = queue.ring.take() {
+            let _ = ring.publish();
             queue.base = ring.next();
         }
         queue.base
@@ -235,7 +237,7 @@ impl Device {
         let state = &mut *self.lock();
         for which in [TO_GUEST, FROM_GUEST] {
             let Some(ring) = state.running(which) else { continue };
-            match ring.wants_signal() {
+            match ring.publish().and_then(|()| ring.wants_signal()) {
                 Ok(true) => {
                     let call = state.queues[which].call.as_ref();
                     call.map(|call| rustix::io::write(call.as_fd(), &1u64.to_ne_bytes()));

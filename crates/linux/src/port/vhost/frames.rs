@@ -78,7 +78,7 @@ fn copy(memory: &Memory, buffers: &[Buffer], header: &mut [u8], frame: &mut [u8]
     got.checked_sub(split)
 }
 
-/// Takes the next frame of a guest.
+/// Takes the next frame of a guest. Its buffers are to be [published](Ring::publish).
 #[inline]
 pub fn take(
     ring: &mut Ring,
@@ -94,8 +94,7 @@ pub fn take(
         true => copy(memory, &scratch.buffers, &mut header[..format.header], frame),
         false => None,
     };
-    ring.note(0, chain.head, 0)?;
-    ring.give(1)?;
+    ring.defer(chain.head, 0)?;
     let mut first = [0; offload::LENGTH];
     first.copy_from_slice(&header[..offload::LENGTH]);
     Ok(match (length, Offload::read(&first)) {

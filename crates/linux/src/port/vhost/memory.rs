@@ -106,6 +106,11 @@ impl Memory {
     /// Copies into it.
     #[inline]
     pub fn write(&self, at: GuestAddress, bytes: &[u8]) -> Option<()> {
+        if let Some(region) = self.regions.find_region(at)
+            && region.write_slice(bytes, MemoryRegionAddress(at.0 - region.start_addr().0)).is_ok()
+        {
+            return Some(());
+        }
         self.regions.write_slice(bytes, at).ok()
     }
 }

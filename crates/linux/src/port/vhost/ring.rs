@@ -74,6 +74,8 @@ pub struct Ring {
     seen: u16,
     /// How many were given back.
     given: u16,
+    /// Noted and not shown yet, by [`Ring::defer`].
+    deferred: u16,
     /// How many of them when it was last asked whether to signal.
     signalled: u16,
     has_event_index: bool,
@@ -108,6 +110,7 @@ impl Ring {
             next,
             seen,
             given,
+            deferred: 0,
             signalled,
             has_event_index,
             is_new: true,
@@ -203,6 +206,23 @@ impl Ring {
     pub fn give(&mut self, count: u16) -> Result<(), Broken> {
         self.given = self.given.wrapping_add(count);
         self.used.store(2, self.given, Ordering::Release).ok_or(Broken)
+    }
+
+    /// Notes that a chain is given back; [`Ring::publish`] shows all such at once. A number that both
+    /// sides look at costs the more the more often it is written.
+    #[inline]
+    pub fn defer(&mut self, head: u16, length: u32) -> Result<(), Broken> {
+        self.note(self.deferred, head, length)?;
+        self.deferred += 1;
+        if self.deferred == self.size { self.publish() } else { Ok(()) }
+    }
+    /// Shows the guest what was deferred.
+    #[inline]
+    pub fn publish(&mut self) -> Result<(), Broken> {
+        match std::mem::take(&mut self.deferred) {
+            0 => Ok(()),
+            count => self.give(count),
+        }
     }
 
     /// Whether the guest is to be signalled what was given back since this was last asked.

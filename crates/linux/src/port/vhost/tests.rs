@@ -85,12 +85,14 @@ fn kicks_and_signals_are_asked_for() {
         let mut frame = [0; 200];
         let taken = take(&mut ring, &memory, FORMAT, &mut Scratch::default(), &mut frame);
         assert_eq!(taken, Ok(Taken::Frame(88, Offload::default())));
+        assert_eq!((ring.publish(), used(&memory)), (Ok(()), 1));
         assert_eq!((ring.wants_signal(), ring.wants_signal()), (Ok(true), Ok(false)));
         // The driver wants none: by its flag, or with an event that is far away.
         memory.write(GuestAddress(0x1000), &[1]).unwrap();
         memory.write(GuestAddress(0x1004 + 32), &9u16.to_le_bytes()).unwrap();
         memory.write(GuestAddress(0x1002), &2u16.to_le_bytes()).unwrap();
         take(&mut ring, &memory, FORMAT, &mut Scratch::default(), &mut frame).unwrap();
+        assert_eq!((used(&memory), ring.publish(), used(&memory)), (1, Ok(()), 2));
         assert_eq!(ring.wants_signal(), Ok(false));
         memory.write(GuestAddress(0x1002), &100u16.to_le_bytes()).unwrap();
         assert_eq!(ring.arm(), Err(Broken), "more than it has places for");
@@ -136,7 +138,7 @@ proptest! {
         let mut ring = Ring::new(&memory, PARTS, 16, base, ahead % 2 == 0).unwrap();
         for length in [60, 1514, 65_000] {
             let _ = send(&mut ring, &memory, format, length);
-            let _ = (ring.wants_signal(), ring.arm());
+            let _ = (ring.publish(), ring.wants_signal(), ring.arm());
         }
     }
 }
