@@ -96,7 +96,7 @@ impl Ring {
             return None;
         }
         let entries = u64::from(size);
-        let area = |at: u64, length: u64, align: u64| memory.area(at, length).filter(|_| at % align == 0);
+        let area = |at: u64, length: u64, align: u64| memory.area(at, length).filter(|_| at.is_multiple_of(align));
         let descriptors = area(parts.descriptors, entries * DESCRIPTOR, 16)?;
         let available = area(parts.available, HEADER + entries * 2 + 2, 2)?;
         let used = area(parts.used, HEADER + entries * 8 + 2, 4)?;
