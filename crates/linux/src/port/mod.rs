@@ -6,6 +6,8 @@
 //! | `af_packet` | an interface that is there already |
 //! | `pcap` | files, for tests |
 //! | `shared` | memory that an application shares with the switch |
+//! | `vhost` | the network device of a virtual machine |
+//! | `socket` | where applications and guests attach |
 //! | `udp` | a path to another switch, which is no port but is read and written like one |
 //!
 //! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port keeps neither. What goes
@@ -15,14 +17,17 @@ pub mod af_packet;
 mod device;
 pub mod pcap;
 pub mod shared;
+pub mod socket;
 pub mod tap;
 pub mod udp;
+pub mod vhost;
 
 pub use af_packet::AfPacket;
 pub use device::Device;
 pub use pcap::Pcap;
 pub use shared::Shared;
 pub use tap::Tap;
+pub use vhost::Vhost;
 
 use crate::frame::offload::{self, Offload};
 use rustix::io::Errno;
@@ -115,8 +120,10 @@ pub enum Refusal {
     Gone,
     /// Nobody is at the other end, or there is no way there.
     Unreachable,
-    /// An application's descriptor of no frame.
+    /// An application's or a guest's descriptor of no frame.
     Descriptor,
+    /// No guest is attached whose driver is up.
+    NoGuest,
 }
 
 impl Refusal {
@@ -141,6 +148,8 @@ pub enum Port {
     Pcap(Box<Pcap>),
     /// An application's.
     Shared(Box<Shared>),
+    /// A virtual machine's.
+    Vhost(Box<Vhost>),
 }
 
 impl Port {
@@ -152,6 +161,7 @@ impl Port {
             Port::AfPacket(port) => port.receive(buffer),
             Port::Pcap(port) => port.receive(buffer),
             Port::Shared(port) => port.receive(buffer),
+            Port::Vhost(port) => port.receive(buffer),
         }
     }
     /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most. To an application frames go by
@@ -162,12 +172,18 @@ impl Port {
             Port::Tap(port) => port.send(offload, pieces),
             Port::AfPacket(port) => port.send(offload, pieces),
             Port::Pcap(port) => port.send(offload, pieces),
+            Port::Vhost(port) => port.send(offload, pieces),
             Port::Shared(_) => Err(Refusal::Invalid),
         }
     }
-    /// Whether it takes super-segments and partial checksums; what does not gets packets that are whole.
-    pub fn takes_offload(&self) -> bool {
-        !matches!(self, Port::Pcap(_) | Port::Shared(_))
+    /// Whether it takes what is still to be done to a frame; what does not gets packets that are whole.
+    #[inline]
+    pub fn takes(&self, offload: &Offload) -> bool {
+        match self {
+            Port::Tap(_) | Port::AfPacket(_) => true,
+            Port::Pcap(_) | Port::Shared(_) => *offload == Offload::default(),
+            Port::Vhost(port) => port.takes(offload),
+        }
     }
     /// What to wait for; `None`: there is no need to wait.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -175,6 +191,7 @@ impl Port {
             Port::Tap(port) => Some(port.fd()),
             Port::AfPacket(port) => Some(port.fd()),
             Port::Shared(port) => Some(port.fd()),
+            Port::Vhost(port) => Some(port.fd()),
             Port::Pcap(_) => None,
         }
     }
@@ -186,12 +203,20 @@ impl Port {
             _ => None,
         }
     }
+    /// The virtual machine's, if it is one.
+    #[inline]
+    pub fn vhost(&mut self) -> Option<&mut Vhost> {
+        match self {
+            Port::Vhost(port) => Some(port),
+            _ => None,
+        }
+    }
     /// Whether its interface is still the one that was opened. A packet socket is told that its interface is down, once, and
     /// that may be before the kernel has forgotten the interface; so this is to be asked now and then.
     pub fn is_there(&self) -> bool {
         match self {
             Port::AfPacket(port) => port.is_there(),
-            Port::Tap(_) | Port::Pcap(_) | Port::Shared(_) => true,
+            Port::Tap(_) | Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => true,
         }
     }
     /// The interface behind it.
@@ -199,7 +224,7 @@ impl Port {
         match self {
             Port::Tap(port) => Some(port.device()),
             Port::AfPacket(port) => Some(port.device()),
-            Port::Pcap(_) | Port::Shared(_) => None,
+            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => None,
         }
     }
 }

@@ -56,8 +56,12 @@ impl Slot {
         self.port.as_mut().and_then(Port::shared)
     }
 
-    /// Its application, if it has one, is to go.
+    /// Its application or guest, if it has one, is to go.
     pub fn detach(&mut self) {
+        if let Some(guest) = self.vhost() {
+            guest.detach();
+            self.lose_guest();
+        }
         if let Some(shared) = self.shared() {
             shared.detach();
             let lost = shared.take_lost();
@@ -98,12 +102,13 @@ impl Node {
             }
         }
     }
-    /// Whether no application has anything, and each will wake the switch.
+    /// Whether no application and no guest has anything, and each will wake the switch.
     pub fn may_sleep(&mut self) -> bool {
-        self.slots.iter_mut().filter_map(Slot::shared).all(|shared| shared.may_sleep())
+        self.slots.iter_mut().filter_map(Slot::shared).all(|shared| shared.may_sleep()) && self.guests_may_sleep()
     }
     /// The switch is awake.
     pub fn awake(&mut self) {
         self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.awake());
+        self.wake_guests();
     }
 }

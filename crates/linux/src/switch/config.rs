@@ -21,6 +21,7 @@ use super::table;
 use super::vlan::{VlanSet, Vlans};
 use crate::frame::Mac;
 use crate::port::shared::{QueueKind, SharedSettings};
+use crate::port::vhost::VhostSettings;
 use millpond_core::params::{Field, Params};
 use millpond_core::{Bytes, Rate, Time, choice, params};
 use millpond_port::layout::Sizes;
@@ -36,10 +37,12 @@ pub const PATHS_MAX: usize = 256;
 const NAME_MAX: usize = 63;
 /// The longest path of a socket: what its address has room for.
 const SOCKET_MAX: usize = 107;
-/// The longest packet of an application, where nothing else is said.
+/// The longest packet of an application or a guest, where nothing else is said.
 pub const SHARED_MTU: u32 = 1500;
 /// Keys of shared memory.
-const SHARED: [&str; 8] = ["socket", "uid", "flows", "ring", "frames", "queue", "queue-memory", "headroom"];
+const SHARED: [&str; 6] = ["flows", "ring", "frames", "queue", "queue-memory", "headroom"];
+/// Keys of ports that others attach to.
+const SOCKET: [&str; 2] = ["socket", "uid"];
 
 choice! {
     /// What a port is.
@@ -52,6 +55,8 @@ choice! {
         Pcap = "pcap",
         /// Memory that an application shares.
         Shared = "shared",
+        /// The network device of a virtual machine.
+        VhostUser = "vhost-user",
     }
 }
 
@@ -60,7 +65,7 @@ params! {
     pub struct PortParams {
         /// What it is called; unique in the switch.
         pub name: String = String::new(),
-        /// tap, af-packet, pcap or shared.
+        /// tap, af-packet, pcap, shared or vhost-user.
         pub kind: PortKind = PortKind::Tap,
         /// The interface: a tap makes it if it is not there. Off: the port's name.
         pub device: Option<String> = None,
@@ -69,7 +74,7 @@ params! {
         /// Addresses that a tap gets, with their prefix lengths; those that it has otherwise stay.
         pub addresses: Vec<String> = Vec::new(),
         /// The MTU that a tap gets, in bytes. Off: what paths to peers carry, 1500 at most; of a tap that
-        /// was there before, as it is. Of shared memory: the longest packet; off: 1500.
+        /// was there before, as it is. Of shared memory and virtual machines: the longest packet; off: 1500.
         #[within(68..=65521)]
         pub mtu: Option<u32> = None,
         /// The rate of a token bucket before a tap, by which senders behind it can be made to wait.
@@ -94,7 +99,7 @@ params! {
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.
         pub write: Option<String> = None,
-        /// Where applications attach to shared memory: the path of a socket, which the switch makes.
+        /// Where applications attach to shared memory, or a virtual machine: the path of a socket, which the switch makes.
         pub socket: Option<String> = None,
         /// The user who may attach, and owns the socket. Off: the switch's own, and root.
         pub uid: Option<u32> = None,
@@ -223,6 +228,10 @@ impl PortParams {
             headroom: self.headroom.map_or(self.queue_memory.0 / 8, |headroom| headroom.0),
         }
     }
+    /// The port of a virtual machine.
+    pub fn vhost(&self) -> VhostSettings {
+        VhostSettings { socket: self.socket.as_deref().unwrap_or("").into(), uid: self.uid }
+    }
     /// Whether it is an interface.
     pub fn has_device(&self) -> bool {
         matches!(self.kind, PortKind::Tap | PortKind::AfPacket)
@@ -270,13 +279,18 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     if port.kind != PortKind::Tap {
         only(&["addresses", "shape"], "tap", r);
     }
+    let attached = matches!(port.kind, PortKind::Shared | PortKind::VhostUser);
+    if !attached {
+        only(&SOCKET, "shared and vhost-user", r);
+    }
+    if port.kind != PortKind::Shared {
+        only(&SHARED, "shared", r);
+    }
     match port.kind {
-        PortKind::Tap => only(&SHARED, "shared", r),
+        PortKind::Tap => {}
         PortKind::Shared => read_shared(r, item, port),
-        PortKind::AfPacket | PortKind::Pcap => {
-            only(&["mtu"], "tap and shared", r);
-            only(&SHARED, "shared", r);
-        }
+        PortKind::VhostUser => read_socket(r, item, port),
+        PortKind::AfPacket | PortKind::Pcap => only(&["mtu"], "tap, shared and vhost-user", r),
     }
     if port.vlan.is_some() && port.trunk.is_some() {
         let help = "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
@@ -309,7 +323,7 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     }
 }
 
-fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+fn read_socket<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
     let path = port.socket.as_deref().unwrap_or("");
     if !item.has("socket") {
         r.missing(item, "socket");
@@ -317,6 +331,10 @@ fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParam
         let message = format!("\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes is");
         r.wrong(item, "socket", message, None);
     }
+}
+
+fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+    read_socket(r, item, port);
     for (key, value) in [("ring", port.ring), ("frames", port.frames)] {
         if !value.is_power_of_two() {
             r.wrong(item, key, format!("{value} is no power of two"), None);
@@ -584,7 +602,7 @@ hold-memory = "1MiB"
         );
         has(
             "[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n",
-            "a.toml:4:7: `mtu`: is for tap and shared ports only",
+            "a.toml:4:7: `mtu`: is for tap, shared and vhost-user ports only",
         );
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
         let shared = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}");
@@ -600,6 +618,16 @@ hold-memory = "1MiB"
         has(&shared("socket = \"/a\"\ndevice = \"x\"\n"), "`device`: is for tap and af-packet ports only");
         has(&shared("socket = \"/a\"\nshape = \"1Gbps\"\n"), "a.toml:5:9: `shape`: is for tap ports only");
         has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
+        has(
+            "[[port]]\nname = \"a\"\nsocket = \"/a\"\n",
+            "a.toml:3:10: `socket`: is for shared and vhost-user ports only",
+        );
+        let guest = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"vhost-user\"\n{rest}");
+        has(&guest(""), "[[port]] needs `socket`");
+        has(&guest("socket = \"vm.sock\"\n"), "a.toml:4:10: `socket`: \"vm.sock\" is no place for a socket");
+        has(&guest("socket = \"/a\"\nframes = 8\n"), "a.toml:5:10: `frames`: is for shared ports only");
+        has(&guest("socket = \"/a\"\nnamespace = \"x\"\n"), "a.toml:5:13: `namespace`: is for tap and af-packet ports");
+        has(&guest("socket = \"/a\"\naddresses = []\n"), "a.toml:5:13: `addresses`: is for tap ports only");
         let twice = shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
         let macs = |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");

@@ -80,7 +80,7 @@ drops! {
     LinkLocal = "link-local",
     /// No application is attached to the port.
     NoApplication = "no-application",
-    /// An application's descriptor names no frame.
+    /// An application's or a guest's descriptor names no frame.
     BadDescriptor = "bad-descriptor",
     /// There was no memory for it to wait in, and its sender could not keep it.
     LossPool = "loss-pool",
@@ -88,6 +88,10 @@ drops! {
     LossHeld = "loss-held",
     /// It had waited for an application that has gone.
     LossAppExit = "loss-app-exit",
+    /// No guest is attached to the port whose driver is up.
+    NoGuest = "no-guest",
+    /// It had waited for a guest that has gone.
+    LossGuestExit = "loss-guest-exit",
 }
 
 impl Refused {
@@ -112,12 +116,13 @@ impl Refusal {
             Refusal::Gone => Drop::PortGone,
             Refusal::Unreachable => Drop::Unreachable,
             Refusal::Descriptor => Drop::BadDescriptor,
+            Refusal::NoGuest => Drop::NoGuest,
         }
     }
 }
 
 /// One port's, or one peer's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Counters {
     /// Frames that came in: super-segments count once.
     pub received: u64,
@@ -133,6 +138,21 @@ pub struct Counters {
     discarded: [u64; DropReason::ALL.len()],
     /// What the kernel's own count of losses was when it was looked at last.
     kernel: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters {
+            received: 0,
+            received_bytes: 0,
+            sent: 0,
+            sent_bytes: 0,
+            sent_large: 0,
+            dropped: [0; Drop::ALL.len()],
+            discarded: [0; DropReason::ALL.len()],
+            kernel: 0,
+        }
+    }
 }
 
 impl Counters {

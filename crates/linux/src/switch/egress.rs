@@ -87,6 +87,11 @@ impl<T> Egress<T> {
     pub fn is_idle(&self, now: Time) -> bool {
         self.is_empty() && self.paused_until.iter().all(|until| *until <= now)
     }
+    /// What waits: frames, and their bytes but for the one that the device has refused.
+    pub fn waiting(&self) -> (u64, u64) {
+        let view = self.port.view();
+        (u64::from(view.packets) + u64::from(self.refused.is_some()), view.bytes)
+    }
     /// What waits, without what the device has refused.
     pub fn view(&self) -> QueueView {
         self.port.view()
@@ -121,7 +126,15 @@ impl<T> Egress<T> {
     }
     /// The device has refused this one, which came from here or was to go straight on.
     pub fn refuse(&mut self, now: Time, item: T) {
-        (self.refused, self.retry_at) = (Some(item), now + PATIENCE);
+        self.refuse_for(now, item, PATIENCE);
+    }
+    /// The same of a device that is to be left alone for so long, unless [`Egress::retry`] comes first.
+    pub fn refuse_for(&mut self, now: Time, item: T, patience: Time) {
+        (self.refused, self.retry_at) = (Some(item), now + patience);
+    }
+    /// The device has said that it takes more.
+    pub fn retry(&mut self) {
+        self.retry_at = Time::ZERO;
     }
     /// When [`Egress::next`] may have something again; `None`: not by itself.
     pub fn due(&self) -> Option<Time> {

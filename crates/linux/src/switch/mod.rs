@@ -7,6 +7,7 @@
 //! | `node` | which frame goes to which port |
 //! | `slot` | a port's place: how a frame is written to it, or waits |
 //! | `applications` | what is done for applications with shared memory |
+//! | `guests` | what is done for virtual machines |
 //! | `table` | which address is behind which port |
 //! | `vlan` | which VLANs a port carries, and where tags come and go |
 //! | `egress` | what waits for a device that takes no more, or is paused |
@@ -44,6 +45,7 @@ pub mod counters;
 pub mod doctor;
 pub mod egress;
 mod error;
+mod guests;
 mod held;
 pub mod journal;
 mod losses;

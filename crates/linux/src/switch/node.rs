@@ -43,7 +43,7 @@ pub struct Node {
     /// Who is where.
     pub table: Table,
     /// A frame in one piece, for ports that take none in several.
-    flat: Vec<u8>,
+    pub(super) flat: Vec<u8>,
     /// When somebody was told last that a packet was too long.
     told: Option<Time>,
     /// By peer: frames with which the switch answers what came from there.

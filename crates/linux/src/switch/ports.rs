@@ -11,7 +11,7 @@ use crate::frame::Mac;
 use crate::namespace::{self, Identity};
 use crate::port::tap::TapSettings;
 use crate::port::udp::Udp;
-use crate::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, shared};
+use crate::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, Vhost};
 use std::path::Path;
 use std::process::Command;
 
@@ -62,6 +62,10 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
         PortKind::Shared => {
             let port = Shared::open(params.shared()).map_err(named(params))?;
             Ok(Opened::new(Port::Shared(Box::new(port)), params.mtu.unwrap_or(SHARED_MTU) as usize))
+        }
+        PortKind::VhostUser => {
+            let port = Vhost::open(params.vhost()).map_err(named(params))?;
+            Ok(Opened::new(Port::Vhost(Box::new(port)), params.mtu.unwrap_or(SHARED_MTU) as usize))
         }
         PortKind::AfPacket => {
             let opened = inside(namespace, || {
@@ -218,10 +222,10 @@ pub fn unmake(record: &Record) -> Result<(), Error> {
     done.map_err(failed)
 }
 
-/// Removes the socket of shared memory, if nobody listens at it any more.
+/// Removes the socket of an application's or a guest's port, if nobody listens at it any more.
 pub fn forget(params: &PortParams) {
     if let Some(socket) = &params.socket {
-        shared::unlink(Path::new(socket));
+        port::socket::unlink(Path::new(socket));
     }
 }
 

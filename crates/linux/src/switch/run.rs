@@ -86,6 +86,9 @@ struct Ready {
     /// All ports of shared memory, and those at whose descriptors something has happened.
     shared: Vec<usize>,
     attend: Vec<usize>,
+    /// All ports of virtual machines; those at whose descriptors something has happened are with the
+    /// applications'.
+    guests: Vec<usize>,
 }
 
 /// What a change did.
@@ -323,8 +326,15 @@ impl Switch {
                 busy |= self.node.serve_shared(now, port, has_events, &mut self.buffers, &mut self.uplink);
             }
         }
+        for &port in &ready.guests {
+            if port < self.node.slots.len() {
+                let has_events = ready.attend.contains(&port);
+                busy |= self.node.serve_guest(now, port, has_events, &mut self.buffers, &mut self.uplink);
+            }
+        }
         self.uplink.depart(now);
         self.node.flush_shared(&ready.shared);
+        self.node.flush_guests(&ready.guests);
         self.uplink.speak(now, &mut self.node);
         self.shape();
         busy
@@ -358,15 +368,18 @@ impl Switch {
         ready.paths.clear();
         ready.shared.clear();
         ready.attend.clear();
+        ready.guests.clear();
         let mut which = Vec::with_capacity(self.node.slots.len());
         let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
         // What is not to be read is not waited for either.
         let is_stopped = self.node.is_stopped();
         for (index, slot) in self.node.slots.iter().enumerate() {
-            if let Some(Port::Shared(_)) = slot.port {
-                ready.shared.push(index);
+            match slot.port {
+                Some(Port::Shared(_)) => ready.shared.push(index),
+                Some(Port::Vhost(_)) => ready.guests.push(index),
+                _ => {}
             }
-            let is_waited_for = !is_stopped || matches!(slot.port, Some(Port::Shared(_)));
+            let is_waited_for = !is_stopped || matches!(slot.port, Some(Port::Shared(_) | Port::Vhost(_)));
             match slot.port.as_ref().filter(|_| is_waited_for).map(|port| port.fd()) {
                 Some(Some(fd)) => {
                     which.push(index);
@@ -392,6 +405,7 @@ impl Switch {
             if !fd.revents().is_empty() {
                 let to = match at + 1 < paths_from {
                     true if ready.shared.binary_search(which).is_ok() => &mut ready.attend,
+                    true if ready.guests.binary_search(which).is_ok() => &mut ready.attend,
                     true => &mut ready.ports,
                     false => &mut ready.paths,
                 };

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::overlay;
 use super::peer::Health;
 use super::state::State;
-use crate::port::shared;
+use crate::port::{shared, vhost};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub enum PortState {
 pub struct PortReading {
     /// What it is called.
     pub name: String,
-    /// tap, af-packet, pcap or shared.
+    /// tap, af-packet, pcap, shared or vhost-user.
     pub kind: String,
     /// Its interface; empty if there is none.
     pub device: String,
@@ -53,6 +53,9 @@ pub struct PortReading {
     /// Of shared memory: its application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<shared::Reading>,
+    /// Of a virtual machine: its guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<vhost::Reading>,
     /// What it has done.
     #[serde(flatten)]
     pub counters: counters::Reading,
@@ -246,6 +249,22 @@ fn shared_lines(out: &mut String, shared: &shared::Reading) {
     );
 }
 
+/// What is to be said of a virtual machine.
+fn guest_lines(out: &mut String, guest: &vhost::Reading) {
+    let who = guest.pid.map_or("no guest".to_string(), |pid| format!("guest of process {pid}"));
+    let state = match (guest.pid, guest.is_up) {
+        (None, _) => "",
+        (_, true) if guest.super_segments => ", up, takes super-segments",
+        (_, true) => ", up, takes packets",
+        (_, false) => ", its driver is not up",
+    };
+    let _ = writeln!(
+        out,
+        "  {who}{state}; attached {} times, {} sent away; {} frames wait, {} bytes",
+        guest.attachments, guest.broken, guest.waiting_frames, guest.waiting_bytes
+    );
+}
+
 /// What is to be said of the overlay with a peer.
 fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
     let (said, heard) = (overlay.said, overlay.heard);
@@ -321,6 +340,9 @@ impl Reading {
             }
             if let Some(shared) = &port.shared {
                 shared_lines(&mut out, shared);
+            }
+            if let Some(guest) = &port.guest {
+                guest_lines(&mut out, guest);
             }
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
@@ -426,6 +448,7 @@ mod tests {
             trunk: vec![10, 20],
             slowed: true,
             shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
+            guest: Some(vhost::Reading { pid: Some(7), is_up: true, waiting_frames: 3, ..vhost::Reading::default() }),
             counters,
         };
         let (ports, schema) = (vec![port], 1);

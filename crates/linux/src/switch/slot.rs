@@ -6,7 +6,8 @@
 //! Invariant: of one that waits nothing is lost silently, nor when the interface goes.
 
 use super::counters::{Counters, Drop};
-use super::egress::Egress;
+use super::egress::{Egress, PATIENCE};
+use super::guests;
 use super::mirror::Mirror;
 use super::vlan::{Vlans, untagged};
 use crate::fabric::metadata;
@@ -103,13 +104,23 @@ impl Slot {
             }
             return handed;
         }
+        if let Some(Port::Vhost(guest)) = &self.port
+            && !guest.takes(&frame.offload)
+        {
+            return self.put_whole(now, frame, flat);
+        }
+        self.put_one(now, frame, flat)
+    }
+
+    /// The same with a frame that the device takes as it is.
+    pub(super) fn put_one(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
         if !self.queue.is_idle(now) {
             self.enqueue(now, frame)?;
             self.drain(now, flat);
             return Ok(Fate::Left);
         }
         match self.write(frame, flat) {
-            Err(Drop::PortFull) => self.queue.refuse(now, Waiting::of(frame)),
+            Err(Drop::PortFull) => self.queue.refuse_for(now, Waiting::of(frame), self.patience()),
             written => written?,
         }
         Ok(Fate::Left)
@@ -138,10 +149,16 @@ impl Slot {
             let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
             match self.write(&Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere }, flat) {
                 Ok(()) => {}
-                Err(Drop::PortFull) => return self.queue.refuse(now, waiting),
+                Err(Drop::PortFull) => return self.queue.refuse_for(now, waiting, self.patience()),
+                Err(Drop::NoGuest) => self.counters.drop(Drop::LossGuestExit),
                 Err(reason) => self.counters.drop(reason),
             }
         }
+    }
+
+    /// How long its device is left alone after a refusal. A guest says itself when it has room.
+    fn patience(&self) -> Time {
+        if let Some(Port::Vhost(_)) = self.port { guests::PATIENCE } else { PATIENCE }
     }
 
     /// Its interface is gone, and what waited for it.
@@ -179,7 +196,7 @@ impl Slot {
     pub fn write(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
         self.fits(frame)?;
         let port = self.port.as_mut().ok_or(Drop::PortGone)?;
-        if port.takes_offload() || frame.offload == Offload::default() {
+        if port.takes(&frame.offload) {
             port.send(&frame.offload, frame.pieces).map_err(Refusal::reason)?;
             self.counters.sent_large += u64::from(frame.offload.gso_size > 0);
         } else {

@@ -29,7 +29,7 @@ pub use egress::{QueueKind, class};
 pub use link::{Origin, Pause, Sender};
 pub use told::{Told, What};
 
-use super::{Error, Received, Refusal};
+use super::{Error, Received, Refusal, socket};
 use crate::frame::View;
 use egress::Egress;
 use link::Link;
@@ -39,23 +39,18 @@ use millpond_port::host::{Host, Next};
 use millpond_port::layout::{Hello, Sizes};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
-};
+use rustix::net::{SocketFlags, SocketType, accept_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use std::io::IoSlice;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What happened at one of the port's descriptors.
 const LISTENER: u64 = 0;
 const APPLICATION: u64 = 1;
 const WAKE: u64 = 2;
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 16;
 /// Ethernet's header and two tags.
 const FRAMING: u32 = 14 + 8;
 
@@ -145,64 +140,6 @@ impl SharedSettings {
     }
 }
 
-/// Removes a socket that nobody listens at. Anything else stays.
-pub fn unlink(path: &Path) {
-    use std::os::unix::fs::FileTypeExt;
-    if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) && !is_served(path) {
-        let _ = std::fs::remove_file(path);
-    }
-}
-
-/// Whether somebody listens there.
-fn is_served(path: &Path) -> bool {
-    let socket = || {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        connect(&socket, &SocketAddrUnix::new(path)?)
-    };
-    // A full backlog is somebody's.
-    matches!(socket(), Ok(()) | Err(Errno::AGAIN))
-}
-
-/// A socket at `path`, which its owner may connect to.
-fn listener(path: &Path, uid: Option<u32>) -> Result<OwnedFd, Error> {
-    let name = path.display().to_string();
-    if is_served(path) {
-        return Err(Error::Busy { device: name });
-    }
-    unlink(path);
-    let failed = |what: &str| {
-        let what = format!("{what} {name}");
-        move |e: std::io::Error| Error::Kernel { what, reason: e.to_string() }
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let open = || -> Result<OwnedFd, Errno> {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        bind(&socket, &SocketAddrUnix::new(path)?)?;
-        Ok(socket)
-    };
-    let socket = open().map_err(|e| failed("making the socket")(e.into()))?;
-    // Before it listens, so that nobody connects who may not.
-    let owned = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-        .and_then(|()| uid.map_or(Ok(()), |uid| std::os::unix::fs::chown(path, Some(uid), None)));
-    owned.map_err(failed("giving away the socket"))?;
-    listen(&socket, BACKLOG).map_err(|e| failed("listening at")(e.into()))?;
-    Ok(socket)
-}
-
-/// Who is at the other end, as the kernel noted when it connected.
-fn credentials(socket: &OwnedFd) -> Option<libc::ucred> {
-    // Not by rustix: a process of a namespace that is not seen from here has the number 0, which its
-    // type has no room for.
-    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    let (into, room) = (&raw mut peer, &raw mut length);
-    // SAFETY: `into` has room for `length` bytes, which are integers, and both outlive the call.
-    #[allow(unsafe_code)]
-    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into.cast(), room) };
-    (done == 0 && length as usize == size_of::<libc::ucred>()).then_some(peer)
-}
-
 fn watch(events: &OwnedFd, fd: impl AsFd, what: u64) -> Result<(), Errno> {
     epoll::add(events, fd, epoll::EventData::new_u64(what), epoll::EventFlags::IN)
 }
@@ -212,7 +149,7 @@ impl Shared {
     pub fn open(settings: SharedSettings) -> Result<Shared, Error> {
         let reason = |reason| Error::Kernel { what: "shared memory".into(), reason };
         settings.sizes.check().map_err(reason)?;
-        let listener = listener(&settings.socket, settings.uid)?;
+        let listener = socket::listen(&settings.socket, SocketType::SEQPACKET, settings.uid)?;
         let epoll = || {
             let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             watch(&events, &listener, LISTENER).map(|()| events)
@@ -251,9 +188,8 @@ impl Shared {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(socket) = accept_with(&self.listener, flags) else { return };
-        let Some(peer) = credentials(&socket) else { return };
-        let own = rustix::process::geteuid().as_raw();
-        let may = [Some(0), Some(own), self.settings.uid].contains(&Some(peer.uid));
+        let Some(peer) = socket::credentials(&socket) else { return };
+        let may = socket::may_attach(peer.uid, self.settings.uid);
         let refusal = match (may, &self.application) {
             (false, _) => Some(Hello::Denied),
             (true, Some(_)) => Some(Hello::Busy),

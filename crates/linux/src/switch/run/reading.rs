@@ -59,6 +59,7 @@ impl Switch {
                 Some(Port::Shared(shared)) => Some(shared.reading()),
                 _ => None,
             },
+            guest: slot.guest(),
             counters: slot.counters.reading(),
         };
         let open = self.node.slots.iter().filter(|slot| slot.port.is_some());

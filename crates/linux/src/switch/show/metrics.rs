@@ -3,7 +3,7 @@
 //! Invariant: a counter's name and labels stay; what a configuration does not have has no lines.
 
 use super::{PathReading, PortReading, PortState, Reading};
-use crate::port::shared;
+use crate::port::{shared, vhost};
 use crate::switch::overlay;
 use std::fmt::Write;
 
@@ -50,6 +50,18 @@ impl Reading {
             metric("waiting_bytes", "Bytes that wait for an application.", "gauge", shared(|s| s.waiting_bytes as f64));
             metric("flows_paused", "Flows to it that are paused.", "gauge", shared(|s| s.told as f64));
             metric("pauses_total", "Flows to it that were told to pause.", "counter", shared(|s| s.pauses as f64));
+        }
+        let guests = |f: fn(&vhost::Reading) -> f64| -> Vec<(String, f64)> {
+            let with = self.ports.iter().filter_map(|p| Some((p, p.guest.as_ref()?)));
+            with.map(|(p, guest)| (format!("{{port=\"{}\"}}", p.name), f(guest))).collect()
+        };
+        if self.ports.iter().any(|p| p.guest.is_some()) {
+            let up = guests(|g| f64::from(u8::from(g.is_up)));
+            metric("guest_up", "Whether a guest is attached whose driver is up.", "gauge", up);
+            let waiting = guests(|g| g.waiting_frames as f64);
+            metric("guest_waiting_frames", "Frames that wait for a guest.", "gauge", waiting);
+            metric("guests_attached_total", "Guests that have attached.", "counter", guests(|g| g.attachments as f64));
+            metric("guests_broken_total", "Guests that were sent away.", "counter", guests(|g| g.broken as f64));
         }
         let dropped = self.ports.iter().flat_map(|p| {
             p.counters.dropped.iter().map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
