@@ -275,7 +275,7 @@ impl Vhost {
         }
     }
 
-    /// Signals the guest what was done for it since the last time. Whether it is to be sent away.
+    /// Signals the guest what was done for it since the last time.
     pub fn flush(&mut self) {
         if let Some(guest) = &self.guest {
             guest.device.signal();
