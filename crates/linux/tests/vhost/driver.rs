@@ -4,7 +4,9 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -45,11 +47,13 @@ pub struct Options {
     pub buffer: u32,
     /// In how many descriptors a frame is sent.
     pub parts: u16,
+    /// Whether it switches its rings on before it says anything else, as QEMU does.
+    pub is_early: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { features: ALL, ring: 256, buffer: 1526, parts: 1 }
+        Options { features: ALL, ring: 256, buffer: 1526, parts: 1, is_early: false }
     }
 }
 
@@ -89,6 +93,17 @@ fn memory(file: &File, length: u64) -> GuestMemoryMmap {
     GuestMemoryMmap::from_ranges_with_files(regions).unwrap()
 }
 
+/// Says that a ring is on, and waits for the answer (SET_VRING_ENABLE; the crate's front end keeps the order
+/// that it likes).
+fn switch_on(mut stream: &UnixStream, ring: u32) {
+    let message: Vec<u8> = [18u32, 1 | 1 << 3, 8, ring, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+    stream.write_all(&message).unwrap();
+    let mut answer = [0; 20];
+    stream.read_exact(&mut answer).unwrap();
+    let expected: Vec<u8> = [18u32, 1 | 1 << 2, 8, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    assert_eq!(answer[..], expected);
+}
+
 impl Guest {
     pub fn attach(socket: &Path, options: Options) -> Guest {
         Guest::try_attach(socket, options).expect("the switch takes the guest")
@@ -112,7 +127,11 @@ impl Guest {
             let (descriptors, available, used) = (at, at + 0x10000, at + 0x20000);
             Queue { descriptors, available, used, next: 0, kicked: 0, seen: 0, free, kick: event(), call: event() }
         };
-        let front = Frontend::connect(socket, 2)?;
+        let stream = UnixStream::connect(socket).map_err(vhost::vhost_user::Error::SocketError)?;
+        if options.is_early {
+            (0..2).for_each(|ring| switch_on(&stream, ring));
+        }
+        let front = Frontend::from_stream(stream, 2);
         let queues = [queue(0), queue(1)];
         let mut guest = Guest { front, memory, options, queues, file, length, posts: true, has_flooded: false };
         guest.set_up()?;

@@ -232,7 +232,7 @@ fn frames_cross_whole_between_guests_of_all_kinds() {
         (0, 4, 256),
         (MERGEABLE, 1, 8),
     ] {
-        let options = Options { features, parts, ring, ..Options::default() };
+        let options = Options { features, parts, ring, is_early: parts > 1, ..Options::default() };
         let mut a = place.attach("a", options);
         let mut b = place.attach("b", Options { parts: 1, ..options });
         announce(&mut a, 1, &mut b);

@@ -8,6 +8,7 @@ use super::device::{Device, FEATURES, FROM_GUEST, PROTOCOL, State, TO_GUEST};
 use super::memory::Memory;
 use super::ring::{Parts, SIZE_MAX};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use vhost::VhostUserMemoryRegionBase;
 use vhost::vhost_user::message::{
-    VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight, VhostUserLog,
-    VhostUserMemoryRegion, VhostUserShMemConfig, VhostUserSharedMsg, VhostUserSingleMemoryRegion,
+    FrontendReq, VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight,
+    VhostUserLog, VhostUserMemoryRegion, VhostUserShMemConfig, VhostUserSharedMsg, VhostUserSingleMemoryRegion,
     VhostUserVringAddrFlags, VhostUserVringState,
 };
 use vhost::vhost_user::{
@@ -41,12 +42,17 @@ pub fn serve(socket: OwnedFd, device: Arc<Device>, is_trusted: bool) -> std::io:
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(ANSWER))?;
-    let ours = stream.try_clone()?;
+    let (ours, next) = (stream.try_clone()?, stream.try_clone()?);
     let handler = Arc::new(Handler { device: device.clone(), is_trusted });
     let work = move || {
-        let mut requests = BackendReqHandler::from_stream(stream, handler);
+        let mut requests = BackendReqHandler::from_stream(stream, handler.clone());
         let error = loop {
-            if let Err(error) = requests.handle_request() {
+            let handled = match early_enable(&next, &handler) {
+                Ok(true) => Ok(()),
+                Ok(false) => requests.handle_request(),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = handled {
                 break error;
             }
         };
@@ -63,6 +69,47 @@ pub fn serve(socket: OwnedFd, device: Arc<Device>, is_trusted: bool) -> std::io:
     };
     std::thread::Builder::new().name("vhost-user".into()).spawn(work)?;
     Ok(ours)
+}
+
+/// A message's header: what it asks, flags, and how many bytes follow.
+const HEADER: usize = 12;
+/// Version 1 of the protocol, an answer, and that one is wanted.
+const VERSION: u32 = 1;
+const ANSWERS: u32 = 1 << 2;
+const WANTS_ANSWER: u32 = 1 << 3;
+
+/// QEMU switches rings on before it has agreed to any feature, or to that of the protocol
+/// (`VHOST_USER_F_PROTOCOL_FEATURES`) at all. The crate ends the connection then; the protocol does not ask
+/// that of it. Whether the next message was such a one; it is dealt with here.
+fn early_enable(next: &UnixStream, handler: &Handler) -> Result<bool> {
+    if handler.device.features() & PROTOCOL != 0 {
+        return Ok(false);
+    }
+    let receive = |into: &mut [u8], flags| recv(next, into, flags | RecvFlags::WAITALL).map(|(_, length)| length);
+    let mut header = [0; HEADER];
+    let number = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    // The end, or what is wrong with it, the crate finds.
+    if receive(&mut header, RecvFlags::PEEK) != Ok(HEADER)
+        || number(&header) != FrontendReq::SET_VRING_ENABLE as u32
+        || number(&header[8..]) != 8
+    {
+        return Ok(false);
+    }
+    let mut message = [0; HEADER + 8];
+    if receive(&mut message, RecvFlags::empty()) != Ok(message.len()) {
+        return Err(Error::Disconnected);
+    }
+    let (ring, is_enabled) = (number(&message[HEADER..]), number(&message[HEADER + 4..]));
+    if is_enabled > 1 {
+        return Err(Error::InvalidParam);
+    }
+    handler.set_vring_enable(ring, is_enabled == 1)?;
+    if number(&header[4..]) & WANTS_ANSWER != 0 {
+        let done = 0u64.to_le_bytes();
+        let answer = [&header[..4], &(VERSION | ANSWERS).to_le_bytes(), &8u32.to_le_bytes(), &done].concat();
+        send(next, &answer, SendFlags::NOSIGNAL).map_err(|_| Error::Disconnected)?;
+    }
+    Ok(true)
 }
 
 fn unsupported<T>() -> Result<T> {
