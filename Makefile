@@ -73,4 +73,5 @@ bench-switch: setup
 	./target/release/millpond switch demo presto $(ARGS) || failed=1; \
 	./target/release/millpond switch demo backdraft || failed=1; \
 	cargo test --release --locked -p millpond-linux --test switch -- --ignored --nocapture figures || failed=1; \
+	cargo test --release --locked -p millpond-linux --test vhost -- --ignored --nocapture speed || failed=1; \
 	exit $$failed
