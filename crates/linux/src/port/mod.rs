@@ -203,12 +203,32 @@ impl Port {
             _ => None,
         }
     }
-    /// The virtual machine's, if it is one.
-    #[inline]
-    pub fn vhost(&mut self) -> Option<&mut Vhost> {
+    /// Whether it is memory that somebody has attached to, or may.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Port::Shared(_) | Port::Vhost(_))
+    }
+    /// Shows whoever has attached what was done for them since the last time.
+    pub fn flush(&mut self) {
         match self {
-            Port::Vhost(port) => Some(port),
-            _ => None,
+            Port::Shared(port) => port.flush(),
+            Port::Vhost(port) => port.flush(),
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
+        }
+    }
+    /// Whether there is nothing to do until its descriptor says so.
+    pub fn may_sleep(&self) -> bool {
+        match self {
+            Port::Shared(port) => port.may_sleep(),
+            Port::Vhost(port) => port.may_sleep(),
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => true,
+        }
+    }
+    /// The switch is awake: nobody who has attached need wake it.
+    pub fn awake(&self) {
+        match self {
+            Port::Shared(port) => port.awake(),
+            Port::Vhost(port) => port.awake(),
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
         }
     }
     /// Whether its interface is still the one that was opened. A packet socket is told that its interface is down, once, and

@@ -3,6 +3,7 @@
 //! Invariant: nobody connects who may not, and a socket at which somebody listens is never removed.
 
 use super::Error;
+use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -55,6 +56,16 @@ pub(super) fn listen(path: &Path, kind: SocketType, uid: Option<u32>) -> Result<
     owned.map_err(failed("giving away the socket"))?;
     rustix::net::listen(&socket, BACKLOG).map_err(|e| failed("listening at")(e.into()))?;
     Ok(socket)
+}
+
+/// What has happened at what an epoll waits for, without waiting.
+pub(super) fn happened(events: &OwnedFd) -> Vec<u64> {
+    let room = &mut [const { std::mem::MaybeUninit::uninit() }; 8];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match epoll::wait(events, room, Some(&now)) {
+        Ok((happened, _)) => happened.iter().map(|event| event.data.u64()).collect(),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Who is at the other end, as the kernel noted when it connected.

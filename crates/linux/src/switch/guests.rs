@@ -1,26 +1,20 @@
-//! What the switch does for virtual machines, whose memory it reads and writes.
-//!
-//! Their rounds come after the other ports', as those of applications do: a guest is looked at in
-//! every round while the switch is awake, and asked to kick before it sleeps.
+//! What the switch does for virtual machines, whose memory it reads and writes; `attached` has their
+//! rounds.
 //!
 //! Invariant: a frame that waits for a guest is counted as sent when it has it, or as lost when the
 //! guest goes first.
 
-use super::buffers::Buffers;
 use super::counters::Drop;
-use super::node::{Node, Remote};
 use super::slot::{Outgoing, Slot, whole};
 use crate::frame::parse;
+use crate::port::Port;
 use crate::port::shared::Fate;
 use crate::port::vhost::Reading;
-use crate::port::{Port, Vhost};
 use millpond_core::Time;
 use std::io::IoSlice;
 
 /// When a frame is tried again though the guest has not kicked.
 pub(super) const PATIENCE: Time = Time::from_ms(10);
-/// Frames of a guest that are handled before others have their turn.
-const BURST: usize = 32;
 
 impl Slot {
     /// Hands over a frame that the guest does not take as it is: each of its packets is one of its
@@ -40,11 +34,6 @@ impl Slot {
         Ok(Fate::Left)
     }
 
-    /// The virtual machine that the port is, if it is one.
-    pub fn vhost(&mut self) -> Option<&mut Vhost> {
-        self.port.as_mut().and_then(Port::vhost)
-    }
-
     /// What is to be shown of the guest.
     pub fn guest(&self) -> Option<Reading> {
         let Some(Port::Vhost(guest)) = &self.port else { return None };
@@ -53,56 +42,30 @@ impl Slot {
     }
 
     /// What waited for a guest that has gone is lost.
-    pub(super) fn lose_guest(&mut self) {
+    fn lose_guest(&mut self) {
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::LossGuestExit));
     }
 
-    /// Looks after what has happened at a guest's descriptors.
-    fn attend(&mut self, now: Time, flat: &mut Vec<u8>) {
-        let Some(guest) = self.vhost() else { return };
+    /// Its guest is to go.
+    pub(super) fn detach_guest(&mut self) {
+        if let Some(Port::Vhost(guest)) = &mut self.port {
+            guest.detach();
+        }
+        self.lose_guest();
+    }
+
+    /// Looks after what has happened at a guest's descriptors. Whether frames that waited may go on.
+    pub(super) fn attend_guest(&mut self, now: Time, flat: &mut Vec<u8>) -> bool {
+        let Some(Port::Vhost(guest)) = &mut self.port else { return false };
         let attended = guest.attend();
         if attended.has_ended {
             self.lose_guest();
-        } else if attended.may_write && !self.queue.is_empty() {
+        }
+        let goes_on = attended.may_write && !self.queue.is_empty();
+        if goes_on {
             self.queue.retry();
             self.drain(now, flat);
         }
-    }
-}
-
-impl Node {
-    /// Does what a guest's port is due, and handles what it has for now. Whether there was something.
-    pub fn serve_guest(
-        &mut self,
-        now: Time,
-        port: usize,
-        has_events: bool,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) -> bool {
-        if has_events {
-            self.attend(now, port);
-        }
-        !self.is_stopped() && self.receive(now, port, BURST, buffers, remote) > 0
-    }
-    fn attend(&mut self, now: Time, port: usize) {
-        let Node { slots, flat, .. } = self;
-        slots[port].attend(now, flat);
-    }
-    /// Signals guests what was done for them in a round.
-    pub fn flush_guests(&mut self, ports: &[usize]) {
-        for port in ports {
-            if let Some(guest) = self.slots.get_mut(*port).and_then(Slot::vhost) {
-                guest.flush();
-            }
-        }
-    }
-    /// Whether no guest has anything, and each will wake the switch.
-    pub(super) fn guests_may_sleep(&mut self) -> bool {
-        self.slots.iter_mut().filter_map(Slot::vhost).all(|guest| guest.may_sleep())
-    }
-    /// The switch is awake.
-    pub(super) fn wake_guests(&mut self) {
-        self.slots.iter_mut().filter_map(Slot::vhost).for_each(|guest| guest.awake());
+        goes_on
     }
 }

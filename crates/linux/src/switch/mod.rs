@@ -6,8 +6,9 @@
 //! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
 //! | `slot` | a port's place: how a frame is written to it, or waits |
-//! | `applications` | what is done for applications with shared memory |
-//! | `guests` | what is done for virtual machines |
+//! | `attached` | the rounds of ports that are memory |
+//! | `applications` | of them, applications with shared memory |
+//! | `guests` | of them, virtual machines |
 //! | `table` | which address is behind which port |
 //! | `vlan` | which VLANs a port carries, and where tags come and go |
 //! | `egress` | what waits for a device that takes no more, or is paused |
@@ -37,6 +38,7 @@
 
 mod applications;
 pub mod apply;
+mod attached;
 pub mod buffers;
 pub mod cni;
 pub mod config;

@@ -83,12 +83,9 @@ fn home(params: &PortParams) -> Option<Identity> {
 struct Ready {
     ports: Vec<usize>,
     paths: Vec<usize>,
-    /// All ports of shared memory, and those at whose descriptors something has happened.
-    shared: Vec<usize>,
+    /// All ports that are memory, and those of them at whose descriptors something has happened.
+    attached: Vec<usize>,
     attend: Vec<usize>,
-    /// All ports of virtual machines; those at whose descriptors something has happened are with the
-    /// applications'.
-    guests: Vec<usize>,
 }
 
 /// What a change did.
@@ -320,21 +317,14 @@ impl Switch {
                 busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
             }
         }
-        for &port in &ready.shared {
+        for &port in &ready.attached {
             if port < self.node.slots.len() {
                 let has_events = ready.attend.contains(&port);
-                busy |= self.node.serve_shared(now, port, has_events, &mut self.buffers, &mut self.uplink);
-            }
-        }
-        for &port in &ready.guests {
-            if port < self.node.slots.len() {
-                let has_events = ready.attend.contains(&port);
-                busy |= self.node.serve_guest(now, port, has_events, &mut self.buffers, &mut self.uplink);
+                busy |= self.node.serve_attached(now, port, has_events, &mut self.buffers, &mut self.uplink);
             }
         }
         self.uplink.depart(now);
-        self.node.flush_shared(&ready.shared);
-        self.node.flush_guests(&ready.guests);
+        self.node.flush_attached(&ready.attached);
         self.uplink.speak(now, &mut self.node);
         self.shape();
         busy
@@ -366,20 +356,18 @@ impl Switch {
     fn wait(&mut self, timeout: Duration, ready: &mut Ready) -> Result<bool, Error> {
         ready.ports.clear();
         ready.paths.clear();
-        ready.shared.clear();
+        ready.attached.clear();
         ready.attend.clear();
-        ready.guests.clear();
         let mut which = Vec::with_capacity(self.node.slots.len());
         let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
         // What is not to be read is not waited for either.
         let is_stopped = self.node.is_stopped();
         for (index, slot) in self.node.slots.iter().enumerate() {
-            match slot.port {
-                Some(Port::Shared(_)) => ready.shared.push(index),
-                Some(Port::Vhost(_)) => ready.guests.push(index),
-                _ => {}
+            let is_memory = slot.port.as_ref().is_some_and(Port::is_memory);
+            if is_memory {
+                ready.attached.push(index);
             }
-            let is_waited_for = !is_stopped || matches!(slot.port, Some(Port::Shared(_) | Port::Vhost(_)));
+            let is_waited_for = !is_stopped || is_memory;
             match slot.port.as_ref().filter(|_| is_waited_for).map(|port| port.fd()) {
                 Some(Some(fd)) => {
                     which.push(index);
@@ -404,8 +392,7 @@ impl Switch {
         for (at, (which, fd)) in which.iter().zip(&fds[1..]).enumerate() {
             if !fd.revents().is_empty() {
                 let to = match at + 1 < paths_from {
-                    true if ready.shared.binary_search(which).is_ok() => &mut ready.attend,
-                    true if ready.guests.binary_search(which).is_ok() => &mut ready.attend,
+                    true if ready.attached.binary_search(which).is_ok() => &mut ready.attend,
                     true => &mut ready.ports,
                     false => &mut ready.paths,
                 };

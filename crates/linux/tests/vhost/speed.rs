@@ -67,7 +67,7 @@ fn attach(socket: &Path) -> (Guest, Vhost) {
 /// What one does with what is there, a round of the poll loop.
 fn take(port: &mut Port, room: &mut [u8]) -> u64 {
     let count = (0..64).take_while(|_| matches!(port.receive(room), Received::Frame { .. })).count();
-    port.vhost().unwrap().flush();
+    port.flush();
     count as u64
 }
 
@@ -120,13 +120,13 @@ fn application(socket: &Path) -> f64 {
             is_frame
         });
         let count = count.count();
-        port.shared().unwrap().flush();
+        port.flush();
         count as u64
     })
 }
 
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: make bench-switch"]
 fn speed_beside_shared_memory() {
     let socket: PathBuf = std::env::temp_dir().join(format!("millpond-vhost-speed-{}", std::process::id()));
     let mut rates = [Vec::new(), Vec::new()];

@@ -37,7 +37,7 @@ use millpond_core::Time;
 use millpond_port::channel::{self, Parts};
 use millpond_port::host::{Host, Next};
 use millpond_port::layout::{Hello, Sizes};
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, accept_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -166,10 +166,7 @@ impl Shared {
 
     /// Looks after what has happened at its descriptors.
     pub fn attend(&mut self) {
-        let room = &mut [const { std::mem::MaybeUninit::uninit() }; 8];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let Ok((happened, _)) = epoll::wait(&self.events, room, Some(&now)) else { return };
-        let happened: Vec<u64> = happened.iter().map(|event| event.data.u64()).collect();
+        let happened = socket::happened(&self.events);
         if happened.contains(&WAKE)
             && let Some(application) = &self.application
         {

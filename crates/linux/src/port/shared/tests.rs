@@ -71,9 +71,9 @@ impl Rig {
         self.now += Time::from_us(1);
         let all: Vec<usize> = (1..self.node.slots.len()).collect();
         for port in &all {
-            self.node.serve_shared(self.now, *port, has_events, &mut self.buffers, &mut Alone);
+            self.node.serve_attached(self.now, *port, has_events, &mut self.buffers, &mut Alone);
         }
-        self.node.flush_shared(&all);
+        self.node.flush_attached(&all);
         assert_eq!(self.buffers.in_use(), 0);
     }
     fn rounds(&mut self) {

@@ -28,7 +28,7 @@ use super::{Error, Received, Refusal, socket};
 use crate::frame::offload::Offload;
 use device::Device;
 use frames::{Given, Taken};
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, accept_with};
 use serde::{Deserialize, Serialize};
@@ -112,16 +112,6 @@ fn watch(events: &OwnedFd, fd: impl AsFd, what: u64, is_edge: bool) -> Result<()
     epoll::add(events, fd, epoll::EventData::new_u64(what), epoll::EventFlags::IN | edge)
 }
 
-/// What has happened, without waiting.
-fn happened(events: &OwnedFd) -> Vec<u64> {
-    let room = &mut [const { std::mem::MaybeUninit::uninit() }; 8];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match epoll::wait(events, room, Some(&now)) {
-        Ok((happened, _)) => happened.iter().map(|event| event.data.u64()).collect(),
-        Err(_) => Vec::new(),
-    }
-}
-
 impl Guest {
     /// What to wait for, anew. Kicks are told by their edge: a descriptor that the guest has as well
     /// is never read, since a read could wait.
@@ -166,7 +156,7 @@ impl Vhost {
     /// Looks after what has happened at its descriptors.
     pub fn attend(&mut self) -> Attended {
         let mut attended = Attended::default();
-        let happened_here = happened(&self.events);
+        let happened_here = socket::happened(&self.events);
         if happened_here.contains(&GUEST) {
             self.attend_guest(&mut attended);
         }
@@ -178,7 +168,7 @@ impl Vhost {
 
     fn attend_guest(&mut self, attended: &mut Attended) {
         let Some(guest) = &mut self.guest else { return };
-        let news = happened(&guest.events);
+        let news = socket::happened(&guest.events);
         attended.may_write = !news.is_empty();
         if !news.contains(&NEWS) {
             return;

@@ -124,7 +124,7 @@ impl Rig<'_> {
         let path = socket.clone();
         let attaching = std::thread::spawn(move || millpond_port::Port::attach(path).expect("a port"));
         while !attaching.is_finished() {
-            node.serve_shared(Time::ZERO, 0, true, &mut buffers, &mut Alone);
+            node.serve_attached(Time::ZERO, 0, true, &mut buffers, &mut Alone);
         }
         let port = attaching.join().expect("attached");
         let talks = |drawn: u8| (0..SENDERS).map(|n| talk(scene.feedback, drawn + n as u8)).collect();
@@ -153,7 +153,7 @@ impl Rig<'_> {
 
     /// The application takes frames if it has none, and the switch fills its buffers again.
     fn poll(&mut self, now: Time) {
-        self.node.flush_shared(&[0]);
+        self.node.flush_attached(&[0]);
         if !self.hand.is_empty() {
             return;
         }
@@ -161,9 +161,9 @@ impl Rig<'_> {
         self.hand.extend(self.frames[..count].iter().map(|frame| number(frame.bytes())));
         // One hears that buffers are free, the next hands over what waits.
         for _ in 0..2 {
-            self.node.serve_shared(now, 0, false, &mut self.buffers, &mut Alone);
+            self.node.serve_attached(now, 0, false, &mut self.buffers, &mut Alone);
         }
-        self.node.flush_shared(&[0]);
+        self.node.flush_attached(&[0]);
     }
 
     /// Offers a frame to the application's port: whether that has taken it.

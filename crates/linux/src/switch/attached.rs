@@ -1,0 +1,68 @@
+//! Ports that are memory which whoever has attached shares with the switch: an application
+//! (`applications`), or a virtual machine (`guests`).
+//!
+//! Their rounds come after the other ports': they are looked at in every round while the switch is
+//! awake, shown once a round what was done for them, and asked to wake the switch before it sleeps.
+//!
+//! Invariant: the switch sleeps only when none of them has anything and each will wake it.
+
+use super::buffers::Buffers;
+use super::node::{Node, Remote};
+use super::slot::Slot;
+use crate::port::Port;
+use millpond_core::Time;
+
+/// Frames of such a port that are handled before others have their turn: they cost no system call.
+const BURST: usize = 64;
+
+impl Slot {
+    /// What is due before frames are read. Whether there was something.
+    fn attend(&mut self, now: Time, has_events: bool, is_stopped: bool, flat: &mut Vec<u8>) -> bool {
+        match &self.port {
+            Some(Port::Shared(_)) => self.attend_application(now, has_events, is_stopped),
+            Some(Port::Vhost(_)) if has_events => self.attend_guest(now, flat),
+            _ => false,
+        }
+    }
+
+    /// Whoever has attached is to go.
+    pub fn detach(&mut self) {
+        match &self.port {
+            Some(Port::Shared(_)) => self.detach_application(),
+            Some(Port::Vhost(_)) => self.detach_guest(),
+            _ => {}
+        }
+    }
+}
+
+impl Node {
+    /// Does what such a port is due, and handles what it has for now. Whether there was something.
+    pub fn serve_attached(
+        &mut self,
+        now: Time,
+        port: usize,
+        has_events: bool,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> bool {
+        let is_stopped = self.is_stopped();
+        let worked = self.slots[port].attend(now, has_events, is_stopped, &mut self.flat);
+        worked | (!is_stopped && self.receive(now, port, BURST, buffers, remote) > 0)
+    }
+    /// Shows them what was done for them in a round.
+    pub fn flush_attached(&mut self, ports: &[usize]) {
+        for port in ports {
+            if let Some(port) = self.slots.get_mut(*port).and_then(|slot| slot.port.as_mut()) {
+                port.flush();
+            }
+        }
+    }
+    /// Whether none has anything, and each will wake the switch.
+    pub fn may_sleep(&self) -> bool {
+        self.slots.iter().filter_map(|slot| slot.port.as_ref()).all(Port::may_sleep)
+    }
+    /// The switch is awake.
+    pub fn awake(&self) {
+        self.slots.iter().filter_map(|slot| slot.port.as_ref()).for_each(Port::awake);
+    }
+}
