@@ -1,9 +1,9 @@
 //! The example of `crates/port`: a cache with TCP of its own, its client, and the kernel's.
 
+use crate::attached::{Place, Process, role, soon};
 use crate::client::Client;
 use crate::server::{PORT, Server};
 use crate::stack::Stack;
-use crate::{Application, Place, role, soon};
 use millpond_linux::namespace;
 use millpond_port::Port;
 use std::io::{Read, Write};
@@ -27,9 +27,9 @@ fn a_server_of_these_tests() {
     }
 }
 
-fn server(place: &Place) -> Application {
-    let mut command = role("cache::a_server_of_these_tests", SERVER, place.socket("cache").as_os_str());
-    let application = Application(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+fn server(place: &Place) -> Process {
+    let application =
+        Process::start(&mut role("cache::a_server_of_these_tests", SERVER, place.socket("cache").as_os_str()));
     assert!(soon(|| place.port("cache").shared.unwrap().pid.is_some()));
     application
 }

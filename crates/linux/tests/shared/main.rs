@@ -2,6 +2,8 @@
 //! program in other roles. Needs no privileges.
 #![allow(missing_docs)]
 
+#[path = "../attached/mod.rs"]
+mod attached;
 mod cache;
 #[allow(dead_code)]
 #[path = "../../../port/examples/cache/client.rs"]
@@ -12,45 +14,20 @@ mod server;
 #[path = "../../../port/examples/cache/stack.rs"]
 mod stack;
 
-use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::{PortReading, Reading};
-use millpond_linux::switch::state::State;
-use millpond_linux::switch::{apply, serve, show};
+use attached::{Place, Process, role, soon};
+use millpond_linux::switch::apply;
+use millpond_linux::switch::show::Reading;
 use millpond_port::layout::{Hello, Layout};
 use millpond_port::memory::Memory;
 use millpond_port::{Error, Frame, Port, Unsent, channel};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const SWITCH: &str = "MILLPOND_SHARED_STATE";
 const APPLICATION: &str = "MILLPOND_SHARED_SOCKET";
-
-/// One at a time: the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
-
-struct Place {
-    folder: PathBuf,
-    _turn: std::sync::MutexGuard<'static, ()>,
-}
-
-/// This test's own program in another role.
-fn role(test: &str, variable: &str, value: &std::ffi::OsStr) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(variable, value);
-    command
-}
-
-/// Not a test: what a switch does.
-#[test]
-fn a_switch_of_these_tests() {
-    let Ok(folder) = std::env::var(SWITCH) else { return };
-    serve::serve(&State::at(folder.as_ref()), None, None, log::LevelFilter::Info).unwrap();
-}
 
 /// Not a test: an application that attaches, says so, and reads nothing.
 #[test]
@@ -69,83 +46,24 @@ fn an_application_of_these_tests() {
 }
 
 impl Place {
-    fn new(name: &str) -> Place {
-        let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let folder = std::env::temp_dir().join(format!("millpond-shared-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Place { folder, _turn: turn }
-    }
-    fn state(&self) -> State {
-        State::at(&self.folder.join("state"))
-    }
-    fn socket(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.sock"))
-    }
     /// Applies a switch with these ports of shared memory, each with its keys.
     fn apply(&self, ports: &[(&str, &str)]) -> Reading {
         self.apply_with(ports, "")
     }
     /// And with others.
     fn apply_with(&self, ports: &[(&str, &str)], others: &str) -> Reading {
-        let port = |(name, keys): &(&str, &str)| {
-            let socket = self.socket(name);
-            let socket = socket.display();
-            format!("[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = \"{socket}\"\n{keys}\n")
-        };
-        let text = ports.iter().map(port).collect::<String>() + others;
-        let config = Config::parse("test.toml", &text).unwrap();
-        let state = self.state();
-        let program = || role("a_switch_of_these_tests", SWITCH, state.folder().as_os_str());
-        let done = apply::apply(&state, &config, &program).unwrap();
-        assert_eq!(done.waiting, [], "all ports open");
-        self.reading()
-    }
-    fn reading(&self) -> Reading {
-        show::read(&self.state()).unwrap()
-    }
-    fn port(&self, name: &str) -> PortReading {
-        self.reading().ports.into_iter().find(|port| port.name == name).unwrap()
+        self.apply_kind("shared", ports, others)
     }
     fn attach(&self, name: &str) -> Port {
         Port::attach(self.socket(name)).unwrap()
     }
-    fn application(&self, name: &str) -> Application {
-        let mut command = role("an_application_of_these_tests", APPLICATION, self.socket(name).as_os_str());
-        Application(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-    fn kill(&self) {
-        let pid = self.state().process().expect("it runs");
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-        assert!(soon(|| self.state().process().is_none()));
+    fn application(&self, name: &str) -> Process {
+        Process::start(&mut application(&self.socket(name)))
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = apply::remove_all(&self.state());
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-struct Application(Child);
-
-impl Drop for Application {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Whether `what` comes about in time.
-fn soon(mut what: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(20) {
-        if what() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    false
+fn application(socket: &Path) -> Command {
+    role("an_application_of_these_tests", APPLICATION, socket.as_os_str())
 }
 
 const BROADCAST: u8 = 0xff;
@@ -364,10 +282,7 @@ fn a_port_has_one_application_and_its_user() {
     fs::set_permissions(place.socket("a"), open.clone()).unwrap();
     fs::set_permissions(&place.folder, open).unwrap();
     use std::os::unix::process::CommandExt;
-    let as_nobody = |name: &str| {
-        let mut command = role("an_application_of_these_tests", APPLICATION, place.socket(name).as_os_str());
-        Application(command.uid(65_534).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    };
+    let as_nobody = |name: &str| Process::start(application(&place.socket(name)).uid(65_534));
     let _denied = as_nobody("a");
     let said = place.folder.join("a.sock.refused");
     let is_said = soon(|| fs::read_to_string(&said).is_ok_and(|text| !text.is_empty()));

@@ -4,9 +4,8 @@
 //! Senders are slow enough that sockets hold what comes while a process of a busy machine waits for
 //! its turn: what is tested is what the switches do, and not how fast.
 
-use super::{Place, role, soon};
+use super::attached::{self, Place, soon};
 use millpond_core::overlay::{FlowKey, Record, Target, Word, wire};
-use millpond_linux::switch::config::Config;
 use millpond_linux::switch::overlay;
 use millpond_linux::switch::show::{PortReading, Reading};
 use millpond_linux::switch::state::State;
@@ -14,7 +13,6 @@ use millpond_linux::switch::{apply, show};
 use millpond_port::{Frame, Port, Unsent};
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -149,21 +147,16 @@ impl Pair {
         State::at(&self.place.folder.join(SIDES[side]))
     }
     fn apply(&self, side: usize) {
-        let state = self.state(side);
-        let program = || role("a_switch_of_these_tests", super::SWITCH, state.folder().as_os_str());
-        let config = Config::parse("test.toml", &self.texts[side]).unwrap();
-        assert_eq!(apply::apply(&state, &config, &program).unwrap().waiting, []);
+        attached::apply(&self.state(side), &self.texts[side]);
     }
     fn kill(&self, side: usize) {
-        let pid = self.state(side).process().expect("it runs");
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-        assert!(soon(|| self.state(side).process().is_none()));
+        attached::kill(&self.state(side));
     }
     fn reading(&self, side: usize) -> Reading {
         show::read(&self.state(side)).unwrap()
     }
     fn port(&self, side: usize, name: &str) -> PortReading {
-        self.reading(side).ports.into_iter().find(|port| port.name == name).unwrap()
+        attached::port(&self.state(side), name)
     }
     fn overlay(&self, side: usize) -> overlay::Reading {
         self.reading(side).peers[0].overlay.clone().unwrap_or_default()

@@ -1,7 +1,8 @@
 //! Guests that mean harm: whatever they write, their port alone has it.
 
+use super::attached::{LONG, Place, soon};
 use super::driver::{BUFFERS, FROM_GUEST, Guest, Options, RINGS, RINGS_LENGTH, TO_GUEST};
-use super::{LONG, PLAIN, Place, announce, frame, number, soon};
+use super::{PLAIN, announce, frame, number};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;

@@ -2,53 +2,25 @@
 //! process, this test's own program in another role. Needs no privileges but for the tap.
 #![allow(missing_docs)]
 
+#[path = "../attached/mod.rs"]
+mod attached;
 mod driver;
 mod hostile;
 mod speed;
 
+use attached::{LONG, Place, Process, role, soon};
 use driver::{ALL, EVENT_INDEX, Guest, INDIRECT, MERGEABLE, Options, PROTOCOL, VERSION_1};
 use millpond_linux::namespace;
-use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::{PortReading, Reading};
-use millpond_linux::switch::state::State;
-use millpond_linux::switch::{apply, serve, show};
+use millpond_linux::switch::show::Reading;
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-const SWITCH: &str = "MILLPOND_VHOST_STATE";
 const GUEST: &str = "MILLPOND_VHOST_SOCKET";
-/// Long enough for a machine that does much besides.
-const LONG: Duration = Duration::from_secs(20);
 /// Long enough for what must not come.
 const SHORT: Duration = Duration::from_millis(100);
 /// A header that says nothing.
 const PLAIN: [u8; 10] = [0; 10];
-
-/// One at a time: the machine is small.
-static TURN: Mutex<()> = Mutex::new(());
-
-pub struct Place {
-    folder: PathBuf,
-    network: Option<String>,
-    _turn: std::sync::MutexGuard<'static, ()>,
-}
-
-/// This test's own program in another role.
-fn role(test: &str, variable: &str, value: &std::ffi::OsStr) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(variable, value);
-    command
-}
-
-/// Not a test: what a switch does.
-#[test]
-fn a_switch_of_these_tests() {
-    let Ok(folder) = std::env::var(SWITCH) else { return };
-    serve::serve(&State::at(folder.as_ref()), None, None, log::LevelFilter::Info).unwrap();
-}
 
 /// Not a test: a guest that sends, and is killed.
 #[test]
@@ -62,35 +34,10 @@ fn a_guest_of_these_tests() {
 }
 
 impl Place {
-    fn new(name: &str) -> Place {
-        let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let folder = std::env::temp_dir().join(format!("millpond-vhost-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Place { folder, network: None, _turn: turn }
-    }
-    fn state(&self) -> State {
-        State::at(&self.folder.join("state"))
-    }
-    fn socket(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.sock"))
-    }
     /// Applies a switch with these ports of virtual machines, and others.
     fn apply(&self, ports: &[&str], others: &str) -> Reading {
-        let port = |name: &&str| {
-            let socket = self.socket(name);
-            format!("[[port]]\nname = \"{name}\"\nkind = \"vhost-user\"\nsocket = \"{}\"\n", socket.display())
-        };
-        let text = ports.iter().map(port).collect::<String>() + others;
-        let config = Config::parse("test.toml", &text).unwrap();
-        let state = self.state();
-        let program = || role("a_switch_of_these_tests", SWITCH, state.folder().as_os_str());
-        let done = apply::apply(&state, &config, &program).unwrap();
-        assert_eq!(done.waiting, [], "all ports open");
-        show::read(&self.state()).unwrap()
-    }
-    fn port(&self, name: &str) -> PortReading {
-        let reading = show::read(&self.state()).unwrap();
-        reading.ports.into_iter().find(|port| port.name == name).unwrap()
+        let ports: Vec<_> = ports.iter().map(|name| (*name, "")).collect();
+        self.apply_kind("vhost-user", &ports, others)
     }
     fn dropped(&self, name: &str, reason: &str) -> u64 {
         self.port(name).counters.dropped.get(reason).copied().unwrap_or(0)
@@ -105,46 +52,19 @@ impl Place {
     fn has_none(&self, name: &str) -> bool {
         soon(|| self.port(name).guest.unwrap().pid.is_none())
     }
-    fn kill(&self) {
-        let pid = self.state().process().expect("it runs");
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-        assert!(soon(|| self.state().process().is_none()));
-    }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = apply::remove_all(&self.state());
-        if let Some(network) = &self.network {
-            ip(&["netns", "del", network]);
-        }
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
+/// A network namespace that ends with the test.
+struct Network(String);
 
-struct Process(Child);
-
-impl Drop for Process {
+impl Drop for Network {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        ip(&["netns", "del", &self.0]);
     }
 }
 
 fn ip(args: &[&str]) -> bool {
     Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-}
-
-/// Whether `what` comes about in time.
-fn soon(mut what: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < LONG {
-        if what() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    false
 }
 
 const BROADCAST: u8 = 0xff;
@@ -324,9 +244,9 @@ fn a_guest_without_buffers_loses_nothing_that_has_room_to_wait() {
     // Others go on, and the switch sleeps meanwhile.
     assert!(a.send(&PLAIN, &frame(3, 1, 5)));
     while c.receive(LONG).expect("others go on").1[11] != 1 {}
-    let before = show::read(&place.state()).unwrap().bursts;
+    let before = place.reading().bursts;
     std::thread::sleep(Duration::from_millis(500));
-    let rounds = show::read(&place.state()).unwrap().bursts - before;
+    let rounds = place.reading().bursts - before;
     assert!(rounds < 2500, "{rounds} rounds in half a second");
     // Nothing comes by itself; what the guest has room for comes at once, and in order.
     let mut expected = 0;
@@ -362,8 +282,7 @@ fn guests_come_and_go() {
     assert!(Guest::try_attach(&place.socket("a"), Options::default()).is_err());
     {
         let socket = place.socket("b");
-        let mut command = role("a_guest_of_these_tests", GUEST, socket.as_os_str());
-        let process = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let process = Process::start(&mut role("a_guest_of_these_tests", GUEST, socket.as_os_str()));
         let is_heard = |a: &mut Guest| a.receive(LONG).is_some_and(|(_, frame)| frame[11] == 7);
         assert!(is_heard(&mut a));
         assert_eq!(place.port("b").guest.unwrap().pid, Some(process.0.id() as i32));
@@ -399,13 +318,14 @@ fn guests_come_and_go() {
 
 #[test]
 fn a_kernel_and_a_guest_reach_each_other() {
-    let mut place = Place::new("tap");
     let network = format!("mpv{}", std::process::id());
     if !ip(&["netns", "add", &network]) {
         eprintln!("skipped: it needs `ip netns` and a tap");
         return;
     }
-    place.network = Some(network.clone());
+    let _guard = Network(network.clone());
+    let place = Place::new("tap");
+    let network = network.as_str();
     place.apply(
         &["a"],
         &format!(
@@ -413,13 +333,13 @@ fn a_kernel_and_a_guest_reach_each_other() {
              hardware-addresses = [\"02:00:00:00:00:09\"]\n"
         ),
     );
-    let inside = |args: &[&str]| assert!(ip(&[&["-n", &network], args].concat()), "{args:?}");
+    let inside = |args: &[&str]| assert!(ip(&[&["-n", network], args].concat()), "{args:?}");
     inside(&["link", "set", "mpt", "address", "02:00:00:00:00:09"]);
     inside(&["neigh", "replace", "10.0.0.1", "lladdr", "02:00:00:00:00:01", "dev", "mpt", "nud", "permanent"]);
     let mut a = place.attach("a", Options { parts: 2, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
     // Datagrams, both ways: the kernel leaves the checksum to the guest.
-    let socket = namespace::within(Some(&network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap()).unwrap();
+    let socket = namespace::within(Some(network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap()).unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
     socket.send_to(b"to the guest", "10.0.0.1:5000").unwrap();
     let is_datagram = |frame: &[u8]| frame.len() > 42 && frame[12..14] == [8, 0] && frame[23] == 17;
@@ -446,11 +366,14 @@ fn a_kernel_and_a_guest_reach_each_other() {
     assert!(place.has_none("a"));
     let mut a = place.attach("a", Options { features: PROTOCOL | VERSION_1 | MERGEABLE, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
-    let connecting = std::thread::spawn(move || {
-        let address = "10.0.0.1:80".parse().unwrap();
-        drop(namespace::within(Some(&network), || {
-            std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2))
-        }));
+    let connecting = std::thread::spawn({
+        let network = network.to_owned();
+        move || {
+            let address = "10.0.0.1:80".parse().unwrap();
+            drop(namespace::within(Some(&network), || {
+                std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2))
+            }));
+        }
     });
     let syn = loop {
         let (header, got) = a.receive(LONG).expect("a SYN");
