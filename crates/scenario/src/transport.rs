@@ -16,6 +16,9 @@ millpond_core::choice! {
         /// SRTT begins at 0 and RTTVAR at a quarter of `initial-rto`, which every sample, the first one too, moves by an
         /// eighth: the timeout of a young connection is some (7/8)^n of `initial-rto` after n samples (INET's TCP).
         Inet = "inet",
+        /// Four control intervals of two smoothed round-trip times, each at least 50 us, which do not back off
+        /// (TAS, a user-level TCP).
+        Tas = "tas",
     }
 }
 
@@ -61,8 +64,9 @@ millpond_core::params! {
         /// 240s.
         pub max_rto: Time = Time::from_s(60),
         /// How the timeout follows the measured round-trip times; `inet` begins with SRTT = 0 and RTTVAR = a quarter of
-        /// `initial-rto` and moves both by an eighth a sample. Source: RFC 6298 §2; INET's TCP as the Vertigo and Canary
-        /// artifacts run it.
+        /// `initial-rto` and moves both by an eighth a sample; `tas` is eight smoothed round-trip times, at least 200us,
+        /// and never backs off: lower `min-rto`, too. Source: RFC 6298 §2; INET's TCP as the Vertigo and Canary
+        /// artifacts run it; TAS' released code (`cc-rexmit-ints`).
         pub rto_estimator: RtoEstimator = RtoEstimator::Rfc6298,
         /// Which acknowledgements of new data measure the round-trip time. Source: RFC 7323 §4.1;
         /// "sent-once" is ns-3's TCP, which empties its list of segments to be measured at a

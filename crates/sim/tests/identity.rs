@@ -381,6 +381,7 @@ fn threads_do_not_change_a_result() {
         (PRESTO, SEVERAL),
         (PRESTO, HEDERA),
         (FAT_TREE, &swift),
+        (FAT_TREE, &[("transport.kind", "tas")]),
         (FAT_TREE, LOTS),
     ] {
         let plan = plan(text, set);

@@ -27,6 +27,7 @@ mod mptcp;
 mod newreno;
 mod rdma_dctcp;
 mod swift;
+mod tas;
 #[cfg(test)]
 mod tests;
 mod timely;
@@ -40,6 +41,7 @@ pub use mptcp::{Coupling, MptcpParams};
 pub use newreno::NewRenoParams;
 pub use rdma_dctcp::RdmaDctcpParams;
 pub use swift::SwiftParams;
+pub use tas::TasParams;
 pub use timely::TimelyParams;
 
 use crate::packet::Telemetry;
@@ -56,6 +58,7 @@ use newreno::NewReno;
 use rdma_dctcp::RdmaDctcp;
 use std::fmt::Debug;
 use swift::Swift;
+use tas::Tas;
 use timely::Timely;
 
 /// What a law that goes by losses needs of the path.
@@ -203,6 +206,8 @@ pub struct Demands {
     pub cuts_after_loss: bool,
     /// Whether [`Control::window`] or [`Control::next_departure`] says anything.
     pub paces: bool,
+    /// Whether TCP's packets leave one at a time, each at its own [`Control::next_departure`].
+    pub spaces: bool,
     /// Whether its data collects telemetry ([`Control::on_telemetry`]).
     pub telemetry: bool,
     /// Whether a queue pair has a window in proportion to its rate, unless the scenario says otherwise.
@@ -306,7 +311,8 @@ pub trait Law: Clone + Debug {
     fn on_notification(&mut self, _now: Time, _: &Shared<Self::Constants>) {}
     /// What the switches have written on data that is answered; after `on_ack` of the same answer.
     fn on_telemetry(&mut self, _: &Acked, _: &Telemetry, _: &Shared<Self::Constants>) {}
-    /// A packet of so many bytes on the wire leaves.
+    /// A packet leaves, of so many bytes: a queue pair's on the wire, a TCP's of payload, where it spaces
+    /// its packets.
     #[inline]
     fn on_sent(&mut self, _now: Time, _bytes: u32, _: &Shared<Self::Constants>) {}
     /// When `on_timer` has something to do; `Time::MAX`: never.
@@ -452,7 +458,7 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => law.on_telemetry(acked, telemetry, &terms.$module)),+ }
             }
 
-            /// A packet of so many bytes on the wire leaves.
+            /// A packet of so many bytes leaves.
             #[inline]
             pub fn on_sent(&mut self, now: Time, bytes: u32, terms: &Terms) {
                 match self { $(Control::$Law(law) => law.on_sent(now, bytes, &terms.$module)),+ }
@@ -482,6 +488,7 @@ laws! {
     "cubic" => cubic::Cubic { CubicParams },
     "dctcp" => dctcp::Dctcp { DctcpParams },
     "swift" => swift::Swift { SwiftParams },
+    "tas" => tas::Tas { TasParams },
     "mptcp" => mptcp::Mptcp { MptcpParams },
     "dcqcn" => dcqcn::Dcqcn { DcqcnParams },
     "hpcc" => hpcc::Hpcc { HpccParams },

@@ -69,6 +69,8 @@ pub struct Config {
     pub probe_timer: Time,
     /// Its connections take the uncommon path: those that pace, which may have to wait, those that probe, and those of `others`.
     pub apart: bool,
+    /// Packets leave one at a time, each at the law's next departure.
+    pub spaces: bool,
     /// Further transports of the run, of the same common parameters: those that some traffics have for themselves.
     pub others: Vec<Config>,
 }
@@ -93,7 +95,7 @@ impl Config {
         let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
         let segments = |n: u32| u64::from(n.max(1)) * u64::from(mss);
         let buffer = |bytes: Option<millpond_core::Bytes>| bytes.map_or(u64::MAX, |b| b.get());
-        let Demands { echo, marks_retransmissions, grows_on_echo, cuts_after_loss, paces, .. } = kind.demands();
+        let Demands { echo, marks_retransmissions, grows_on_echo, cuts_after_loss, paces, spaces, .. } = kind.demands();
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
         Config {
@@ -125,6 +127,7 @@ impl Config {
             echo,
             probe_timer: params.probe_timer.max(SHORTEST_RTO),
             apart: paces || params.tlp,
+            spaces,
             others: Vec::new(),
             terms,
         }

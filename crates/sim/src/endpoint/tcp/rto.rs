@@ -6,6 +6,9 @@
 //! decays by an eighth a sample: the timeout after n samples is some (7/8)^n RTO_init, and a segment that is lost twice is
 //! repaired 3 (7/8)^n RTO_init after it was first sent, where RFC 6298 is at its floor with the first sample.
 //!
+//! TAS' is no estimate of a deviation: a connection that pends without an acknowledgement at four looks of its slow path
+//! is sent again, and these are two round trips apart.
+//!
 //! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1), unless
 //! `rtt-samples` says otherwise ([`super::Sender`] decides); Karn's rule is not needed. The gains
 //! are not divided by the samples of a round trip, which RFC 7323 appendix G proposes and few do.
@@ -15,6 +18,9 @@
 use super::Config;
 use millpond_core::Time;
 use millpond_scenario::transport::RtoEstimator;
+
+/// The shortest timeout of TAS' rule: four looks, no less than 50 us apart.
+const SHORTEST_TAS: Time = Time::from_us(200);
 
 /// One connection's timeout.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +37,7 @@ impl Rto {
     /// Before any sample, for a SYN (2.1).
     pub(super) fn new(cfg: &Config) -> Rto {
         let (srtt, rttvar) = match cfg.rto_estimator {
-            RtoEstimator::Rfc6298 => (Time::MAX, Time::ZERO),
+            RtoEstimator::Rfc6298 | RtoEstimator::Tas => (Time::MAX, Time::ZERO),
             RtoEstimator::Inet => (Time::ZERO, cfg.initial_rto / 4),
         };
         Rto { srtt, rttvar, current: cfg.initial_rto.min(cfg.max_rto) }
@@ -60,6 +66,7 @@ impl Rto {
         match cfg.rto_estimator {
             RtoEstimator::Rfc6298 => self.rfc6298(rtt),
             RtoEstimator::Inet => self.inet(rtt),
+            RtoEstimator::Tas => self.tas(rtt),
         }
         self.settle(cfg);
     }
@@ -100,9 +107,15 @@ impl Rto {
         self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
     }
 
+    /// SRTT moves by an eighth. RTTVAR is such that SRTT + 4 RTTVAR is eight of it, or the shortest.
+    fn tas(&mut self, rtt: Time) {
+        self.srtt = if self.srtt == Time::MAX { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
+        self.rttvar = (self.srtt.saturating_mul(8).max(SHORTEST_TAS) - self.srtt) / 4;
+    }
+
     /// The timer of data has expired (5.5).
     pub(super) fn back_off(&mut self, cfg: &Config) {
-        if cfg.fixed_rto.is_none() {
+        if cfg.fixed_rto.is_none() && cfg.rto_estimator != RtoEstimator::Tas {
             self.back_off_syn(cfg);
         }
     }
@@ -193,6 +206,20 @@ mod tests {
         let mut rto = Rto::new(&cfg);
         rto.sample(Time::from_us(40), &cfg);
         assert!((rto.current().as_s_f64() - 0.875).abs() < 1e-4);
+    }
+
+    #[test]
+    fn tas_waits_for_eight_round_trips_and_never_longer() {
+        let cfg = config(|p| (p.rto_estimator, p.min_rto) = (RtoEstimator::Tas, Time::from_us(1)));
+        let mut rto = Rto::for_data(&cfg);
+        for (rtt, srtt, current) in [(80, 80, 640), (160, 90, 720)] {
+            rto.sample(Time::from_us(rtt), &cfg);
+            rto.back_off(&cfg);
+            assert_eq!((rto.srtt(), rto.current()), (Time::from_us(srtt), Time::from_us(current)));
+        }
+        let mut rto = Rto::for_data(&cfg);
+        rto.sample(Time::from_us(5), &cfg);
+        assert_eq!(rto.current(), Time::from_us(200), "four looks, 50 us apart");
     }
 
     #[test]

@@ -335,9 +335,10 @@ impl Sender {
         if self.phase == Phase::Paced && !self.held && self.nxt == self.una && self.nxt < self.written {
             self.begin_flight(now, cfg);
         }
-        match self.plan(max_len, cfg)? {
-            Next::Syn => Some(self.send_syn(now)),
-            Next::Again(from, to, why) => Some(self.send_again(now, from, to, why, cfg)),
+        let max_len = if cfg.spaces { cfg.mss } else { max_len };
+        let segment = match self.plan(max_len, cfg)? {
+            Next::Syn => return Some(self.send_syn(now)),
+            Next::Again(from, to, why) => self.send_again(now, from, to, why, cfg),
             Next::New(len) => {
                 let probes = self.tail == Tail::Due;
                 self.unschedule_probe();
@@ -351,9 +352,14 @@ impl Sender {
                 } else {
                     self.schedule_probe(now, cfg);
                 }
-                Some(segment)
+                segment
             }
+        };
+        if cfg.spaces {
+            self.control.on_sent(now, segment.len, &cfg.terms);
+            self.pace(now, cfg);
         }
+        Some(segment)
     }
 
     fn send_again(&mut self, now: Time, from: u64, to: u64, why: Why, cfg: &Config) -> Outgoing {

@@ -7,6 +7,7 @@ mod anything;
 mod marks;
 mod recovery;
 mod swift;
+mod tas;
 mod timeouts;
 mod windows;
 
