@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint setup setup-test setup-bench setup-limit
+.PHONY: help demo test test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint fuzz setup setup-test setup-bench setup-limit setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -13,6 +13,7 @@ help:
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
+	@echo "make fuzz       a minute for each parser of outside bytes (libFuzzer)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
 
 setup:
@@ -26,6 +27,9 @@ setup-bench:
 
 setup-limit:
 	@scripts/setup.sh --limit
+
+setup-fuzz:
+	@scripts/setup.sh --fuzz
 
 # Link-time optimisation takes most of a build and gains a sixth of the speed: the demo is sooner done without.
 # Results are the same to the byte.
@@ -43,6 +47,10 @@ test: setup-test
 test-full: setup-test
 	cargo test --workspace --locked -- --include-ignored
 	cargo check --locked --manifest-path fuzz/Cargo.toml
+
+# ARGS: seconds for each target, and targets; without, a minute for each that there is.
+fuzz: setup-fuzz
+	scripts/fuzz.sh $(ARGS)
 
 lint: setup
 	cargo fmt --all --check

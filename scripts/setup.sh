@@ -4,6 +4,7 @@
 #   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
+#   scripts/setup.sh --fuzz     and what fuzzing needs: a C++ compiler, Rust's nightly, cargo-fuzz
 #   scripts/setup.sh --limit    and what the rigs of bandwidth limits need: python3, iproute2, bpftool, QEMU; without QEMU there is no
 #                               virtual time, without bpftool no cost a packet
 # Works as root or with sudo. What the installers print goes to target/setup.log.
@@ -112,16 +113,18 @@ need_rust() {
 }
 
 bench=false
+fuzz=false
 gate=false
 limit=false
 test=false
 for option in "$@"; do
     case $option in
     --bench) bench=true ;;
+    --fuzz) fuzz=true ;;
     --gate) gate=true ;;
     --limit) limit=true ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --test, --gate, --bench or --limit" ;;
+    *) fail "unknown option $option: --test, --gate, --bench, --fuzz or --limit" ;;
     esac
 done
 
@@ -145,6 +148,17 @@ if $bench; then
     have g++ || install_packages "a C++ compiler" g++ || true
     if ! echo '#include "ns3/core-module.h"' | g++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; then
         install_packages "ns-3" libns3-dev || say "without ns-3: its column stays empty"
+    fi
+fi
+if $fuzz; then
+    have g++ || install_packages "a C++ compiler, for libFuzzer" g++ || exit 1
+    if ! rustup toolchain list 2>/dev/null | grep -q '^nightly-'; then
+        say "installing Rust's nightly from $rust_host"
+        logged rustup toolchain install nightly --profile minimal --no-self-update || fail "rustup could not; see $log"
+    fi
+    if ! cargo fuzz --version >/dev/null 2>&1; then
+        say "installing cargo-fuzz"
+        logged cargo install cargo-fuzz --locked || fail "cargo could not install cargo-fuzz; see $log"
     fi
 fi
 if $limit; then
