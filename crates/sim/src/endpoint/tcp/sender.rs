@@ -349,8 +349,8 @@ impl Sender {
                 self.resend = self.nxt; // after a timeout, new data is due only once all holes are sent again
                 if probes {
                     self.probe_sent(now);
-                } else {
-                    self.schedule_probe(now, cfg);
+                } else if !cfg.spaces {
+                    self.schedule_probe(now, cfg); // one that is held now may have none
                 }
                 segment
             }
