@@ -63,6 +63,7 @@ lint: setup
 
 bench: setup-bench
 	./benches/run.sh
+	./benches/virtual_switch.sh
 
 bench-limit: setup-limit
 	./benches/limit/run.sh live $(ARGS)

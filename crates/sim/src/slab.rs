@@ -66,6 +66,15 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The same without changing it.
+    #[inline]
+    pub fn find(&self, slot: u32, flow: FlowId) -> Option<&T> {
+        match self.slots.get(slot as usize) {
+            Some(Some((its, value))) if *its == flow => Some(value),
+            _ => None,
+        }
+    }
+
     /// Where a flow is.
     pub fn slot_of(&self, flow: FlowId) -> Option<u32> {
         self.by_flow.get(&flow).copied()

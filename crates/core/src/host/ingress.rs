@@ -78,8 +78,8 @@ pub struct Expecting<'a> {
 
 /// The connections of a host, as the stages of ingress ask for them.
 pub trait Flows {
-    /// The class of its traffic, if the connection is known.
-    fn class(&self, flow: FlowId) -> Option<u16>;
+    /// The class of a packet's traffic, if its connection is known.
+    fn class(&self, packet: &Packet) -> Option<u16>;
     /// The connection that a data packet is for; `None`: it is over.
     fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>>;
     /// Whether a data packet is ahead of what its endpoint expects.
@@ -238,21 +238,31 @@ impl<K: Copy + Eq> Host<K> {
     }
 
     /// A core of the virtual switch has ended its round, a core of an application its service, or the
-    /// overlay's time has come, as `call` says.
-    pub fn on_switch<F: Flows, W: HostWire<Flow = K>>(&mut self, now: Time, call: Call, flows: &mut F, wire: &mut W) {
-        let Some(arrival) = &mut self.arrival else { return };
-        let Some(switch) = &mut arrival.switch else { return };
+    /// overlay's time has come, as `call` says. Whether [`Host::next_change`] is to be asked.
+    pub fn on_switch<F: Flows, W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        call: Call,
+        flows: &mut F,
+        wire: &mut W,
+    ) -> bool {
+        let Some(arrival) = &mut self.arrival else { return false };
+        let Some(switch) = &mut arrival.switch else { return false };
         match call {
             Call::Switch(core) => switch.on_round(now, core, &mut arrival.up, flows, wire),
             Call::Application(port) => switch.on_application(now, port, &mut arrival.up, flows, wire),
-            _ if !switch.on_overlay(now) => return,
+            _ if !switch.on_overlay(now) => return false,
             _ => (),
+        }
+        if !switch.has_news(now) {
+            return false;
         }
         while let Some(packet) = switch.next_word(now, wire) {
             let id = wire.inject(packet);
             self.nic.offer(now, id, wire);
         }
         switch.arm(now, wire);
+        true
     }
 
     /// What may no longer, or may again, send: to be asked after [`Host::on_switch`] until there is
@@ -344,7 +354,7 @@ impl super::Limiter {
     fn admits<F: Flows, W: HostWire>(&mut self, now: Time, received: Received, flows: &F, wire: &mut W) -> bool {
         let packet = &mut wire.packets()[received.id];
         let seen = Seen {
-            class: flows.class(packet.flow),
+            class: flows.class(packet),
             payload: u32::from(packet.payload),
             packets: received.packets,
             in_flight: u32::MAX,

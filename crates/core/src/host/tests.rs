@@ -124,7 +124,7 @@ struct Connection {
 }
 
 impl Flows for Connection {
-    fn class(&self, _: FlowId) -> Option<u16> {
+    fn class(&self, _: &Packet) -> Option<u16> {
         Some(0)
     }
     fn expecting(&mut self, _: &Packet) -> Option<Expecting<'_>> {

@@ -37,7 +37,7 @@ use std::io::IoSlice;
 struct Kernel;
 
 impl Flows for Kernel {
-    fn class(&self, _: FlowId) -> Option<u16> {
+    fn class(&self, _: &Packet) -> Option<u16> {
         None
     }
     fn expecting(&mut self, _: &Packet) -> Option<Expecting<'_>> {

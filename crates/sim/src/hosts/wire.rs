@@ -179,8 +179,12 @@ struct Ends<'a> {
 }
 
 impl Flows for Ends<'_> {
-    fn class(&self, flow: FlowId) -> Option<u16> {
-        class_of(self.senders, self.receivers, flow)
+    fn class(&self, packet: &Packet) -> Option<u16> {
+        // Data says the slot that it is for, but for that of the first round trip.
+        match self.receivers.find(packet.peer, packet.flow) {
+            Some(it) if packet.payload > 0 => Some(it.opening.class),
+            _ => class_of(self.senders, self.receivers, packet.flow),
+        }
     }
     #[inline]
     fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>> {
@@ -268,9 +272,11 @@ impl Hosts {
         };
         let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
-        node.on_switch(now, call, &mut ends, &mut link);
+        let has_news = node.on_switch(now, call, &mut ends, &mut link);
         self.hand_up(now, host, fabric);
-        self.obey(now, host, fabric);
+        if has_news {
+            self.obey(now, host, fabric);
+        }
     }
 
     /// An ordering buffer has held a packet long enough, unless the gap has filled since.

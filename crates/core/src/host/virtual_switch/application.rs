@@ -9,6 +9,7 @@
 //! Invariant: a core serves one packet at a time, in the order of its ring; what stalls and
 //! services last depends on the core's random streams alone.
 
+use super::take;
 use crate::packet::PacketId;
 use crate::random::Stream;
 use crate::units::Time;
@@ -177,8 +178,7 @@ impl ApplicationCore {
 
     /// Takes a batch from its ring.
     pub(super) fn poll(&mut self) {
-        let count = self.ring.len().min(self.costs.batch as usize);
-        self.batch.extend(self.ring.drain(..count));
+        take(&mut self.ring, &mut self.batch, self.costs.batch as usize);
     }
 
     /// The packet to be served next.

@@ -114,6 +114,8 @@ pub struct VirtualSwitch {
     counts: Counts,
     /// Scratch: the flows of a round.
     rung: Vec<FlowId>,
+    /// The overlay has heard something, or its time has come, since it was last asked for words.
+    is_stirred: bool,
 }
 
 impl VirtualSwitch {
@@ -144,6 +146,7 @@ impl VirtualSwitch {
             params: config.params,
             counts: Counts::default(),
             rung: Vec::new(),
+            is_stirred: false,
         }))
     }
 
@@ -221,13 +224,14 @@ impl VirtualSwitch {
 
     /// Begins a round, if the core has nothing to do and something to take.
     fn begin<W: HostWire>(&mut self, now: Time, number: usize, wire: &mut W) {
-        let stands = self.ports.iter().any(|port| port.queue.is_overloaded());
         let core = &mut self.cores[number];
-        if core.is_busy {
+        if core.is_busy || (core.ring.is_empty() && core.words.is_empty()) {
             return;
         }
-        let may_take = if stands || core.is_stopped { 0 } else { self.costs.batch };
-        core.taken.extend(core.ring.drain(..core.ring.len().min(may_take)));
+        let stands = core.is_stopped || self.ports.iter().any(|port| port.queue.is_overloaded());
+        if !stands {
+            take(&mut core.ring, &mut core.taken, self.costs.batch);
+        }
         core.heard = core.words.len().min(self.costs.batch);
         let packets = (core.taken.len() + core.heard) as u64;
         if packets == 0 {
@@ -254,6 +258,9 @@ impl VirtualSwitch {
             Some(Doorbells::Polled) => (1 + flows(), 0),
             Some(Doorbells::Armed | Doorbells::Counted) => {
                 let taken = &self.cores[number].taken;
+                if taken.len() <= 1 {
+                    return (2, taken.len() as u64);
+                }
                 let pool = wire.packets();
                 self.rung.clear();
                 self.rung.extend(taken.iter().map(|id| pool[*id].flow));
@@ -277,6 +284,7 @@ impl VirtualSwitch {
         passes!(Core);
         self.cores[number].is_busy = false;
         self.cores[number].rounds += 1;
+        self.is_stirred |= self.cores[number].heard > 0;
         for _ in 0..std::mem::take(&mut self.cores[number].heard) {
             let Some(id) = self.cores[number].words.pop_front() else { break };
             if let Some(talk) = &mut self.talk {
@@ -292,7 +300,7 @@ impl VirtualSwitch {
             let packet = wire.packets()[id];
             let port = match packet.payload {
                 0 => None,
-                _ => self.port_of(flows.class(packet.flow), packet.flow),
+                _ => self.port_of(flows.class(&packet), packet.flow),
             };
             let Some(port) = port.filter(|port| self.ports[usize::from(*port)].is_here) else {
                 up.push_back(Received::one(id, &packet));
@@ -416,7 +424,14 @@ impl VirtualSwitch {
 
     /// The overlay's time has come; `false`: that was taken back.
     pub(super) fn on_overlay(&mut self, now: Time) -> bool {
+        self.is_stirred = true;
         self.talk.as_mut().is_some_and(|talk| talk.expire(now, &mut self.ports))
+    }
+
+    /// Whether the overlay may have something to say, or somebody here is told something.
+    pub(super) fn has_news(&mut self, now: Time) -> bool {
+        let is_stirred = std::mem::take(&mut self.is_stirred);
+        self.talk.as_ref().is_some_and(|talk| is_stirred || !talk.overlay.is_quiet(now))
     }
 
     /// Keeps the overlay's timer no later than it has something to do.
@@ -466,6 +481,14 @@ impl VirtualSwitch {
     pub(super) fn is_held(&self, class: u16, flow: FlowId, to: HostId) -> bool {
         let Some(talk) = &self.talk else { return false };
         talk.overlay.is_held(&self.leaving(class, flow, to))
+    }
+}
+
+/// Takes up to `count` from the front of a ring; the whole of it at no cost.
+fn take(ring: &mut VecDeque<PacketId>, into: &mut VecDeque<PacketId>, count: usize) {
+    match into.is_empty() && ring.len() <= count {
+        true => std::mem::swap(ring, into),
+        false => into.extend(ring.drain(..ring.len().min(count))),
     }
 }
 

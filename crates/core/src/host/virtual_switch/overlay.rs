@@ -40,6 +40,11 @@ pub(super) trait Overlay: Send {
     fn arrived(&mut self, now: Time, port: u16, packet: &Packet, queue: &Queue, verdict: Option<&Verdict<PacketId>>);
     /// A port's queue has changed.
     fn tell(&mut self, now: Time, port: u16, queue: &mut Queue);
+    /// Whether what has come and gone since it was last asked changes nothing: it has no word to say, no
+    /// change to tell, and the same deadline.
+    fn is_quiet(&self, _now: Time) -> bool {
+        false
+    }
     /// What is to be said now, and to whom. To be asked until there is no more.
     fn next(&mut self, now: Time, ports: &mut [Port]) -> Option<(HostId, Vec<Record>)>;
     /// How many packets a flow from here may hand down, of those that it would; none: it waits.

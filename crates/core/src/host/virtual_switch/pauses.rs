@@ -60,7 +60,7 @@ pub(super) struct Pauses {
     /// Shared memory of a port.
     memory: Bytes,
     /// By port.
-    senders: BTreeMap<u16, Senders<HostId>>,
+    senders: Vec<Senders<HostId>>,
     /// Hosts that something may be to be said to now.
     touched: BTreeSet<HostId>,
     /// When something is to be said to the others.
@@ -83,7 +83,7 @@ impl Pauses {
             teller: Teller::new(times),
             keeper: Keeper::new(times),
             memory: p.memory,
-            senders: BTreeMap::new(),
+            senders: Vec::new(),
             touched: BTreeSet::new(),
             due: Due::default(),
             generation,
@@ -93,7 +93,7 @@ impl Pauses {
 
     /// Says to all who send to a port that they are to pause, or to go on.
     fn say_to_all(&mut self, now: Time, port: u16, pauses: Option<Bytes>) {
-        let Some(senders) = self.senders.get(&port) else { return };
+        let Some(senders) = self.senders.get(usize::from(port)) else { return };
         for sender in senders.iter() {
             let target = Whom::Application(port).target(sender, self.me);
             match pauses {
@@ -148,11 +148,14 @@ impl Overlay for Pauses {
             let flow = generations::Flow { id: packet.flow, from: packet.src };
             return generation.arrived(now, self.me, port, flow, waiting);
         }
-        let senders = self.senders.entry(port).or_default();
-        if senders.arrived(packet.src, verdict.rung) {
+        let at = usize::from(port);
+        if self.senders.len() <= at {
+            self.senders.resize_with(at + 1, Senders::default);
+        }
+        if self.senders[at].arrived(packet.src, verdict.rung) {
             self.say_to_all(now, port, Some(queue.queued()));
         }
-        if verdict.is_told || self.senders[&port].is_paused() {
+        if verdict.is_told || self.senders[at].is_paused() {
             let key = Whom::key(packet.flow, port, packet.src, self.me);
             self.teller.arrived(now, packet.src, &key);
             self.touched.insert(packet.src);
@@ -175,9 +178,14 @@ impl Overlay for Pauses {
             }
             self.touched.insert(from);
         }
-        if self.senders.get_mut(&port).is_some_and(|senders| senders.calms(queues, self.memory)) {
+        if self.senders.get_mut(usize::from(port)).is_some_and(|senders| senders.calms(queues, self.memory)) {
             self.say_to_all(now, port, None);
         }
+    }
+
+    fn is_quiet(&self, now: Time) -> bool {
+        let is_due = self.due.first().is_some_and(|at| at <= now);
+        self.generation.is_none() && self.touched.is_empty() && self.changes.is_empty() && !is_due
     }
 
     fn next(&mut self, now: Time, _: &mut [Port]) -> Option<(HostId, Vec<Record>)> {

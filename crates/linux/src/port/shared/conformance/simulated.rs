@@ -83,7 +83,7 @@ impl HostWire for Wire {
 struct Connections;
 
 impl Flows for Connections {
-    fn class(&self, _: FlowId) -> Option<u16> {
+    fn class(&self, _: &Packet) -> Option<u16> {
         Some(0)
     }
     fn expecting(&mut self, _: &Packet) -> Option<Expecting<'_>> {
