@@ -7,6 +7,7 @@
 //! Invariant: read and write never block; frames that the host itself sends on the interface do not come back in.
 
 use super::device::Device;
+use super::gate::Gate;
 use super::{Error, Received, Refusal, gather};
 use crate::frame::offload::{self, Offload};
 use crate::frame::vlan;
@@ -41,6 +42,8 @@ pub struct AfPacket {
     socket: OwnedFd,
     device: Device,
     index: i32,
+    /// By which senders behind it are made to wait.
+    gate: Option<Gate>,
 }
 
 fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
@@ -107,7 +110,22 @@ impl AfPacket {
         if bound < 0 {
             return Err(failed("attaching")(io::Error::last_os_error()));
         }
-        Ok(AfPacket { socket, device, index })
+        Ok(AfPacket { socket, device, index, gate: None })
+    }
+    /// With a gate, by which its senders can be made to wait.
+    pub fn gated(self) -> Result<AfPacket, Error> {
+        let gate = Gate::of(self.device.name(), self.index)?;
+        Ok(AfPacket { gate: Some(gate), ..self })
+    }
+    /// Makes senders behind it wait, or lets them go on.
+    pub fn close_gate(&mut self, is_closed: bool) {
+        if let Some(Err(errno)) = self.gate.as_mut().map(|gate| gate.set(is_closed)) {
+            log::warn!("the gate of {}: {errno}", self.device.name());
+        }
+    }
+    /// Whether they are made to wait: what is in its socket stays there meanwhile.
+    pub fn is_gate_closed(&self) -> bool {
+        self.gate.as_ref().is_some_and(Gate::is_closed)
     }
 
     pub(super) fn device(&self) -> &Device {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
 //! | `af_packet` | an interface that is there already |
+//! | `gate`, `netdev` | its senders made to wait; what the kernel says of its queues |
 //! | `pcap` | files, for tests |
 //! | `shared` | memory that an application shares with the switch |
 //! | `vhost` | the network device of a virtual machine |
@@ -15,6 +16,8 @@
 
 pub mod af_packet;
 mod device;
+mod gate;
+mod netdev;
 pub mod pcap;
 pub mod shared;
 pub mod socket;
@@ -202,6 +205,16 @@ impl Port {
             Port::Shared(port) => Some(port),
             _ => None,
         }
+    }
+    /// Makes senders behind it wait, or lets them go on, if it has a gate.
+    pub fn close_gate(&mut self, is_closed: bool) {
+        if let Port::AfPacket(port) = self {
+            port.close_gate(is_closed);
+        }
+    }
+    /// Whether a gate makes them wait; then nothing is read.
+    pub fn is_gate_closed(&self) -> bool {
+        matches!(self, Port::AfPacket(port) if port.is_gate_closed())
     }
     /// Whether it is memory that somebody has attached to, or may.
     pub fn is_memory(&self) -> bool {

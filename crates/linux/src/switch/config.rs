@@ -81,6 +81,9 @@ params! {
         /// Off: there is none.
         #[within(1_000_000..)]
         pub shape: Option<Rate> = None,
+        /// Whether senders behind a packet socket's interface, an end of a veth pair, are made to wait
+        /// while a flow of theirs should pause: nothing polls its queues meanwhile.
+        pub gate: bool = false,
         /// The VLAN that its frames are of, without a tag there; those that come with one are dropped.
         #[within(1..=4094)]
         pub vlan: Option<u32> = None,
@@ -278,6 +281,9 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     }
     if port.kind != PortKind::Tap {
         only(&["addresses", "shape"], "tap", r);
+    }
+    if port.kind != PortKind::AfPacket {
+        only(&["gate"], "af-packet", r);
     }
     let attached = matches!(port.kind, PortKind::Shared | PortKind::VhostUser);
     if !attached {
@@ -617,6 +623,7 @@ hold-memory = "1MiB"
         has(&shared("socket = \"/a\"\nheadroom = \"5MiB\"\n"), "a.toml:5:12: `headroom`: headroom is more than half");
         has(&shared("socket = \"/a\"\ndevice = \"x\"\n"), "`device`: is for tap and af-packet ports only");
         has(&shared("socket = \"/a\"\nshape = \"1Gbps\"\n"), "a.toml:5:9: `shape`: is for tap ports only");
+        has("[[port]]\nname = \"a\"\ngate = true\n", "a.toml:3:8: `gate`: is for af-packet ports only");
         has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
         has(
             "[[port]]\nname = \"a\"\nsocket = \"/a\"\n",

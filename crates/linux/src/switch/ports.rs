@@ -75,7 +75,7 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
                     }
                     other => other,
                 })?;
-                Ok(Port::AfPacket(port))
+                Ok(Port::AfPacket(if params.gate { port.gated()? } else { port }))
             });
             with_mtu(opened.map_err(named(params))?, params)
         }

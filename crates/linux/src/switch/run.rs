@@ -330,16 +330,23 @@ impl Switch {
         busy
     }
 
-    /// Makes senders behind taps wait whose flows should pause, or lets them go on.
+    /// Makes senders wait whose flows should pause, or lets them go on: by buckets before taps, and by
+    /// gates.
     fn shape(&mut self) {
-        if self.config.ports.iter().all(|port| port.shape.is_none()) {
+        if self.config.ports.iter().all(|port| port.shape.is_none() && !port.gate) {
             return;
         }
         let mut slowed = std::collections::BTreeSet::new();
         self.node.slowed(&mut slowed);
         self.uplink.slowed(&mut slowed);
+        let is_stopped = self.node.is_stopped();
         let Switch { shaper, config, node, .. } = self;
         shaper.set(&config.ports, |index| node.slots[index].mtu, &slowed);
+        for (index, slot) in node.slots.iter_mut().enumerate() {
+            if let Some(port) = &mut slot.port {
+                port.close_gate(is_stopped || slowed.contains(&(index as u16)));
+            }
+        }
     }
 
     /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.
@@ -367,8 +374,8 @@ impl Switch {
             if is_memory {
                 ready.attached.push(index);
             }
-            let is_waited_for = !is_stopped || is_memory;
-            match slot.port.as_ref().filter(|_| is_waited_for).map(|port| port.fd()) {
+            let is_waited_for = |port: &&Port| is_memory || !(is_stopped || port.is_gate_closed());
+            match slot.port.as_ref().filter(is_waited_for).map(|port| port.fd()) {
                 Some(Some(fd)) => {
                     which.push(index);
                     fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));

@@ -8,6 +8,7 @@ use millpond_linux::switch::show::PortState;
 use millpond_port::{Frame, Port};
 use std::io::ErrorKind;
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -81,21 +82,29 @@ fn a_token_bucket_before_a_tap_makes_its_senders_wait_and_loses_nothing() {
     assert!(full > 2000 && sent < 1000, "{sent} sent, {full} times no room");
 }
 
+const NEIGHBOUR: [&str; 9] =
+    ["neigh", "replace", "10.98.9.2", "lladdr", "02:00:00:00:00:99", "dev", "mpt", "nud", "permanent"];
+
 /// A tap's datagrams to an application that rests for a second: how many of `count` arrive, if the
 /// port has these keys; and whether its senders were seen to wait.
-fn to_a_slow_application(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
+fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
     let place = Place::new(name, &["a"])?;
-    let socket = place.folder.join("app.sock");
-    let text = format!(
-        "[[port]]\nname = \"tap\"\ndevice = \"mpt\"\nnamespace = \"NET0\"\naddresses = [\"10.98.9.1/24\"]\n{keys}\n\
-         [[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nframes = 64\n\
-         queue-memory = \"1MiB\"\n"
+    let port = format!(
+        "[[port]]\nname = \"tap\"\ndevice = \"mpt\"\nnamespace = \"NET0\"\naddresses = [\"10.98.9.1/24\"]\n{keys}\n"
     );
-    let reading = place.apply("switch", &text);
+    Some(to_a_slow_application(&place, &port, count))
+}
+
+/// The same of what this port's first namespace sends; each datagram is of 1000 bytes.
+fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
+    let socket = place.folder.join("app.sock");
+    let app = format!(
+        "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nframes = 64\nqueue-memory = \"1MiB\"\n"
+    );
+    let reading = place.apply("switch", &(port.to_string() + &app));
     assert!(reading.ports.iter().all(|port| port.state == PortState::Open), "{reading:?}");
     let network = place.network(0);
-    let neighbour = ["neigh", "replace", "10.98.9.2", "lladdr", "02:00:00:00:00:99", "dev", "mpt", "nud", "permanent"];
-    assert!(ip(&[&["-n", network][..], &neighbour].concat()));
+    assert!(ip(&[&["-n", network][..], &NEIGHBOUR].concat()));
     let mut app = Port::attach(&socket).unwrap();
     // It says where it is, until the switch has heard.
     let mut hello = [0; 64];
@@ -132,7 +141,7 @@ fn to_a_slow_application(name: &str, keys: &str, count: u32) -> Option<(u32, boo
             assert!(start.elapsed() < Duration::from_secs(60), "{arrived} arrived");
         }
     });
-    Some((arrived, waited))
+    (arrived, waited)
 }
 
 #[test]
@@ -143,8 +152,178 @@ fn a_shaped_port_loses_nothing_to_a_slow_application() {
     const COUNT: u32 = 6_000;
     // The memory is four tenths of a second at this rate, and the bucket is changed far sooner. What
     // the tap's own queue takes while the switch waits for a processor is a fifth of a second.
-    let Some((arrived, waited)) = to_a_slow_application("shaped", "shape = \"20Mbps\"", COUNT) else { return };
+    let Some((arrived, waited)) = from_a_tap("shaped", "shape = \"20Mbps\"", COUNT) else { return };
     assert_eq!((arrived, waited), (COUNT, true));
-    let Some((arrived, waited)) = to_a_slow_application("unshaped", "", COUNT) else { return };
+    let Some((arrived, waited)) = from_a_tap("unshaped", "", COUNT) else { return };
     assert!(arrived < COUNT && !waited, "{arrived}: without, the same is lost");
+}
+
+/// Switches a feature of an interface on or off, as `ethtool -K` does.
+fn feature(network: &str, device: &str, command: u32, is_on: bool) -> bool {
+    let mut value = [command, u32::from(is_on)];
+    let set = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // SAFETY: ifreq is plain data, for which zeros are a value.
+        #[allow(unsafe_code)]
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        request.ifr_name.iter_mut().zip(device.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        // SAFETY: the request and its two words outlive the call.
+        #[allow(unsafe_code)]
+        let done = unsafe { libc::ioctl(socket.as_raw_fd(), 0x8946, &raw mut request) };
+        done == 0
+    };
+    namespace::within(Some(network), set).unwrap_or(false)
+}
+
+/// A veth pair between two namespaces, as a gate needs it; `false`: there is none.
+fn veth(place: &Place) -> bool {
+    const TSO: u32 = 0x1f;
+    const GRO: u32 = 0x2c;
+    let (a, b) = (place.network(0), place.network(1));
+    let there = ip(&["link", "add", "mpt", "netns", a, "type", "veth", "peer", "name", "mps", "netns", b])
+        && ip(&["-n", a, "addr", "add", "10.98.9.1/24", "dev", "mpt"])
+        && feature(a, "mpt", TSO, false)
+        && feature(b, "mps", GRO, true)
+        && ip(&["-n", a, "link", "set", "mpt", "up"])
+        && ip(&["-n", b, "link", "set", "mps", "up"]);
+    there && tc(place, &["replace", "dev", "mpt", "root", "pfifo", "limit", "1000"])
+}
+
+fn gated(is_gated: bool) -> String {
+    let port = "[[port]]\nname = \"veth\"\nkind = \"af-packet\"\ndevice = \"mps\"\nnamespace = \"NET1\"\n";
+    format!("{port}gate = {is_gated}\n")
+}
+
+/// Whether this kernel lets io_uring poll a veth, and stops its senders (6.16).
+fn has_gates(place: &Place) -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let has = version >= (6, 16) && veth(place);
+    if !has {
+        eprintln!("skipped: it needs Linux 6.16, veth and `tc`; this is {release}");
+    }
+    has
+}
+
+#[test]
+fn a_gate_loses_nothing_to_a_slow_application() {
+    const COUNT: u32 = 6_000;
+    for is_gated in [true, false] {
+        let Some(place) = Place::new("gate", &["a", "b"]) else { return };
+        if !has_gates(&place) {
+            return;
+        }
+        let (arrived, waited) = to_a_slow_application(&place, &gated(is_gated), COUNT);
+        assert_eq!(waited, is_gated);
+        match is_gated {
+            true => assert_eq!(arrived, COUNT),
+            false => assert!(arrived < COUNT, "{arrived}: without, the same is lost"),
+        }
+    }
+}
+
+/// A switch is killed while its gate is closed: what comes then still comes, in time, and its next start
+/// opens the gate.
+#[test]
+fn a_gate_fails_open() {
+    let Some(place) = Place::new("open", &["a", "b"]) else { return };
+    if !has_gates(&place) {
+        return;
+    }
+    let socket = place.folder.join("app.sock");
+    let app = format!("[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \"64KiB\"\n");
+    place.apply("switch", &(gated(true) + &app));
+    assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));
+    let mut app_port = Port::attach(&socket).unwrap();
+    let mut hello = [0; 64];
+    hello[..6].copy_from_slice(&[0xff; 6]);
+    hello[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 0x99, 0x88, 0xb6]);
+    app_port.try_send(0, &hello).unwrap();
+    let show = || millpond_linux::switch::show::read(&place.state("switch")).unwrap();
+    assert!(soon(|| show().ports[1].counters.received > 0));
+    // Nobody reads, so they wait.
+    let (_, full) = send(&place, 6_000);
+    assert!(full > 0 && soon(|| show().ports[0].slowed), "{full} times no room");
+    place.kill("switch");
+    // The other end hears the interface nevertheless, and so does the next switch.
+    let network = place.network(1);
+    let listener = namespace::within(Some(network), || millpond_linux::port::AfPacket::open("mps")).unwrap().unwrap();
+    let mut listener = millpond_linux::port::Port::AfPacket(listener);
+    let mut room = vec![0; millpond_linux::port::FRAME_MAX];
+    let start = Instant::now();
+    let hears = |listener: &mut millpond_linux::port::Port, room: &mut [u8]| {
+        matches!(listener.receive(room), millpond_linux::port::Received::Frame { .. })
+    };
+    while !hears(&mut listener, &mut room) {
+        assert!(start.elapsed() < Duration::from_secs(2), "the interface is dead");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.apply("switch", &(gated(true) + &app));
+    assert!(soon(|| show().ports[0].counters.received > 0));
+    let before = show().ports[0].counters.received;
+    assert!(send(&place, 10).0 > 0 && soon(|| show().ports[0].counters.received >= before + 10));
+}
+
+#[test]
+#[ignore = "a measurement: make bench-switch"]
+fn figures_of_a_gate() {
+    use millpond_linux::port::{AfPacket, FRAME_MAX, Port as SwitchPort, Received};
+    let Some(place) = Place::new("figures", &["a", "b"]) else { return };
+    if !has_gates(&place) {
+        return;
+    }
+    assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));
+    let open = || AfPacket::open("mps").unwrap().gated().unwrap();
+    let mut port = SwitchPort::AfPacket(namespace::within(Some(place.network(1)), open).unwrap());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let bound = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.9.1:0"));
+            let socket = bound.unwrap().unwrap();
+            rustix::net::sockopt::set_socket_send_buffer_size(&socket, 64 << 10).unwrap();
+            let mut sent = 0u64;
+            while !is_over.load(Ordering::Relaxed) {
+                sent += u64::from(socket.send_to(&[7; DATAGRAM], "10.98.9.2:9").is_ok());
+            }
+            sent
+        });
+        let mut room = vec![0; FRAME_MAX];
+        let mut drain = |port: &mut SwitchPort, time: Duration| {
+            let (start, mut count) = (Instant::now(), 0u64);
+            while start.elapsed() < time {
+                count += u64::from(matches!(port.receive(&mut room), Received::Frame { .. }));
+            }
+            count
+        };
+        let (mut closes, mut opens, mut leaks, mut received) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for _ in 0..20 {
+            received += drain(&mut port, Duration::from_millis(50));
+            let start = Instant::now();
+            port.close_gate(true);
+            closes.push(start.elapsed());
+            // What had come by then is in the socket.
+            received += drain(&mut port, Duration::from_millis(5));
+            let leaked = drain(&mut port, Duration::from_millis(400));
+            received += leaked;
+            leaks.push(leaked);
+            let start = Instant::now();
+            port.close_gate(false);
+            opens.push(start.elapsed());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        received += drain(&mut port, Duration::from_millis(500));
+        let sent = sender.join().unwrap();
+        let median = |all: &mut Vec<Duration>| {
+            all.sort_unstable();
+            all[all.len() / 2]
+        };
+        leaks.sort_unstable();
+        println!("closing {:?}, opening {:?}, medians of 20", median(&mut closes), median(&mut opens));
+        println!("packets in 400 ms of a closed gate: {} ({} at most)", leaks[10], leaks[19]);
+        println!("sent {sent}, arrived {received}");
+        assert!(received >= sent, "{received} of {sent}");
+    });
 }

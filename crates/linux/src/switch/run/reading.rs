@@ -54,7 +54,7 @@ impl Switch {
             mtu: slot.mtu,
             vlan: slot.vlans.access(),
             trunk: if let Vlans::Trunk(vlans) = &slot.vlans { vlans.numbers().to_vec() } else { Vec::new() },
-            slowed: self.shaper.is_slow(params),
+            slowed: self.shaper.is_slow(params) || slot.port.as_ref().is_some_and(Port::is_gate_closed),
             shared: match &slot.port {
                 Some(Port::Shared(shared)) => Some(shared.reading()),
                 _ => None,
