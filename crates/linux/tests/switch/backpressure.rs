@@ -9,6 +9,7 @@ use millpond_port::{Frame, Port};
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -95,7 +96,22 @@ fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
     Some(to_a_slow_application(&place, &port, count))
 }
 
-/// The same of what this port's first namespace sends; each datagram is of 1000 bytes.
+fn show(place: &Place) -> millpond_linux::switch::show::Reading {
+    millpond_linux::switch::show::read(&place.state("switch")).unwrap()
+}
+
+/// An application at the switch's second port, which has heard where it is.
+fn attach(place: &Place, socket: &Path) -> Port {
+    let mut app = Port::attach(socket).unwrap();
+    let mut hello = [0; 64];
+    hello[..6].copy_from_slice(&[0xff; 6]);
+    hello[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 0x99, 0x88, 0xb6]);
+    app.try_send(0, &hello).unwrap();
+    assert!(soon(|| show(place).ports[1].counters.received > 0));
+    app
+}
+
+/// The same of what the first namespace sends by this port; each datagram is of 1000 bytes.
 fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
     let socket = place.folder.join("app.sock");
     let app = format!(
@@ -105,14 +121,8 @@ fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
     assert!(reading.ports.iter().all(|port| port.state == PortState::Open), "{reading:?}");
     let network = place.network(0);
     assert!(ip(&[&["-n", network][..], &NEIGHBOUR].concat()));
-    let mut app = Port::attach(&socket).unwrap();
-    // It says where it is, until the switch has heard.
-    let mut hello = [0; 64];
-    hello[..6].copy_from_slice(&[0xff; 6]);
-    hello[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 0x99, 0x88, 0xb6]);
-    app.try_send(0, &hello).unwrap();
-    let show = || millpond_linux::switch::show::read(&place.state("switch")).unwrap();
-    assert!(soon(|| show().ports[1].counters.received > 0));
+    let mut app = attach(place, &socket);
+    let show = || show(place);
     let is_over = AtomicBool::new(false);
     let (mut arrived, mut waited) = (0, false);
     std::thread::scope(|scope| {
@@ -237,13 +247,8 @@ fn a_gate_fails_open() {
     let app = format!("[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \"64KiB\"\n");
     place.apply("switch", &(gated(true) + &app));
     assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));
-    let mut app_port = Port::attach(&socket).unwrap();
-    let mut hello = [0; 64];
-    hello[..6].copy_from_slice(&[0xff; 6]);
-    hello[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 0x99, 0x88, 0xb6]);
-    app_port.try_send(0, &hello).unwrap();
-    let show = || millpond_linux::switch::show::read(&place.state("switch")).unwrap();
-    assert!(soon(|| show().ports[1].counters.received > 0));
+    let _app = attach(&place, &socket);
+    let show = || show(&place);
     // Nobody reads, so they wait.
     let (_, full) = send(&place, 6_000);
     assert!(full > 0 && soon(|| show().ports[0].slowed), "{full} times no room");
