@@ -108,6 +108,7 @@ impl Rto {
     }
 
     /// SRTT moves by an eighth. RTTVAR is such that SRTT + 4 RTTVAR is eight of it, or the shortest.
+    #[cold] // so that the others stay as short as they are
     fn tas(&mut self, rtt: Time) {
         self.srtt = if self.srtt == Time::MAX { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
         self.rttvar = (self.srtt.saturating_mul(8).max(SHORTEST_TAS) - self.srtt) / 4;
