@@ -74,7 +74,7 @@ impl Rto {
     #[inline]
     fn settle(&mut self, cfg: &Config) {
         self.current = match cfg.fixed_rto {
-            None => self.srtt.saturating_add(self.rttvar * 4).max(cfg.min_rto).min(cfg.max_rto),
+            None => (self.srtt + self.rttvar * 4).max(cfg.min_rto).min(cfg.max_rto),
             Some(fixed) => fixed,
         };
     }

@@ -442,7 +442,7 @@ impl Sender {
         } else {
             self.rto.acknowledged(cfg);
         }
-        self.deadline = if self.una == self.nxt { Time::MAX } else { now.saturating_add(self.rto.current()) };
+        self.deadline = if self.una == self.nxt { Time::MAX } else { now + self.rto.current() };
         bytes
     }
 
