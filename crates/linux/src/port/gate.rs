@@ -18,7 +18,6 @@
 //! NAPI) and with a queueing discipline (else nothing can wait).
 //!
 //! Invariant: a gate that is dropped is open.
-#![allow(unsafe_code)]
 
 use super::Error;
 use super::netdev::Netdev;
@@ -79,6 +78,7 @@ impl Gate {
         }
         let mut params = io_uring_params::default();
         // SAFETY: the kernel fills the parameters in; the ring's memory is not mapped.
+        #[allow(unsafe_code)]
         let ring = unsafe { io_uring_setup(1, &mut params) }.map_err(failed("a ring of io_uring"))?;
         let gate = Gate { netdev, napis, ring, is_closed: false };
         gate.register(BEGIN, STATIC).map_err(failed("busy polling by io_uring"))?;
@@ -92,7 +92,10 @@ impl Gate {
         let napi =
             Napi { busy_poll_us: LOOK, prefers_busy_poll: 1, operation, padding: [0; 2], parameter, reserved: 0 };
         // SAFETY: the kernel reads and writes one such structure, during the call.
-        unsafe { io_uring_register(&self.ring, IoringRegisterOp::RegisterNapi, (&raw const napi).cast(), 1) }.map(drop)
+        #[allow(unsafe_code)]
+        let done =
+            unsafe { io_uring_register(&self.ring, IoringRegisterOp::RegisterNapi, (&raw const napi).cast(), 1) };
+        done.map(drop)
     }
 
     fn defer(&self, polls: u32, timer: Duration) -> Result<(), Errno> {
@@ -106,6 +109,7 @@ impl Gate {
         let arg = io_uring_getevents_arg { sigmask_sz: 8, ts, ..Default::default() };
         let flags = IoringEnterFlags::GETEVENTS | IoringEnterFlags::EXT_ARG;
         // SAFETY: nothing is submitted; the time lives as long as the call. It ends with ETIME.
+        #[allow(unsafe_code)]
         let _ = unsafe { io_uring_enter_arg(&self.ring, 0, 1, flags, Some(&arg)) };
     }
 

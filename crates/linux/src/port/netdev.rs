@@ -1,6 +1,8 @@
 //! What the kernel says of an interface's NAPIs, and what they do: the generic netlink family `netdev`
 //! (Documentation/netlink/specs/netdev.yaml), as far as the [`super::gate`] needs it.
 //!
+//! Three requests of whole numbers, so they are written here: a crate for it would be larger than they.
+//!
 //! A NAPI is what polls a receive queue. One that is *deferred* does not wait for the queue's signal
 //! after a poll: a timer polls next.
 //!
