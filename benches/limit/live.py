@@ -6,11 +6,11 @@ touches all alike; medians are shown. The machine's other work is in the numbers
 run, and tails beyond p99 are the machine's as much as the limiter's. For tails, see vm.py.
 
   flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
-  shares     HTB beside a limit with defaults: congestion controls, 1, 9 and 50 flows, 20 us and 10 ms, with CPU
+  shares     HTB beside a limit with defaults: congestion controls, 1, 9 and 50 flows, 20 us, 1 and 10 ms, with CPU
   steps      HTB, a limit as published, with a constant pace, and with shares
   stall      CUBIC with and without the bounded bypass and the kick
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
-  ingress    the receiver's cgroup is limited
+  ingress    the receiver's cgroup is limited, beside HTB at the sender
   cost       nanoseconds a packet of the program beside an empty one
   unlimited  throughput under a program that does not limit
   datagrams  UDP beyond the limit: which errors the sender sees
@@ -22,6 +22,7 @@ Needs root. What is missing is told and left out. Leaves nothing behind, also wh
 import argparse
 import collections
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -68,6 +69,7 @@ class Limiter:
 
     def __init__(self, program, hosts):
         self.there = False
+        self.hosts = hosts
         if program.exists():
             asked = subprocess.run([program, "limit", "--help"], capture_output=True, check=False)
             self.there = asked.returncode == 0
@@ -75,8 +77,11 @@ class Limiter:
             self.command = [str(program), "limit", "--bpffs", str(hosts.bpf_mount())]
 
     @contextlib.contextmanager
-    def applied(self, toml, serve=False):
-        """The limits of a file, while the `with` lasts, with `serve` where that is needed; gives the time of `apply`."""
+    def applied(self, toml, serve=None):
+        """
+        The limits of a file, while the `with` lasts, with `serve` where that is needed: what starts a process where it should run; gives the time
+        of `apply`.
+        """
         if not self.there:
             raise Missing("this tree's millpond has no `limit`")
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -88,24 +93,25 @@ class Limiter:
                 run(*self.command, "apply", file.name)
                 seconds = time.monotonic() - begun
                 if serve:
-                    server = subprocess.Popen([*self.command, "serve"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    server = serve(*self.command, "serve", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                     time.sleep(0.3)
                     if server.poll() is not None:
                         raise Missing("`millpond limit serve` ended at once")
                 yield seconds
             finally:
                 if server:
-                    server.terminate()
-                    server.wait()
+                    self.hosts.end(server)
                 run(*self.command, "remove", "--all", check=False)
 
 
 class Rig:
     """The hosts and the limiter, and how one case is run on them."""
 
-    def __init__(self, hosts, limiter):
+    def __init__(self, hosts, limiter, sender):
         self.hosts = hosts
         self.limiter = limiter
+        # Of the sending host, where that is another one than the limited.
+        self.sender = sender
 
     def with_congestion(self, case):
         """The case with a congestion control that there is: millpond's own DCTCP where the kernel has none."""
@@ -125,13 +131,30 @@ class Rig:
         try:
             for command in table.tc_commands(case, device):
                 self.hosts.tc("a", command)
-            if table.uses_millpond(case):
-                with self.limiter.applied(table.limit_toml(case, {"rig": cgroup}), "kick" in case["host"]) as seconds:
+            if case["notify"]:
+                with self.told(table.limit_toml(case, {"rig": cgroup})) as seconds:
+                    yield seconds
+            elif table.uses_millpond(case):
+                serve = functools.partial(self.hosts.start, "a") if "kick" in case["host"] else None
+                with self.limiter.applied(table.limit_toml(case, {"rig": cgroup}), serve) as seconds:
                     yield seconds
             else:
                 yield 0.0
         finally:
             self.hosts.clear_queues()
+
+    @contextlib.contextmanager
+    def told(self, limits):
+        """Limits at the receiver, of which the sender's host is told, while the `with` lasts."""
+        with tempfile.NamedTemporaryFile("w") as secret:
+            secret.write("known to both hosts")
+            secret.flush()
+            channel = f'[[notify]]\nsecret = "{secret.name}"\npeers = ["10.0.0.0/16"]\n'
+            there, here = (functools.partial(self.hosts.start, host) for host in ("a", "b"))
+            with self.sender.applied(channel, there), self.limiter.applied(limits + channel, here) as seconds:
+                # They follow within a second.
+                time.sleep(1.5)
+                yield seconds
 
     def run(self, case, around=None, counted=False):
         """One run of a case, inside of what `around` gives; `counted`, with what the programs at the cgroup cost."""
@@ -293,14 +316,16 @@ def beside(results):
 # Keys of a limit with defaults: cases are as published.
 SHARES = {"profile": "shares"}
 MANY = ["1x1MB", "8x1MB,1x10KB", "49x1MB,1x10KB"]
+# With one that never pauses.
+STREAMS = ["1x100MB", *MANY]
 
 
 def section_shares(rig, args):
     """HTB beside shares. HTB marks nothing, so where ours has DCTCP, it has NewReno."""
     results = []
-    for rtt in (0, 10):
+    for rtt in (0, 1, 10):
         rig.hosts.ordinary = rtt == 0 or args.priority == "ordinary"
-        keys = {"rtt_ms": rtt, "duration_s": args.duration, "warm_up_s": 1.5 if rtt else 0.5}
+        keys = {"rtt_ms": rtt, "rate": args.rate, "duration_s": args.duration, "warm_up_s": 1.5 if rtt else 0.5}
         chosen = []
         for cc in ("cubic", "reno", "bbr", "dctcp"):
             for flows in MANY:
@@ -309,7 +334,8 @@ def section_shares(rig, args):
                     chosen.append(table.complete(keys | {"limiter": "htb", "cc": peer, "flows": flows}))
                 chosen.append(table.complete(keys | {"limiter": "millpond", "cc": cc, "flows": flows, "limit": SHARES}))
         part = interleaved(rig, chosen, args.repetitions)
-        print(f"\n1 Gb/s, {'10 ms by the delay line' if rtt else 'round-trip time of the veth pair'}; ms, and CPU ms a gigabit")
+        far = f"{rtt} ms by the delay line" if rtt else "round-trip time of the veth pair"
+        print(f"\n{args.rate / 1e9:g} Gb/s, {far}; ms, and CPU ms a gigabit")
         beside(part)
         results += part
     rig.hosts.near()
@@ -365,26 +391,46 @@ def section_far(rig, args):
 
 def section_ingress(rig, args):
     """
-    The receiver's cgroup, as published and with defaults. With DCTCP also where nothing is ever dropped, and at a round trip of 1 ms: on the veth
-    pair nine least windows fill the limit several times over, so marks cannot hold them.
+    The receiver's cgroup, as published and with defaults, beside HTB at the sender: one flow that never pauses among them. With DCTCP also where
+    nothing is ever dropped, and at a round trip of 1 ms: on the veth pair nine least windows fill the limit several times over, so marks cannot
+    hold them. The same with 1 and 10 ms by the delay line.
     """
-    keys = {"duration_s": args.duration, "limiter": "millpond", "direction": "ingress"}
+    keys = {"duration_s": args.duration, "rate": args.rate, "limiter": "millpond", "direction": "ingress"}
+    htb = {"limiter": "htb", "direction": "egress"}
+
+    def of(cc, flows, rtt):
+        """HTB, and the limit as published, with defaults, and with defaults and the side channel."""
+        base = keys | {"cc": cc, "flows": flows, "rtt_ms": rtt}
+        peer = base | htb | {"cc": "reno" if cc == "dctcp" else cc}
+        name = f"{cc} {flows.replace(',', '+')}" + (f" {rtt}ms" if rtt else "")
+        shares = base | {"limit": SHARES, "name": f"shares {name}"}
+        cases = [peer | {"name": f"htb {name}"}, base | {"name": f"published {name}"}, shares]
+        return map(table.complete, cases + ([shares | {"notify": True, "name": f"told {name}"}] if cc == "cubic" else []))
+
     chosen = [
-        table.complete(keys | {"cc": cc, "flows": f} | of)
-        for cc in ("cubic", "dctcp")
-        for f in table.FLOW_SETS
-        for of in ({}, {"limit": SHARES, "name": f"shares {cc} {f.replace(',', '+')} ingress"})
+        case
+        for cc in ("cubic", "reno", "bbr", "dctcp")
+        for flows in STREAMS
+        for case in of(cc, flows, 0)
     ]
-    one, nine = (keys | {"cc": "dctcp", "flows": table.FLOW_SETS[i]} for i in (0, 3))
-    chosen += [
-        table.complete(one | {"rtt_ms": 1, "name": "millpond dctcp 1x1MB 1ms"}),
-        table.complete(nine | {"limit": SHARES | {"ingress-mode": "mark-only"}, "name": "shares dctcp 8+1 marks only"}),
-        table.complete(nine | {"rtt_ms": 1, "name": "millpond dctcp 8+1 1ms"}),
+    nine = keys | {"cc": "dctcp", "flows": table.FLOW_SETS[3], "limit": SHARES | {"ingress-mode": "mark-only"}}
+    chosen += [table.complete(nine | {"name": "shares dctcp 8+1 marks only"})]
+    near = interleaved(rig, chosen, args.repetitions)
+    show(f"{args.rate / 1e9:g} Gb/s at the receiver", near)
+    beside(near)
+    delayed = [
+        case
+        for rtt in (1, 10)
+        for cc in ("cubic", "bbr", "dctcp")
+        for flows in STREAMS
+        for case in of(cc, flows, rtt)
     ]
-    results = interleaved(rig, chosen, args.repetitions)
+    rig.hosts.ordinary = args.priority == "ordinary"
+    far = interleaved(rig, delayed, args.repetitions)
     rig.hosts.near()
-    show("1 Gb/s at the receiver", results)
-    return results
+    show(f"{args.rate / 1e9:g} Gb/s at the receiver, 1 and 10 ms by the delay line", far)
+    beside(far)
+    return near + far
 
 
 def section_cost(rig, args):
@@ -533,6 +579,7 @@ def arguments():
     parser.add_argument("--only", action="append", choices=SECTIONS, help="these sections only; may be repeated")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
+    parser.add_argument("--rate", type=int, default=GBPS, help="bits a second: of the sections shares and ingress")
     parser.add_argument(
         "--priority", choices=["auto", "ordinary", "real-time"], default="auto",
         help="of the load; auto: real-time where the delay line makes the round-trip time, ordinary elsewhere",
@@ -552,7 +599,7 @@ def main():
         if not args.rpc.exists():
             raise Missing(f"{args.rpc} is not built (cargo build --release -p millpond-rpc)")
         with Hosts(args.rpc) as hosts:
-            rig = Rig(hosts, Limiter(args.millpond, hosts))
+            rig = Rig(hosts, *(Limiter(args.millpond, hosts) for _ in range(2)))
             if not rig.limiter.there:
                 say("limit: this tree's millpond has no `limit`: its cases are skipped")
             print(

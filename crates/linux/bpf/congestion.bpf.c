@@ -14,7 +14,6 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define IPPROTO_TCP 6
 #define TCP_CONGESTION 13
 
 const volatile char name[16] = "";

@@ -8,7 +8,6 @@
 
 #include "layout.h"
 
-#define IPPROTO_TCP 6
 #define IPV6_EXTENSIONS 6
 
 /* The transport header after IPv6 extension headers: its offset, with the protocol in *next. */

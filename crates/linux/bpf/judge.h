@@ -11,6 +11,8 @@
 #include "packet.h"
 #include "scope.h"
 
+#define TCP_PSH 8
+
 /* By connection: what it has lost to a limit. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -44,7 +46,8 @@ __attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, co
 	struct bpf_sock *sk = skb->sk;
 	struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
 	__be32 sequence = 0;
-	__u8 length = 0;
+	/* The header's length, and the flags. */
+	__u8 word[2] = {};
 
 	if (!banks || !tcp)
 		return verdict;
@@ -52,11 +55,12 @@ __attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, co
 	struct limit_arrival arrival = { .now = p->now, .expected = tcp->rcv_nxt, .rtt = tcp->rtt_min };
 
 	if (!(settings->flags & LIMIT_SPACED) || bpf_skb_load_bytes(skb, p->ip + 4, &sequence, 4) ||
-	    bpf_skb_load_bytes(skb, p->ip + 12, &length, 1))
+	    bpf_skb_load_bytes(skb, p->ip + 12, word, 2))
 		return verdict;
-	__u32 headers = p->ip + (length >> 4) * 4;
+	__u32 headers = p->ip + (word[0] >> 4) * 4;
 
 	arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
+	arrival.last = word[1] & TCP_PSH && p->segments <= 1;
 	arrival.end = bpf_ntohl(sequence) + arrival.data;
 	struct limit_loss *loss = bpf_sk_storage_get(&losses, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 

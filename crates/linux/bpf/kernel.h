@@ -34,6 +34,8 @@ enum {
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
+#define IPPROTO_TCP 6
+
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_ANY = 0 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
@@ -103,8 +105,15 @@ struct bpf_sock_ops {
 	__u32 snd_cwnd;
 	__u32 srtt_us;
 	__u32 bpf_sock_ops_cb_flags;
-	/* TCP's further figures, which are not read here. */
-	__u32 tcp[20];
+	__u32 state;
+	__u32 rtt_min;
+	__u32 snd_ssthresh;
+	__u32 rcv_nxt;
+	__u32 snd_nxt;
+	__u32 snd_una;
+	__u32 mss_cache;
+	/* Further figures, which are not read here. */
+	__u32 tcp[13];
 	__u64 bytes_received;
 	__u64 bytes_acked;
 	union {
@@ -226,6 +235,7 @@ struct tcp_sock {
 	__u32 snd_cwnd_cnt;
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
+	__u32 window_clamp;
 	__u32 delivered;
 	__u32 delivered_ce;
 	__u8 ecn_flags;

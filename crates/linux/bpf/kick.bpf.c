@@ -17,7 +17,6 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8
-#define IPPROTO_TCP 6
 #define TCP_NODELAY 1
 
 /* Of the nearest limited cgroup: which banks it is attached in, and its scope; 0: none. */

@@ -26,7 +26,7 @@
 
 enum limit_direction { LIMIT_EGRESS, LIMIT_INGRESS };
 enum limit_head_flag { LIMIT_LOOPBACK = 1, LIMIT_NOTIFY = 2 };
-enum limit_chain_flag { LIMIT_NESTED = 1, LIMIT_PACE = 2, LIMIT_SHARES = 4 };
+enum limit_chain_flag { LIMIT_NESTED = 1, LIMIT_PACE = 2, LIMIT_SHARES = 4, LIMIT_WINDOWS = 8 };
 
 struct limit_head {
 	__u32 layout;

@@ -23,10 +23,14 @@
 #define LIMIT_LEVEL_LEAST (-LIMIT_OCTAVE / 2)
 #define LIMIT_LEVEL_MOST (12 * LIMIT_OCTAVE)
 #define LIMIT_PACE_LEAST 30000
+#define LIMIT_WINDOW_OCTAVES 10
+#define LIMIT_WINDOW_SEGMENTS 3
+#define LIMIT_RTT_MOST 1000000
+#define LIMIT_WINDOW_MOST (1 << 30)
 
 enum limit_form { LIMIT_CREDIT, LIMIT_LOCK_FREE, LIMIT_EDT };
 enum limit_reaction { LIMIT_LINEAR, LIMIT_STEP, LIMIT_RTT_AWARE };
-enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8, LIMIT_SPACED = 16 };
+enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8, LIMIT_SPACED = 16, LIMIT_HELD = 32 };
 enum limit_verdict { LIMIT_DROP = 1, LIMIT_CE = 2, LIMIT_CWR = 4, LIMIT_BYPASS = 8, LIMIT_BEHIND = 16 };
 
 struct limit_settings {
@@ -77,6 +81,8 @@ struct limit_arrival {
 	__u32 expected;
 	__u32 rtt;
 	__u32 data;
+	__u32 last;
+	__u32 spare;
 };
 
 struct limit_share {
@@ -153,6 +159,18 @@ LIMIT_INLINE struct limit_charge limit_charge(struct limit_state *state, const s
 	if (settings->form == LIMIT_CREDIT)
 		return limit_charge_credit(state, settings, now, bytes);
 	return limit_charge_timed(state->last, &state->last, settings, now, bytes);
+}
+
+/* queue.rs: behind. */
+LIMIT_INLINE __s64 limit_behind(const struct limit_state *state, const struct limit_settings *settings, __u64 now)
+{
+	__u64 idle = limit_sub(now, state->last);
+
+	if (settings->form != LIMIT_CREDIT)
+		return (__s64)(state->last - now);
+	if (idle > LIMIT_IDLE_MAX)
+		idle = LIMIT_IDLE_MAX;
+	return -state->credit - (__s64)(idle * settings->rate >> LIMIT_POINT);
 }
 
 /* queue.rs: refund. */
@@ -280,7 +298,7 @@ LIMIT_INLINE __u32 limit_space(struct limit_loss *loss, const struct limit_setti
 {
 	if (!(settings->flags & LIMIT_SPACED) || !ask->tcp || behind > settings->bypass || !(verdict & LIMIT_DROP))
 		return verdict;
-	if (arrival->data && !limit_spares(loss, behind, ask, arrival))
+	if (arrival->data && !arrival->last && !limit_spares(loss, behind, ask, arrival))
 		return verdict;
 	return LIMIT_BEHIND | LIMIT_BYPASS | (ask->ecn ? LIMIT_CE : settings->flags & LIMIT_NO_CWR ? 0 : LIMIT_CWR);
 }
@@ -315,6 +333,34 @@ LIMIT_INLINE __u64 limit_lowered(const struct limit_settings *settings, __s64 oc
 	return pace < 1 ? 1 : pace;
 }
 
+LIMIT_INLINE __u64 limit_least(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* window.rs: window. */
+LIMIT_INLINE __u32 limit_window(const struct limit_settings *settings, __s64 behind, __u32 rtt, __u32 mss)
+{
+	if (!(settings->flags & LIMIT_HELD) || behind <= settings->mark)
+		return ~0u;
+	__u64 drop = limit_nanoseconds(settings, (__u64)settings->drop);
+	__u64 trip = rtt == ~0u ? 0 : limit_least(rtt, LIMIT_RTT_MOST) * 1000;
+	__u64 octave = drop / LIMIT_WINDOW_OCTAVES;
+
+	if (octave < trip + trip / 2)
+		octave = trip + trip / 2;
+	if (octave < 1)
+		octave = 1;
+	__u64 far = limit_least(limit_nanoseconds(settings, behind < 0 ? 0 : (__u64)behind), 16 * octave);
+	__u64 rate = limit_lowered(settings, (__s64)(far * LIMIT_OCTAVE / octave));
+	__u64 bytes = limit_least(rate, 1ull << 33) * (limit_least(drop, 1000000000) + trip) / 1000000000;
+	__u64 least = LIMIT_WINDOW_SEGMENTS * (__u64)mss;
+
+	if (bytes < least)
+		bytes = least;
+	return (__u32)limit_least(bytes, LIMIT_WINDOW_MOST);
+}
+
 /* share.rs: largest. */
 LIMIT_INLINE __u64 limit_largest(__u64 fair)
 {
@@ -335,11 +381,6 @@ LIMIT_INLINE __u64 limit_horizon(__u64 fair, __u64 least)
 	if (horizon < least)
 		horizon = least;
 	return horizon > LIMIT_HORIZON_MOST ? LIMIT_HORIZON_MOST : horizon;
-}
-
-LIMIT_INLINE __u64 limit_least(__u64 a, __u64 b)
-{
-	return a < b ? a : b;
 }
 
 /* share.rs: adjust. */

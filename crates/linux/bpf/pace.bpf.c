@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * An iterator over TCP sockets that gives each paced connection the rate of the limits that it is
- * below now. limit_pace paces connections when they are made; this runs once after each change of
- * the limits, and after their end.
+ * below now, and lets each receive window go that a limit holds. limit_sockets does both to
+ * connections while limits are in force; this runs once after each change of them, and after their
+ * end.
  *
- * Invariant: only connections that limit_pace has paced, and none of them faster than its
- * application asked for.
+ * Invariant: only connections that limit_sockets knows, none of them faster than its application
+ * asked for, and no window larger.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -13,6 +14,7 @@
 #include <bpf/bpf_tracing.h>
 #include "layout.h"
 #include "paced.h"
+#include "held.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -45,19 +47,28 @@ static __always_inline __u32 limited_to(struct tcp_sock *tp)
 	return ~0u;
 }
 
-SEC("iter/tcp")
-int follow(struct bpf_iter__tcp *ctx)
+/* Lets a window go; a limit that is still in force holds it again with the next segment. */
+static __always_inline void let_go(struct tcp_sock *tp)
 {
-	struct sock_common *common = ctx->sk_common;
-	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
-	__u32 rate, now;
-
-	if (!tp)
-		return 0;
-	struct limit_paced *of = bpf_sk_storage_get(&paced, tp, NULL, 0);
+	struct limit_held *of = bpf_sk_storage_get(&held, tp, NULL, 0);
+	__u32 own;
 
 	if (!of)
-		return 0;
+		return;
+	own = of->own;
+	if (of->set != ~0u && tp->window_clamp == of->set)
+		bpf_setsockopt(tp, IPPROTO_TCP, TCP_WINDOW_CLAMP, &own, sizeof(own));
+	of->set = ~0u;
+	of->level = 0;
+}
+
+static __always_inline void follow_pace(struct tcp_sock *tp)
+{
+	struct limit_paced *of = bpf_sk_storage_get(&paced, tp, NULL, 0);
+	__u32 rate, now;
+
+	if (!of)
+		return;
 	__u64 wide = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
 
 	now = wide < ~0u ? (__u32)wide : ~0u;
@@ -67,8 +78,20 @@ int follow(struct bpf_iter__tcp *ctx)
 	if (rate > of->own)
 		rate = of->own;
 	if (rate != now && bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)))
-		return 0;
+		return;
 	of->set = rate;
 	of->level = 0;
+}
+
+SEC("iter/tcp")
+int follow(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
+
+	if (!tp)
+		return 0;
+	follow_pace(tp);
+	let_go(tp);
 	return 0;
 }

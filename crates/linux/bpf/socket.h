@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Sockets' pacing rates, by the limits that they are charged to.
+ * Sockets' pacing rates, by the limits that they are charged to; and when sockets are asked about.
  *
  * Invariant: a rate that an application has asked for is never exceeded, and is kept to be given back.
  */
@@ -9,6 +9,7 @@
 
 #include "paced.h"
 #include "scope.h"
+#include "window.h"
 
 #define AF_INET6 10
 
@@ -125,10 +126,10 @@ static __always_inline void follow_share(struct bpf_sock_ops *ops, const struct 
 /*
  * A new TCP connection sends no faster than the tightest limit that it is charged to: its own timer spaces what it sends, and no qdisc is needed. A
  * virtual queue alone cannot hold a flow whose smallest window, two segments a round trip, is already more than the limit. With shares,
- * the connection asks again before each segment that it sends.
+ * the connection asks again before each segment that it sends. What it receives is bounded by its window.
  */
 SEC("sockops")
-int limit_pace(struct bpf_sock_ops *ops)
+int limit_sockets(struct bpf_sock_ops *ops)
 {
 	struct limit_attachment *attachment = bpf_get_local_storage(&attachments, 0);
 	__u32 zero = 0, op = ops->op;
@@ -137,29 +138,31 @@ int limit_pace(struct bpf_sock_ops *ops)
 
 	if (!h || (!sends && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
 		return 1;
-	/* Without data it is asked for a length, or an acknowledgement leaves. */
-	if (sends && ops->skb_len == 0)
-		return 1;
 	__u32 bank = *(volatile __u32 *)&h->bank & 1;
-	const struct limit_chain *chain = &attachment->chain[bank][LIMIT_EGRESS];
+	const struct limit_chain *leaving = &attachment->chain[bank][LIMIT_EGRESS];
+	const struct limit_chain *arriving = &attachment->chain[bank][LIMIT_INGRESS];
+	bool loopback = h->flags[bank] & LIMIT_LOOPBACK;
 
-	if (!(chain->flags & LIMIT_PACE))
-		return 1;
 	if (sends) {
-		if (chain->flags & LIMIT_SHARES)
-			follow_share(ops, chain, bank, h->flags[bank] & LIMIT_LOOPBACK);
+		if (arriving->flags & LIMIT_WINDOWS)
+			follow_window(ops, arriving, bank, loopback);
+		/* Without data it is asked for a length, or an acknowledgement leaves. */
+		if (ops->skb_len && leaving->flags & LIMIT_PACE && leaving->flags & LIMIT_SHARES)
+			follow_share(ops, leaving, bank, loopback);
 		return 1;
 	}
 	bool local = is_local(ops);
 
-	if (local && !(h->flags[bank] & LIMIT_LOOPBACK))
+	if (local && !loopback)
 		return 1;
-	__u32 rate = pace_of(chain, bank, false);
+	if (arriving->flags & LIMIT_WINDOWS)
+		hold_window(ops, local);
+	__u32 rate = leaving->flags & LIMIT_PACE ? pace_of(leaving, bank, false) : ~0u;
 
 	if (rate == ~0u)
 		return 1;
 	pace_at(ops, rate, local);
-	if (chain->flags & LIMIT_SHARES)
+	if (leaving->flags & LIMIT_SHARES)
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 	return 1;
 }

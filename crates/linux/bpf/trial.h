@@ -30,7 +30,8 @@ struct trial_case {
 	__u32 verdict;
 	__u32 wire;
 	__u32 spaced;
-	__u32 spare;
+	__u32 window;
+	__s64 behind;
 };
 
 LIMIT_INLINE void trial_run(struct trial_case *c)
@@ -46,6 +47,8 @@ LIMIT_INLINE void trial_run(struct trial_case *c)
 	c->refunded = state;
 	c->congestion = limit_congestion(&c->settings, c->charge.behind);
 	c->verdict = limit_decide(&c->settings, c->charge.behind, &c->ask, c->draw);
+	c->behind = limit_behind(&c->charged, &c->settings, c->arrival.now);
+	c->window = limit_window(&c->settings, c->charge.behind, c->arrival.rtt, c->arrival.data);
 	c->lost = c->loss;
 	c->spaced = limit_space(&c->lost, &c->settings, c->charge.behind, &c->ask, &c->arrival, c->verdict);
 }

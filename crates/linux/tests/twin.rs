@@ -6,8 +6,8 @@
 
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use millpond_core::limit::{
-    Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict, adjust, charge,
-    congestion, decide, flags, refund, space, wire_bytes,
+    Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict, adjust, behind, charge,
+    congestion, decide, flags, refund, space, window, wire_bytes,
 };
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Rate, Time};
@@ -44,7 +44,8 @@ struct Case {
     verdict: u32,
     wire: u32,
     spaced: u32,
-    spare: u32,
+    window: u32,
+    behind: i64,
 }
 
 #[link(name = "millpond_native", kind = "static")]
@@ -74,10 +75,11 @@ impl Case {
         self.refunded = state;
         self.congestion = congestion(&self.settings, self.charge.behind);
         self.verdict = decide(&self.settings, self.charge.behind, &self.ask, self.draw).0;
+        self.behind = behind(&self.charged, &self.settings, self.arrival.now);
+        self.window = window(&self.settings, self.charge.behind, self.arrival.rtt, self.arrival.data);
         self.lost = self.loss;
         let verdict = Verdict(self.verdict);
-        let behind = self.charge.behind;
-        self.spaced = space(&mut self.lost, &self.settings, behind, &self.ask, &self.arrival, verdict).0;
+        self.spaced = space(&mut self.lost, &self.settings, self.charge.behind, &self.ask, &self.arrival, verdict).0;
         self
     }
 }
@@ -101,8 +103,9 @@ fn settings(r: &mut Stream) -> Settings {
         ..LimitParams::default()
     };
     let spaced = if pick(r, 2) == 0 { flags::SPACED } else { 0 };
+    let held = if pick(r, 2) == 0 { flags::HELD } else { 0 };
     let settings = params.settings();
-    Settings { flags: settings.flags | spaced, ..settings }
+    Settings { flags: settings.flags | spaced | held, ..settings }
 }
 
 /// Streams of packets through random queues, with clocks that stand still, leap and go back.
@@ -142,11 +145,13 @@ impl Cases {
         self.case.headers = (r.bits() % 100) as u32;
         self.case.framing = (r.bits() % 50) as u32;
         self.case.arrival = Arrival {
-            now: self.case.now,
+            now: self.case.now + r.bits() % 2_000_000_000,
             end: ((r.bits() % 8_000) as u32).wrapping_sub(4_000),
             expected: 0,
             rtt: [0, 20, 999, 1_000, 10_000, u32::MAX][(r.bits() % 6) as usize],
             data: if r.bits().is_multiple_of(8) { 0 } else { 1_448 },
+            last: r.bits().is_multiple_of(8) as u32,
+            spare: 0,
         };
         let given = self.case;
         let expected = given.run();
@@ -161,7 +166,7 @@ impl Cases {
 #[test]
 fn a_million_packets_natively() {
     let mut cases = Cases::new(1);
-    let (mut verdicts, mut seen, mut spared) = (std::collections::BTreeSet::new(), 0, [0; 2]);
+    let (mut verdicts, mut seen, mut spared, mut held) = (std::collections::BTreeSet::new(), 0, [0; 2], 0);
     while seen < 1_048_576 {
         let batch: Vec<(Case, Case)> = (0..4096).map(|_| cases.next()).collect();
         let mut given: Vec<Case> = batch.iter().map(|(given, _)| *given).collect();
@@ -171,6 +176,7 @@ fn a_million_packets_natively() {
             assert_eq!(ours, expected, "{input:?}");
             verdicts.insert(expected.verdict);
             if input.settings.flags & flags::SPACED != 0 && expected.verdict & Verdict::DROP != 0 {
+                held += (expected.window != u32::MAX) as usize;
                 spared[(expected.spaced != expected.verdict) as usize] += 1;
             }
         }
@@ -179,6 +185,7 @@ fn a_million_packets_natively() {
     // Pass, marks, reductions, drops with and without, bypasses, alone and together.
     assert!(verdicts.len() >= 8, "{verdicts:?}");
     assert!(spared.iter().all(|&packets| packets > 1_000), "dropped and spared: {spared:?}");
+    assert!(held > 1_000, "{held}");
 }
 
 /// Loads an object; `None`, with a message, where that is not allowed.

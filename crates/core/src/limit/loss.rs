@@ -12,6 +12,10 @@
 //! waiting for one more fills the queue. A sender with ECN hears by its marks, so it is given the
 //! round trip however short.
 //!
+//! A packet that may be alone in flight is spared, too: its sender would wait for the
+//! retransmission timer, since a probe for a single one may wait for a delayed acknowledgement
+//! first (RFC 8985 §7.2).
+//!
 //! Not in NRM's slides. It holds up to `bypass`; beyond, all is dropped.
 //!
 //! Invariant: of a connection no packet is dropped while one that was dropped has not come again,
@@ -47,6 +51,10 @@ pub struct Arrival {
     pub rtt: u32,
     /// Bytes that it carries; what carries none is not sent again.
     pub data: u32,
+    /// 1 if it is one segment and the last that its sender had (PSH), else 0.
+    pub last: u32,
+    /// Nothing.
+    pub spare: u32,
 }
 
 /// A round trip is short below this, in microseconds: a small part of what the queue may be behind
@@ -67,7 +75,7 @@ pub fn space(
     if !is_spaced || !verdict.has(Verdict::DROP) {
         return verdict;
     }
-    if arrival.data != 0 && !spares(loss, behind, ask, arrival) {
+    if arrival.data != 0 && arrival.last == 0 && !spares(loss, behind, ask, arrival) {
         return verdict;
     }
     let told = match ask.ecn != 0 {
@@ -125,7 +133,7 @@ mod tests {
         let settings = spaced();
         let behind = settings.drop + 1_000 * more;
         let verdict = decide(&settings, behind, &of.0, 0);
-        let arrival = Arrival { now, end, expected, rtt: of.1, data: 1_448 };
+        let arrival = Arrival { now, end, expected, rtt: of.1, data: 1_448, ..Arrival::default() };
         space(loss, &settings, behind, &of.0, &arrival, verdict).0
     }
 
@@ -162,10 +170,14 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_again_passes_and_beyond_the_bound_nothing_does() {
         let (settings, mut loss) = (spaced(), Loss::default());
-        let mut gets = |settings: &Settings, behind, data| {
+        let mut of = |settings: &Settings, behind, arrival| {
             let verdict = decide(settings, behind, &TCP, 0);
-            space(&mut loss, settings, behind, &TCP, &Arrival { data, ..Arrival::default() }, verdict).0
+            space(&mut loss, settings, behind, &TCP, &arrival, verdict).0
         };
+        let last = Arrival { data: 700, last: 1, ..Arrival::default() };
+        assert_eq!(of(&settings, settings.drop + 1, last), SPARED, "it may be alone");
+        assert_eq!(of(&settings, settings.bypass + 1, last), DROPPED);
+        let mut gets = |settings: &Settings, behind, data| of(settings, behind, Arrival { data, ..Arrival::default() });
         assert_eq!(gets(&settings, settings.drop + 1, 0), SPARED);
         assert_eq!(gets(&settings, settings.bypass + 1, 1_448), DROPPED);
         assert_eq!(gets(&settings, settings.bypass + 1, 1_448), DROPPED);

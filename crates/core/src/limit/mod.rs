@@ -7,6 +7,7 @@
 //! | `scopes` | which of several limits speaks for a packet |
 //! | `share` | how fast each connection of a scope may send |
 //! | `loss` | which packets an arriving connection loses |
+//! | `window` | how much it may have under way |
 //! | `length` | how many bytes a packet is charged |
 //! | `params` | from what a user writes to integers |
 //!
@@ -26,14 +27,16 @@ mod params;
 mod queue;
 mod scopes;
 mod share;
+mod window;
 
 pub use decide::{Ask, Verdict, decide};
 pub use length::{Length, wire_bytes};
 pub use loss::{Arrival, Loss, SHORT as SHORT_RTT, space};
 pub use params::{Direction, IngressMode, LimitParams, RATES, Reaction};
-pub use queue::{Charge, Form, State, charge, refund};
+pub use queue::{Charge, Form, State, behind, charge, refund};
 pub use scopes::{Counts, Outcome, Scope, Scopes, congestion};
 pub use share::{EVERY as SHARE_EVERY, Share, adjust};
+pub use window::window;
 
 /// Settings of one virtual queue, as integers. Amounts are bytes for [`Form::Credit`] and nanoseconds for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -77,6 +80,8 @@ pub mod flags {
     pub const SHARE: u32 = 8;
     /// Arriving connections lose one packet at a time; see [`space`](super::space).
     pub const SPACED: u32 = 16;
+    /// Receive windows of its connections follow its queue; see [`window`](super::window).
+    pub const HELD: u32 = 32;
 }
 
 /// Binary places of [`Settings::rate`] and [`Settings::cost`]. The published program has 20; 24 keep the error of a rate below

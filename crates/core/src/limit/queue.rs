@@ -89,6 +89,16 @@ fn charge_credit(state: &mut State, settings: &Settings, now: u64, bytes: u32) -
     Charge { behind: -state.credit, cost, send: 0 }
 }
 
+/// How far behind a queue is at `now` without a packet, in its own unit; not above 0: not at all.
+#[inline]
+pub fn behind(state: &State, settings: &Settings, now: u64) -> i64 {
+    if settings.form == Form::Credit as u32 {
+        let idle = now.saturating_sub(state.last).min(IDLE_MAX);
+        return -state.credit - ((idle * settings.rate) >> POINT) as i64;
+    }
+    state.last.wrapping_sub(now) as i64
+}
+
 /// Takes a charge back: its packet was dropped.
 #[inline]
 pub fn refund(state: &mut State, settings: &Settings, charge: &Charge) {

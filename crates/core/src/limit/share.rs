@@ -50,7 +50,7 @@ const SLOW: u64 = 4;
 /// Bounds of the horizon, in nanoseconds; it is two `mark` at least.
 const HORIZON_LEAST: u64 = 2_000_000;
 const HORIZON_MOST: u64 = 1 << 40;
-const OCTAVE: i64 = 1 << 16;
+pub(super) const OCTAVE: i64 = 1 << 16;
 /// Bounds of the sum.
 const LEVEL_LEAST: i64 = -OCTAVE / 2;
 const LEVEL_MOST: i64 = 12 * OCTAVE;
@@ -60,7 +60,7 @@ const PACE_LEAST: u64 = 30_000;
 
 /// An amount of a queue as nanoseconds of its rate.
 #[inline]
-fn nanoseconds(settings: &Settings, amount: u64) -> u64 {
+pub(super) fn nanoseconds(settings: &Settings, amount: u64) -> u64 {
     if settings.form == Form::Credit as u32 {
         // 64 MB at most, so that the product fits.
         return (amount.min(1 << 26) * (settings.cost >> 10)) >> (POINT - 10);
@@ -70,7 +70,7 @@ fn nanoseconds(settings: &Settings, amount: u64) -> u64 {
 
 /// The limit's rate, lowered by so many octaves, in bytes a second.
 #[inline]
-fn lowered(settings: &Settings, octaves: i64) -> u64 {
+pub(super) fn lowered(settings: &Settings, octaves: i64) -> u64 {
     let full = (settings.rate * 1_000_000_000) >> POINT;
     let octaves = octaves.clamp(-OCTAVE, LEVEL_MOST) + OCTAVE;
     // Half as much for each octave, and straight lines between them.

@@ -14,11 +14,11 @@ use super::config::{Config, Limit};
 use super::congestion;
 use super::exclusive;
 use super::folder::{FORMER, Locked};
-use super::layout::{Attachment, Head, LAYOUT, PACE};
+use super::layout::{Attachment, Head, LAYOUT, PACE, WINDOWS};
 use super::object;
 use super::pace::Paces;
 use super::plan::{self, DIRECTIONS, Installed, Plan};
-use super::store::{self, MAPS, PACED, Source, Store};
+use super::store::{self, MAPS, SOCKETS, Source, Store};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, Object};
 use std::fs::{self, File};
@@ -194,8 +194,8 @@ impl Session {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
         }
         for hook in &plan.hooks {
-            let hooks =
-                exclusive::hooks(hook.chain.map(|chain| chain.count > 0), paces(hook) || hook.congestion.is_some());
+            let sockets = tells_sockets(hook) || hook.congestion.is_some();
+            let hooks = exclusive::hooks(hook.chain.map(|chain| chain.count > 0), sockets);
             if let Some(reason) = exclusive::in_the_way(&hook.cgroup, &hooks) {
                 return Err(Error::Cgroup { limit: hook.limit.clone(), reason });
             }
@@ -290,7 +290,7 @@ fn load(folder: &Locked) -> Result<Object, Error> {
     let mut open = object::open(object::LIMIT, "the eBPF programs")?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if MAPS.contains(&name.as_str()) || name == PACED {
+        if MAPS.contains(&name.as_str()) || SOCKETS.contains(&name.as_str()) {
             map.set_pin_path(store::map_path(folder.path(), &name)).map_err(|e| fail("pinning a map", &e))?;
         }
     }
@@ -311,8 +311,8 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
             let path = store::link_path(store.folder(), id, direction);
             attach_one(object, hook, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
         }
-        if paces(hook) {
-            attach_one(object, hook, "limit_pace", &store::pace_path(store.folder(), id))?;
+        if tells_sockets(hook) {
+            attach_one(object, hook, "limit_sockets", &store::pace_path(store.folder(), id))?;
         }
         attachment.chain[bank as usize] = hook.chain;
         if !store.put_attachment(id, attachment)? {
@@ -328,9 +328,9 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
     Ok(())
 }
 
-/// Whether new connections of the cgroup are paced.
-fn paces(hook: &plan::Hook) -> bool {
-    hook.chain[0].flags & PACE != 0
+/// Whether connections of the cgroup are told of its limits, at either end.
+fn tells_sockets(hook: &plan::Hook) -> bool {
+    hook.chain[0].flags & PACE != 0 || hook.chain[1].flags & WINDOWS != 0
 }
 
 pub(super) fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
@@ -381,8 +381,8 @@ fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<()
 fn detach(store: &Store, plan: &Plan) -> Result<(), Error> {
     for (id, _) in store.links() {
         let path = store::pace_path(store.folder(), id);
-        let paced = plan.hooks.iter().any(|hook| hook.cgroup.id == id && paces(hook));
-        if !paced && path.exists() {
+        let told = plan.hooks.iter().any(|hook| hook.cgroup.id == id && tells_sockets(hook));
+        if !told && path.exists() {
             fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
         }
     }

@@ -54,7 +54,7 @@ choice! {
     /// How TCP is held to a limit.
     pub enum Profile {
         /// What leaves by a pace for each connection, which follows the virtual queue; what arrives
-        /// by losses that are spaced. Not in the slides.
+        /// by receive windows, and losses that are spaced. Not in the slides.
         Shares = "shares",
         /// By marks, window reductions and drops alone, as in the slides.
         Published = "published",
@@ -84,13 +84,16 @@ params! {
         /// host or the application chooses. Not in the slides.
         pub congestion: Option<String> = None,
         /// shares: new TCP connections of its cgroup are paced so that together they send what the
-        /// limit allows; those that it receives lose one packet at a time. published: as in the
-        /// slides, where nothing is paced, and beyond `drop` all is lost.
+        /// limit allows; those that it receives have their windows held, and lose one packet at a
+        /// time. published: as in the slides, where nothing is paced, and beyond `drop` all is lost.
         pub profile: Profile = Profile::Shares,
         /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they
         /// are charged to, spaced by their own timers; with shares, than the least share. Off: as the
         /// profile says. Not in the slides.
         pub pace: Option<bool> = None,
+        /// Whether new TCP connections of its cgroup offer their senders smaller receive windows while
+        /// what arrives is beyond `mark`. Off: as the profile says. Not in the slides.
+        pub windows: Option<bool> = None,
     }
 }
 
@@ -197,6 +200,10 @@ impl Limit {
     /// Whether connections lose one packet at a time in a direction: at egress a drop is no loss.
     pub fn spaces(&self, direction: usize) -> bool {
         direction == 1 && self.target.profile == Profile::Shares
+    }
+    /// Whether the receive windows of its connections follow its queue: at egress the pace does.
+    pub fn holds(&self, direction: usize) -> bool {
+        direction == 1 && self.target.windows.unwrap_or(self.target.profile == Profile::Shares)
     }
     /// The queue of a direction.
     pub fn queue(&self, direction: usize) -> LimitParams {

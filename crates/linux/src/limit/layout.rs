@@ -31,6 +31,8 @@ pub const NESTED: u16 = 1;
 pub const PACE: u16 = 2;
 /// Bit of [`Chain::flags`]: connections that are paced have the share of the tightest scope.
 pub const SHARES: u16 = 4;
+/// Bit of [`Chain::flags`]: the receive windows of connections follow the scopes.
+pub const WINDOWS: u16 = 8;
 
 /// Writes a value.
 #[derive(Default)]
@@ -141,7 +143,7 @@ impl Scope {
 pub struct Chain {
     /// How many of `scopes` there are.
     pub count: u16,
-    /// [`NESTED`], [`PACE`], [`SHARES`].
+    /// [`NESTED`], [`PACE`], [`SHARES`], [`WINDOWS`].
     pub flags: u16,
     /// The cgroup's depth below the root of the hierarchy.
     pub level: u32,

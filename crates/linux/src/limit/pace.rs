@@ -1,9 +1,11 @@
-//! What connections that exist are paced at, when limits change. `limit_pace` gives a connection
-//! its SO_MAX_PACING_RATE when it is made; without more it would keep that until it closes,
-//! whatever became of the limit. What is done to a socket is in `bpf/pace.bpf.c`.
+//! What connections that exist are paced at, and what they may receive, when limits change.
+//! `limit_sockets` gives a connection its SO_MAX_PACING_RATE and its window; without more it would
+//! keep them until it closes, whatever became of the limit. What is done to a socket is in
+//! `bpf/pace.bpf.c`.
 //!
 //! Invariant: when this has run, each connection that was paced is paced at what the limits in
-//! force say now, or as its application asked for.
+//! force say now, or as its application asked for; and each window is as it was, until a limit that
+//! is in force holds it again.
 
 use super::Error;
 use super::capability::PROGRAMS;
@@ -12,7 +14,7 @@ use super::layout::{LOOPBACK, PACE};
 use super::object;
 use super::plan::{Hook, Plan};
 use super::sockets::Namespaces;
-use super::store::{PACED, map_path};
+use super::store::{SOCKETS, map_path};
 use libbpf_rs::{MapCore, MapFlags};
 use millpond_core::limit::{POINT, flags};
 use std::path::Path;
@@ -26,7 +28,7 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// Of a plan, as `limit_pace` would say.
+    /// Of a plan, as `limit_sockets` would say.
     pub(super) fn of(plan: &Plan) -> Paces {
         let rate = |id: &u16| {
             let settings = plan.scopes.iter().find(|s| s.id == *id)?.settings.settings;
@@ -53,20 +55,21 @@ impl Paces {
     }
 
     fn give_here(&self, folder: &Path) -> Result<(), Error> {
-        let pin = map_path(folder, PACED);
-        if !pin.exists() {
+        // Maps of an earlier version have fewer.
+        let pin = |name: &str| Some(map_path(folder, name)).filter(|path| path.exists());
+        if SOCKETS.iter().all(|name| pin(name).is_none()) {
             return Ok(());
         }
-        let what = "changing the pace of connections that exist (it needs BTF, and iterators over TCP \
+        let what = "changing the pace and the windows of connections that exist (it needs BTF, and iterators over TCP \
                     sockets that may set options: Linux 5.18): they keep it until they close";
         let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
         let absent = || Error::Kernel { what: what.into(), reason: "no such program".into() };
         let mut open = object::open(object::PACE, what)?;
         for mut map in open.maps_mut() {
-            if map.name() == PACED {
-                map.reuse_pinned_map(&pin).map_err(fail)?;
-            } else {
-                object::set_constants(&mut map, &u32::from(self.loopback).to_ne_bytes());
+            let name = map.name().to_string_lossy().into_owned();
+            match pin(&name).filter(|_| SOCKETS.contains(&name.as_str())) {
+                Some(path) => map.reuse_pinned_map(&path).map_err(fail)?,
+                None => object::set_constants(&mut map, &u32::from(self.loopback).to_ne_bytes()),
             }
         }
         let object = open.load().map_err(fail)?;
@@ -79,7 +82,7 @@ impl Paces {
         match Namespaces::all().run(&link) {
             0 => Ok(()),
             n => Err(Error::Privilege {
-                what: format!("changing the pace of connections in {n} other network namespaces"),
+                what: format!("changing the pace and the windows of connections in {n} other network namespaces"),
                 capability: "CAP_SYS_ADMIN".into(),
             }),
         }

@@ -9,7 +9,7 @@
 use super::Error;
 use super::cgroup::{Cgroup, is_within};
 use super::config::{FloorParams, Limit, Target, circle};
-use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE, SHARES};
+use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE, SHARES, WINDOWS};
 use super::numbers::{Identity, Numbers};
 use super::store::Source;
 use millpond_core::limit::{LimitParams, flags};
@@ -111,6 +111,9 @@ pub fn plan(
             if limit.spaces(direction) {
                 scope.settings.settings.flags |= flags::SPACED;
             }
+            if limit.holds(direction) {
+                scope.settings.settings.flags |= flags::HELD;
+            }
             plan.scopes.push(scope);
         }
     }
@@ -122,6 +125,15 @@ pub fn plan(
         let Some(limit) = limits.iter().find(|limit| limit.name() == hook.limit) else { continue };
         let flag = |is: bool, bit: u16| if is { bit } else { 0 };
         hook.chain[0].flags |= flag(limit.paces(), PACE) | flag(limit.shares(0), SHARES);
+    }
+    let holding: BTreeSet<u16> = (plan.scopes.iter())
+        .filter(|scope| scope.settings.settings.flags & flags::HELD != 0)
+        .map(|scope| scope.id)
+        .collect();
+    for chain in plan.hooks.iter_mut().map(|hook| &mut hook.chain[1]) {
+        if chain.scopes[..chain.count as usize].iter().any(|id| holding.contains(id)) {
+            chain.flags |= WINDOWS;
+        }
     }
     nest(&mut plan)?;
     Ok(plan)

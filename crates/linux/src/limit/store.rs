@@ -26,8 +26,9 @@ pub const BPFFS: &str = "/sys/fs/bpf";
 /// The maps that are pinned, as the programs name them.
 pub const MAPS: [&str; 9] =
     ["head", "scopes", "queues", "counts", "attachments", "attached", "labels", "texts", "reports"];
-/// The map, pinned as well, of what connections are paced at: only programs read it.
-pub(super) const PACED: &str = "paced";
+/// The maps, pinned as well, of what connections are paced at and of whose windows are held: only
+/// programs read them.
+pub(super) const SOCKETS: [&str; 2] = ["paced", "held"];
 /// The same of whose congestion control was chosen.
 pub(super) const CHOSEN: &str = "chosen";
 /// Bytes of text in one value of `texts`.
@@ -87,7 +88,7 @@ pub fn link_path(folder: &Path, cgroup: u64, direction: usize) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-{}", super::plan::DIRECTIONS[direction]))
 }
 
-/// Where the link of what paces a cgroup's new connections is pinned.
+/// Where the link of what a cgroup's connections are told by is pinned.
 pub fn pace_path(folder: &Path, cgroup: u64) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-pace"))
 }

@@ -8,7 +8,7 @@ use millpond_linux::limit::show;
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -19,20 +19,8 @@ const NONE: u32 = u32::MAX;
 const OWN: u32 = 2_000_000;
 
 /// A socket's SO_MAX_PACING_RATE, after it was set where that is asked for.
-#[allow(unsafe_code)]
 fn pace(socket: BorrowedFd<'_>, set: Option<u32>) -> u32 {
-    let (mut rate, mut size) = (set.unwrap_or(0), size_of::<u32>() as libc::socklen_t);
-    let (level, name) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
-    // SAFETY: both calls take a pointer to a u32 with its size, and the descriptor is open.
-    let done = unsafe {
-        let value = (&raw mut rate).cast();
-        match set {
-            Some(_) => libc::setsockopt(socket.as_raw_fd(), level, name, value, size),
-            None => libc::getsockopt(socket.as_raw_fd(), level, name, value, &raw mut size),
-        }
-    };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    rate
+    roles::option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, set)
 }
 
 /// Connections of one cgroup, whose paces are written to a file again and again: to another host,

@@ -127,6 +127,16 @@ impl Place {
     }
 }
 
+/// A child that ends with the test, however that ends.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = apply::remove_all(&self.bpffs);

@@ -2,11 +2,12 @@
 //! socket belongs to the cgroup that its process was in.
 
 use crate::place::ROLE;
-use crate::{congestion, former, pacing};
+use crate::{arriving, congestion, former, pacing};
 use millpond_linux::limit::apply::Session;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,12 +17,13 @@ pub fn play() {
     let args = std::env::var("MILLPOND_LIVE_ARGS").unwrap();
     let args: Vec<&str> = args.split(' ').collect();
     match role.as_str() {
-        "tcp" | "udp" | "flood" | "receive" | "paces" | "congestion" => {
+        "tcp" | "udp" | "flood" | "receive" | "windows" | "paces" | "congestion" => {
             fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
             match role.as_str() {
                 "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
                 "udp" => send_udp(),
                 "receive" => receive(),
+                "windows" => arriving::play(Path::new(args[2])),
                 "paces" => pacing::play(Path::new(args[2])),
                 "congestion" => congestion::play(Path::new(args[2])),
                 _ => flood(args[2].parse().unwrap()),
@@ -39,6 +41,22 @@ pub fn connect() -> TcpStream {
     let to = TcpStream::connect("10.98.7.2:7007").unwrap();
     rustix::net::sockopt::set_tcp_congestion(&to, "cubic").unwrap();
     to
+}
+
+/// A socket's option, after it was set where that is asked for.
+#[allow(unsafe_code)]
+pub fn option(socket: BorrowedFd<'_>, level: i32, name: i32, set: Option<u32>) -> u32 {
+    let (mut value, mut size) = (set.unwrap_or(0), size_of::<u32>() as libc::socklen_t);
+    // SAFETY: both calls take a pointer to a u32 with its size, and the descriptor is open.
+    let done = unsafe {
+        let value = (&raw mut value).cast();
+        match set {
+            Some(_) => libc::setsockopt(socket.as_raw_fd(), level, name, value, size),
+            None => libc::getsockopt(socket.as_raw_fd(), level, name, value, &raw mut size),
+        }
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    value
 }
 
 fn send_tcp(flows: usize, ms: u64) {
