@@ -72,23 +72,25 @@ static __always_inline void follow_window(struct bpf_sock_ops *ops, const struct
 	of->level = chain->level;
 	__u32 window = window_of(chain, bank, now, ops->rtt_min, ops->mss_cache);
 	__u32 near = of->set >> 3;
+	bool holds = window != ~0u;
 
-	if (window == of->set)
+	if (window > of->own)
+		window = of->own;
+	if (!holds && of->set == ~0u)
 		return;
-	if (window != ~0u && of->set != ~0u && now < of->at + WINDOW_AGAIN && window <= of->set + near &&
+	if (holds && of->set != ~0u && now < of->at + WINDOW_AGAIN && window <= of->set + near &&
 	    window >= of->set - near)
 		return;
 	/* Linux before 6.1 cannot tell. */
 	if (!bpf_getsockopt(ops, IPPROTO_TCP, TCP_WINDOW_CLAMP, &present, sizeof(present)) &&
 	    present != of->set)
 		of->own = present;
-	of->at = now;
-	of->set = window;
-	if (window > of->own)
+	if (!holds || window > of->own)
 		window = of->own;
-	bpf_setsockopt(ops, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, sizeof(window));
-	if (of->set != ~0u)
-		of->set = window;
+	if (bpf_setsockopt(ops, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, sizeof(window)))
+		return;
+	of->at = now;
+	of->set = holds ? window : ~0u;
 }
 
 #endif
