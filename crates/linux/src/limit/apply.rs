@@ -16,7 +16,7 @@ use super::exclusive;
 use super::folder::{FORMER, Locked};
 use super::layout::{Attachment, Head, LAYOUT, PACE, WINDOWS};
 use super::object;
-use super::pace::Paces;
+use super::pace::{self, Paces};
 use super::plan::{self, DIRECTIONS, Installed, Plan};
 use super::store::{self, MAPS, SOCKETS, Source, Store};
 use libbpf_rs::query::LinkTypeInfo;
@@ -209,7 +209,12 @@ impl Session {
             let notes = self.remove_all()?;
             return Ok(Done { notes, ..Done::default() });
         }
-        let plan = self.plan(&sources)?;
+        let mut plan = self.plan(&sources)?;
+        // A window that cannot be let go would stay small when its limit is gone.
+        let unheld = if plan.holds_windows() { pace::can_let_go().err() } else { None };
+        if unheld.is_some() {
+            plan.hold_no_windows();
+        }
         self.check(&plan, patient)?;
         if self.is_former {
             self.locked()?.set_aside()?;
@@ -232,7 +237,7 @@ impl Session {
         let wanted = sources.iter().any(|s| s.config.wants_dctcp());
         let registered = congestion::register(store.folder(), wanted);
         let paced = if is_first { Ok(()) } else { Paces::of(&plan).give(store.folder()) };
-        notes.extend([registered, paced].into_iter().filter_map(|done| Some(done.err()?.to_string())));
+        notes.extend([registered.err(), paced.err(), unheld].into_iter().flatten().map(|e| e.to_string()));
         notes.extend(congestion::choose(store.folder(), &plan).unwrap_or_else(|e| vec![e.to_string()]));
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),

@@ -19,6 +19,14 @@ use libbpf_rs::{MapCore, MapFlags};
 use millpond_core::limit::{POINT, flags};
 use std::path::Path;
 
+/// Whether windows that a limit holds can be let go again when it is gone.
+pub(super) fn can_let_go() -> Result<(), Error> {
+    let what = "letting receive windows go again (it needs BTF, and iterators over TCP sockets that may set \
+                options: Linux 5.18): so none is held";
+    let object = object::open(object::PACE, what)?.load();
+    object.map(drop).map_err(|e| Error::kernel(what, PROGRAMS, &e))
+}
+
 /// What is paced now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Paces {

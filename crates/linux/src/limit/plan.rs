@@ -62,6 +62,17 @@ pub struct Plan {
     pub flags: u32,
 }
 
+impl Plan {
+    /// Whether receive windows of connections are held.
+    pub fn holds_windows(&self) -> bool {
+        self.hooks.iter().any(|hook| hook.chain[1].flags & WINDOWS != 0)
+    }
+    /// Leaves receive windows as they are.
+    pub fn hold_no_windows(&mut self) {
+        self.hooks.iter_mut().for_each(|hook| hook.chain[1].flags &= !WINDOWS);
+    }
+}
+
 /// What is installed already: number, label and form of each scope.
 pub type Installed = Vec<(u16, Label, u32)>;
 
@@ -390,6 +401,24 @@ mod tests {
         assert_eq!(chain_of(&plan, "slice", 0), ["slice", "uplink"]);
         let slice = plan.hooks.iter().find(|h| h.limit == "slice").unwrap();
         assert_eq!((slice.chain[0].flags, slice.chain[1].count), (NESTED | PACE | SHARES, 0));
+    }
+
+    #[test]
+    fn windows_are_held_where_a_scope_of_what_arrives_asks_for_it() {
+        let inner = |more: &str| {
+            let outer = "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\ndirection = \"ingress\"\n";
+            let own = "[[limit]]\nname = \"a\"\ncgroup = \"/slice/a\"\ndirection = \"both\"\nwindows = false\n";
+            plan_of(&[source("x", &format!("{outer}{more}{own}"))], &Vec::new()).unwrap()
+        };
+        let holds =
+            |plan: &Plan| -> Vec<bool> { plan.hooks.iter().map(|hook| hook.chain[1].flags & WINDOWS != 0).collect() };
+        let mut plan = inner("");
+        assert_eq!(holds(&plan), [true, true], "its own does not, the slice's does");
+        assert!(plan.holds_windows() && plan.hooks.iter().all(|hook| hook.chain[0].flags & WINDOWS == 0));
+        plan.hold_no_windows();
+        assert_eq!(holds(&plan), [false, false]);
+        assert_eq!(holds(&inner("profile = \"published\"\n")), [false, false]);
+        assert_eq!(holds(&inner("profile = \"published\"\nwindows = true\n")), [true, true]);
     }
 
     #[test]
