@@ -13,7 +13,7 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
   limit      further keys of the [[limit]] table, for millpond; its profile is published unless set       {}
   host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
-  notify     the sender's host is told by the side channel, which `millpond limit serve` is at both ends, in live.py  false
+  notify     the sender's host is told by the side channel (`millpond limit serve` at both ends), in live.py false
   scopes     so many further limits, at four times the rate, that millpond charges as well                 0
   counted    the kernel counts what eBPF programs cost (this costs, too), in vm.py                     false
   sysctl     for both namespaces, such as {"net.ipv4.tcp_limit_output_bytes": 262144}                     {}

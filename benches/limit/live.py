@@ -391,9 +391,9 @@ def section_far(rig, args):
 
 def section_ingress(rig, args):
     """
-    The receiver's cgroup, as published and with defaults, beside HTB at the sender: one flow that never pauses among them. With DCTCP also where
-    nothing is ever dropped, and at a round trip of 1 ms: on the veth pair nine least windows fill the limit several times over, so marks cannot
-    hold them. The same with 1 and 10 ms by the delay line.
+    The receiver's cgroup, as published and with defaults, beside HTB at the sender: a flow that never pauses, 1, 9 and 50 flows, on the veth
+    pair and with 1 and 10 ms by the delay line. With DCTCP also where nothing is ever dropped: on the veth pair nine least windows fill the limit
+    several times over, so marks cannot hold them.
     """
     keys = {"duration_s": args.duration, "rate": args.rate, "limiter": "millpond", "direction": "ingress"}
     htb = {"limiter": "htb", "direction": "egress"}

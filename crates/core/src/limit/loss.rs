@@ -53,7 +53,7 @@ pub struct Arrival {
     pub data: u32,
     /// 1 if it is one segment and the last that its sender had (PSH), else 0.
     pub last: u32,
-    /// Nothing.
+    /// Nothing; so that there is no gap at the end.
     pub spare: u32,
 }
 

@@ -16,7 +16,7 @@
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
 //! | `pods` | reads the limits of a Kubernetes node's pods from their annotations |
-//! | `pace` | lets what connections are paced at follow the limits |
+//! | `pace` | lets what connections are paced at, and may receive, follow the limits |
 //! | `sockets` | runs iterators over TCP sockets in network namespaces |
 //! | `kick` | restarts limited connections that would wait for a timer |
 //! | `notify` | tells senders on other hosts, and heeds what they tell |
