@@ -9,6 +9,7 @@
 #define MILLPOND_JUDGE_H
 
 #include "packet.h"
+#include "paced.h"
 #include "scope.h"
 
 #define TCP_PSH 8
@@ -34,6 +35,15 @@ __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const st
 
 	*flags = settings->flags;
 	return limit_decide(settings, part->behind, &p->ask, part->behind > 0 ? bpf_get_prandom_u32() : 0);
+}
+
+/* Whether a packet's connection follows its share: not one that was there before its first limit. */
+static __always_inline bool follows_share(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, NULL, 0) : NULL;
+
+	return of && of->level;
 }
 
 /* What an arriving packet of a connection gets that its limit would drop. */

@@ -13,7 +13,7 @@
 #define LIMIT_FLOOR 4
 #define LIMIT_SHORT 1000
 #define LIMIT_SHARE_EVERY 50000
-#define LIMIT_SHARE_SPREAD 8
+#define LIMIT_SHARE_SPREAD 6
 #define LIMIT_SEGMENT_LEAST 6000
 #define LIMIT_SEGMENT_MOST 65536
 #define LIMIT_SHARE_SLOW 4
@@ -229,14 +229,21 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	int ecn = ask->ecn != 0;
 	int tcp = ask->tcp != 0;
 	int large = ask->bytes > LIMIT_SMALL;
-	int too_far = behind > settings->drop || (large && behind > settings->drop_large);
 	int paced = settings->form == LIMIT_EDT;
+	int shared = tcp && ask->share != 0;
 	__s64 told_from = tcp || ecn || paced ? settings->mark : 0;
+	__s64 drop = settings->drop, drop_large = settings->drop_large;
 
-	if (tcp && ask->share != 0)
-		told_from = settings->drop;
+	if (shared) {
+		if (drop < settings->bypass)
+			drop = settings->bypass;
+		drop_large = drop;
+		told_from = drop;
+	}
+	int too_far = behind > drop || (large && behind > drop_large);
+
 	if (!too_far && behind <= told_from) {
-		if (!tcp || ask->share == 0 || ask->bytes <= ask->share)
+		if (!shared || ask->bytes <= ask->share)
 			return 0;
 		return ecn ? LIMIT_CE : settings->flags & LIMIT_NO_CWR ? 0 : LIMIT_CWR;
 	}
@@ -244,6 +251,8 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 
 	if (too_far) {
 		verdict |= tcp && !ecn ? LIMIT_DROP | LIMIT_CWR : LIMIT_DROP;
+		if (shared && ask->in_flight <= 1 && settings->bypass > 0 && behind < LIMIT_FLOOR * settings->drop)
+			return LIMIT_BEHIND | LIMIT_BYPASS;
 		if (tcp && ask->in_flight <= 1 && behind <= settings->bypass)
 			verdict = LIMIT_BEHIND | LIMIT_BYPASS | LIMIT_CWR;
 	} else if (ecn) {

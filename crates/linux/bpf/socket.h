@@ -12,6 +12,9 @@
 #include "window.h"
 
 #define AF_INET6 10
+#define TCP_BPF_IW 1001
+/* Linux' initial window, in segments. */
+#define USUAL_WINDOW 10
 
 /*
  * Whether a connection stays on this host: its packets then go over loopback. What device they take
@@ -93,6 +96,23 @@ static __always_inline void pace_at(struct bpf_sock_ops *ops, __u32 rate, bool l
 		of->set = rate;
 }
 
+/*
+ * Where round trips are short a segment is as large as the window, and at a pace a window hardly
+ * grows. So a new connection begins with what its share brings in 2^-11 s, 0.5 ms: 40 at once are 20 ms
+ * behind. Its pace spaces what follows. A wider window of the route stays, and so does one that a
+ * lost SYN has closed.
+ */
+static __always_inline void widen(struct bpf_sock_ops *ops, __u64 share)
+{
+	/* Never zero. */
+	__u32 mss = ops->mss_cache | 1;
+	__u64 segments = limit_least(share >> 11, LIMIT_SEGMENT_MOST) / mss;
+	int window = (int)segments;
+
+	if (ops->rtt_min < LIMIT_SHORT && ops->snd_cwnd >= USUAL_WINDOW && ops->snd_cwnd < segments)
+		bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &window, sizeof(window));
+}
+
 /* Gives a connection that is about to send its share as it is now. */
 static __always_inline void follow_share(struct bpf_sock_ops *ops, const struct limit_chain *chain,
 					 __u32 bank, bool loopback)
@@ -162,8 +182,10 @@ int limit_sockets(struct bpf_sock_ops *ops)
 	if (rate == ~0u)
 		return 1;
 	pace_at(ops, rate, local);
-	if (leaving->flags & LIMIT_SHARES)
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+	if (!(leaving->flags & LIMIT_SHARES))
+		return 1;
+	widen(ops, pace_of(leaving, bank, true));
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 	return 1;
 }
 

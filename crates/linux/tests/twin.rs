@@ -184,7 +184,7 @@ fn a_million_packets_natively() {
     }
     // Pass, marks, reductions, drops with and without, bypasses, alone and together.
     assert!(verdicts.len() >= 8, "{verdicts:?}");
-    assert!(spared.iter().all(|&packets| packets > 1_000), "dropped and spared: {spared:?}");
+    assert!(spared.iter().all(|&packets| packets > 500), "dropped and spared: {spared:?}");
     assert!(held > 1_000, "{held}");
 }
 

@@ -12,8 +12,10 @@
 //! while its flow has nothing else in flight is let through with CWR, since no acknowledgement would clock the flow out of
 //! its timer; up to `bypass`, because without that bound eight flows broke the limit by a sixth.
 //!
-//! A connection that has its [`Share`](super::Share) is told where its segment is larger than the
-//! share allows, and only there.
+//! A connection that follows its [`Share`](super::Share) is told where its segment is larger than
+//! the share allows, and not of the queue: its pace follows that. It is refused beyond `bypass`; with
+//! nothing else in flight only where the queue cannot count its packet any more
+//! ([`FLOOR`](super::FLOOR)), since it would wait for a timer.
 //!
 //! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all with `mark-only`.
 
@@ -36,7 +38,8 @@ pub struct Ask {
     pub tcp: u32,
     /// The ECN field: 0 to 3.
     pub ecn: u32,
-    /// How large a segment may be that has its [`Share`](super::Share); 0: of any size.
+    /// How large a segment may be of a connection that follows its [`Share`](super::Share); 0: it
+    /// has none.
     pub share: u32,
 }
 
@@ -72,20 +75,26 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     let ecn = ask.ecn != 0;
     let tcp = ask.tcp != 0;
     let large = ask.bytes > SMALL;
-    let too_far = behind > settings.drop || (large && behind > settings.drop_large);
     let paced = settings.form == Form::Edt as u32;
+    let shared = tcp && ask.share != 0;
     let mut told_from = if tcp || ecn || paced { settings.mark } else { 0 };
-    if tcp && ask.share != 0 {
-        // Its pace follows the queue. A window that is reduced again and again ends at two segments,
-        // which wait for delayed acknowledgements.
-        told_from = settings.drop;
+    let (mut drop, mut drop_large) = (settings.drop, settings.drop_large);
+    if shared {
+        // Its pace follows the queue, and a window that is reduced while it is paced hardly grows
+        // again: where many begin at once, their small segments would stay.
+        drop = drop.max(settings.bypass);
+        (told_from, drop_large) = (drop, drop);
     }
+    let too_far = behind > drop || (large && behind > drop_large);
     if !too_far && behind <= told_from {
-        return if tcp && ask.share != 0 && ask.bytes > ask.share { too_large(settings, ecn) } else { Verdict::PASS };
+        return if shared && ask.bytes > ask.share { too_large(settings, ecn) } else { Verdict::PASS };
     }
     let mut verdict = Verdict::BEHIND;
     if too_far {
         verdict |= if tcp && !ecn { Verdict::DROP | Verdict::CWR } else { Verdict::DROP };
+        if shared && ask.in_flight <= 1 && settings.bypass > 0 && behind < super::FLOOR * settings.drop {
+            return Verdict(Verdict::BEHIND | Verdict::BYPASS);
+        }
         if tcp && ask.in_flight <= 1 && behind <= settings.bypass {
             verdict = Verdict::BEHIND | Verdict::BYPASS | Verdict::CWR;
         }

@@ -36,10 +36,10 @@ pub struct Share {
 
 /// It is adjusted this often at most, in nanoseconds.
 pub const EVERY: u64 = 50_000;
-/// A segment may be as large as what the sum allows in 2^-8 s, 4 ms. The same segments of a
-/// kernel's own choice are those of 1 ms, which cost more of a processor; those of 16 ms are heard
-/// of too late.
-const SPREAD: u32 = 8;
+/// A segment may be as large as what the sum allows in 2^-6 s, 16 ms: with 30 connections at 1 Gb/s
+/// as large as a kernel makes it. The same segments of a kernel's own choice are those of 1 ms,
+/// which cost more of a processor.
+const SPREAD: u32 = 6;
 /// And always as large as four packets of an Ethernet: below that windows become too small to grow
 /// again.
 const SEGMENT_LEAST: u64 = 6_000;
@@ -128,7 +128,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     /// Connections that send as fast as they may, or a packet every so often: what each has sent in
-    /// the second half of a second, and how far the queue was behind at most in it.
+    /// the second of two seconds, and how far the queue was behind at most in it.
     fn send(rate: u64, every: &[Option<u64>]) -> (Vec<u64>, i64) {
         let settings = LimitParams { rate: Rate(rate), ..LimitParams::default() }.shared().settings();
         let (mut state, mut share) = (State::default(), Share::default());
@@ -136,7 +136,7 @@ mod tests {
         let (mut sent, mut most) = (vec![0; every.len()], i64::MIN);
         loop {
             let (who, now) = next.iter().copied().enumerate().min_by_key(|(_, at)| *at).unwrap();
-            if now >= SECOND {
+            if now >= 2 * SECOND {
                 return (sent, most);
             }
             let bytes = match (every[who], share.largest) {
@@ -148,7 +148,7 @@ mod tests {
             if now >= share.at + EVERY {
                 adjust(&mut share, &settings, now, charged.behind);
             }
-            if now > SECOND / 2 {
+            if now > SECOND {
                 sent[who] += bytes;
                 most = most.max(charged.behind);
             }
@@ -158,12 +158,15 @@ mod tests {
 
     #[test]
     fn together_they_send_what_the_limit_allows() {
-        for (rate, connections) in [(1_000, 1), (1_000, 9), (1_000, 200), (5_000, 9), (10_000, 100), (100, 50), (10, 2)]
-        {
+        let cases = [(1_000, 1), (1_000, 9), (1_000, 50), (1_000, 500), (5_000, 9), (10_000, 100), (100, 50), (10, 2)];
+        for (rate, connections) in cases {
             let (sent, most) = send(rate * 1_000_000, &vec![None; connections]);
-            let half = rate * 1_000_000 / 16;
+            let second = rate * 1_000_000 / 8;
             let sum: u64 = sent.iter().sum();
-            assert!((95 * half..=103 * half).contains(&(100 * sum)), "{rate} Mb/s, {connections}: {sum} of {half}");
+            assert!(
+                (95 * second..=103 * second).contains(&(100 * sum)),
+                "{rate} Mb/s, {connections}: {sum} of {second}"
+            );
             // A least segment of each of 50 are 24 ms at 100 Mb/s.
             let most = most as u64 * 8_000 / (rate * 1_000_000);
             assert!(most < 40, "{rate} Mb/s, {connections}: {most} ms behind");
@@ -176,7 +179,7 @@ mod tests {
     fn what_some_do_not_use_is_left_to_the_others() {
         let (sent, _) = send(SECOND, &[None, None, Some(10_000_000), Some(10_000_000), Some(10_000_000)]);
         let two = sent[0] + sent[1];
-        assert!((58_000_000..64_000_000).contains(&two), "{sent:?}");
+        assert!((116_000_000..125_000_000).contains(&two), "{sent:?}");
     }
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
         let settings = LimitParams::default().shared().settings();
         let mut share = Share { at: 1, level: 6 * OCTAVE, ..Share::default() };
         adjust(&mut share, &settings, 2, 0);
-        assert_eq!((share.pace, share.largest), (125_000_000 / 64, 125_000_000 / 64 / 256));
+        assert_eq!((share.pace, share.largest), (125_000_000 / 64, 125_000_000 / 64 / 64));
         let mut now = 2;
         while share.pace < 125_000_000 {
             now += EVERY;

@@ -138,7 +138,22 @@ fn a_share_bounds_segments() {
     assert_eq!(decide(&silent, 0, &shared(20_001, TCP), 0), Verdict::PASS);
     assert_eq!(verdict(877_500, shared(1500, TCP), 0), 0, "its pace follows the queue");
     assert_eq!(verdict(877_500, shared(20_001, TCP), u32::MAX), V::CWR);
-    assert_eq!(verdict(877_501, shared(1500, TCP), 0), V::BEHIND | V::DROP | V::CWR);
+    assert_eq!([verdict(1_800_000, shared(1500, TCP), 0), verdict(1_800_000, shared(1500, ECT), 0)], [0, 0]);
+    assert_eq!(verdict(1_800_001, shared(1500, TCP), 0), V::BEHIND | V::DROP | V::CWR);
+    assert_eq!(verdict(1_800_001, shared(1500, ECT), 0), V::BEHIND | V::DROP);
+}
+
+/// It would wait for a timer, and its pace holds it: so it waits only when the queue cannot count it.
+#[test]
+fn a_share_with_nothing_in_flight_passes_untold() {
+    use Verdict as V;
+    let alone = |ask: Ask| Ask { in_flight: 0, share: 20_000, ..ask };
+    for ask in [TCP, ECT, SMALL_TCP] {
+        assert_eq!(verdict(3_599_999, alone(ask), 0), V::BEHIND | V::BYPASS);
+    }
+    assert_eq!(verdict(3_600_000, alone(TCP), 0), V::BEHIND | V::DROP | V::CWR);
+    let never = LimitParams { bypass: 0.0, ..gigabit() }.settings();
+    assert_eq!(decide(&never, 900_001, &alone(TCP), 0).0, V::BEHIND | V::DROP | V::CWR);
 }
 
 /// CWR is as frequent as the linear law says: chi-square over ten equal parts of the region, 9 degrees of freedom, 0.1 %.

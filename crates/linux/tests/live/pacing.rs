@@ -1,7 +1,7 @@
 //! What connections are paced at: over loopback not at all where limits do not hold there, and
 //! elsewhere as the limits in force say, while they say it.
 
-use crate::place::{Place, Sink, ip};
+use crate::place::{Place, Running, Sink, ip};
 use crate::roles;
 use millpond_linux::limit::apply::{self, Session};
 use millpond_linux::limit::show;
@@ -162,4 +162,35 @@ fn connections_that_share_a_limit_are_not_refused() {
     assert!(shared.packets > 100 && published.dropped > 0, "{published:?}");
     let times_as_often = 4 * shared.dropped * published.packets <= published.dropped * shared.packets;
     assert!(times_as_often, "{shared:?} {published:?}");
+}
+
+/// Fifty connections begin at once, and are not told of the queue that this makes: so their segments
+/// stay as large as their share allows (30 KB on an idle machine).
+#[test]
+fn connections_that_begin_at_once_keep_large_segments() {
+    let Some(place) = Place::with_network("storm") else { return };
+    let sink = Sink::new(&place);
+    place.apply(&place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"1Gbps\"\n")).unwrap();
+    let (_, mean) = sink.watch(place.sender("tcp", &["50", "2500"]));
+    let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
+    let segment = seen.bytes / seen.packets.max(1);
+    eprintln!("{mean:.0} Mb/s by segments of {segment} bytes, {} reduced", seen.reduced);
+    assert!(segment > 10_000 && seen.packets > 100, "{seen:?}");
+}
+
+/// Who was there before the limit has no pace, and is told of the queue long before it is refused.
+#[test]
+fn connections_older_than_their_limit_are_told_of_the_queue() {
+    let Some(place) = Place::with_network("older") else { return };
+    let _sink = Sink::new(&place);
+    let _sender = Running(place.sender("tcp", &["8", "60000"]));
+    std::thread::sleep(Duration::from_millis(500));
+    place.apply(&place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n")).unwrap();
+    std::thread::sleep(Duration::from_millis(2000));
+    let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
+    eprintln!(
+        "{} packets, {} reduced, {} dropped, {} bypassed",
+        seen.packets, seen.reduced, seen.dropped, seen.bypassed
+    );
+    assert!(seen.packets > 100 && seen.reduced > 2 * seen.dropped, "{seen:?}");
 }
