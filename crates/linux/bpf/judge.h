@@ -9,6 +9,7 @@
 #define MILLPOND_JUDGE_H
 
 #include "packet.h"
+#include "held.h"
 #include "paced.h"
 #include "scope.h"
 
@@ -46,7 +47,7 @@ static __always_inline bool follows_share(struct __sk_buff *skb)
 	return of && of->level;
 }
 
-/* What an arriving packet of a connection gets that its limit would drop. */
+/* What an arriving packet of a connection gets that its limit would drop or mark. */
 __attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, const struct packet *p,
 					     const struct part *part, __u32 verdict)
 {
@@ -69,6 +70,9 @@ __attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, co
 		return verdict;
 	__u32 headers = p->ip + (word[0] >> 4) * 4;
 
+	struct limit_held *held_to = bpf_sk_storage_get(&held, sk, NULL, 0);
+
+	arrival.held = held_to && held_to->level;
 	arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
 	arrival.last = word[1] & TCP_PSH && p->segments <= 1;
 	arrival.end = bpf_ntohl(sequence) + arrival.data;

@@ -87,7 +87,7 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 	/* With credit it passes, but for a segment that is larger than its share. */
 	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
-	if (direction == LIMIT_INGRESS && fate.verdict & LIMIT_DROP && p.ask.tcp)
+	if (direction == LIMIT_INGRESS && fate.verdict & (LIMIT_DROP | LIMIT_CE) && p.ask.tcp)
 		fate.verdict = space_losses(skb, scope_at(chain, worst), &p, &parts[worst], fate.verdict);
 	/* A chain with a floor leaves the last place to it: the stack has no more room. */
 	struct part *floor = &parts[LIMIT_CHAIN - 1];

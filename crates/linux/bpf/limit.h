@@ -82,7 +82,7 @@ struct limit_arrival {
 	__u32 rtt;
 	__u32 data;
 	__u32 last;
-	__u32 spare;
+	__u32 held;
 };
 
 struct limit_share {
@@ -273,6 +273,12 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	return verdict;
 }
 
+/* loss.rs: is_long. */
+LIMIT_INLINE int limit_is_long(__u32 rtt)
+{
+	return rtt >= LIMIT_SHORT && rtt != ~0u;
+}
+
 /* loss.rs: spares. */
 LIMIT_INLINE int limit_spares(struct limit_loss *loss, __s64 behind, const struct limit_ask *ask,
 			      const struct limit_arrival *arrival)
@@ -287,7 +293,7 @@ LIMIT_INLINE int limit_spares(struct limit_loss *loss, __s64 behind, const struc
 	}
 	__u32 rtt = arrival->rtt == ~0u ? 0 : arrival->rtt;
 
-	if (ask->ecn != 0 || rtt >= LIMIT_SHORT) {
+	if (ask->ecn != 0 || limit_is_long(arrival->rtt)) {
 		if (limit_sub(arrival->now, loss->at) < rtt * 1000ull)
 			return 1;
 		if (behind <= loss->level) {
@@ -305,7 +311,12 @@ LIMIT_INLINE int limit_spares(struct limit_loss *loss, __s64 behind, const struc
 LIMIT_INLINE __u32 limit_space(struct limit_loss *loss, const struct limit_settings *settings, __s64 behind,
 			       const struct limit_ask *ask, const struct limit_arrival *arrival, __u32 verdict)
 {
-	if (!(settings->flags & LIMIT_SPACED) || !ask->tcp || behind > settings->bypass || !(verdict & LIMIT_DROP))
+	if (!(settings->flags & LIMIT_SPACED) || !ask->tcp || behind > settings->bypass)
+		return verdict;
+	if (arrival->held && ask->ecn != 0 && limit_is_long(arrival->rtt))
+		return LIMIT_BEHIND | (behind > settings->drop ? LIMIT_BYPASS : 0) |
+		       (behind > (settings->drop + settings->bypass) >> 1 ? LIMIT_CE : 0);
+	if (!(verdict & LIMIT_DROP))
 		return verdict;
 	if (arrival->data && !arrival->last && !limit_spares(loss, behind, ask, arrival))
 		return verdict;

@@ -151,7 +151,7 @@ impl Cases {
             rtt: [0, 20, 999, 1_000, 10_000, u32::MAX][(r.bits() % 6) as usize],
             data: if r.bits().is_multiple_of(8) { 0 } else { 1_448 },
             last: r.bits().is_multiple_of(8) as u32,
-            spare: 0,
+            held: r.bits().is_multiple_of(2) as u32,
         };
         let given = self.case;
         let expected = given.run();

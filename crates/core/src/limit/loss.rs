@@ -16,6 +16,11 @@
 //! retransmission timer, since a probe for a single one may wait for a delayed acknowledgement
 //! first (RFC 8985 §7.2).
 //!
+//! Where the window of a sender with ECN is held ([`window`](super::window)) and the round trip is
+//! long, it loses nothing, and is marked from half-way between `drop` and `bypass` on: the window
+//! follows the queue by itself. A mark may take half of what is under way, which comes back by a
+//! segment a round trip.
+//!
 //! Not in NRM's slides. It holds up to `bypass`; beyond, all is dropped.
 //!
 //! Invariant: of a connection no packet is dropped while one that was dropped has not come again,
@@ -53,8 +58,8 @@ pub struct Arrival {
     pub data: u32,
     /// 1 if it is one segment and the last that its sender had (PSH), else 0.
     pub last: u32,
-    /// Nothing; so that there is no gap at the end.
-    pub spare: u32,
+    /// 1 if the connection's window is held, else 0.
+    pub held: u32,
 }
 
 /// A round trip is short below this, in microseconds: a small part of what the queue may be behind
@@ -72,6 +77,11 @@ pub fn space(
     verdict: Verdict,
 ) -> Verdict {
     let is_spaced = settings.flags & flags::SPACED != 0 && ask.tcp != 0 && behind <= settings.bypass;
+    if is_spaced && arrival.held != 0 && ask.ecn != 0 && is_long(arrival.rtt) {
+        let passed = if behind > settings.drop { Verdict::BYPASS } else { 0 };
+        let marked = if behind > (settings.drop + settings.bypass) >> 1 { Verdict::CE } else { 0 };
+        return Verdict(Verdict::BEHIND | passed | marked);
+    }
     if !is_spaced || !verdict.has(Verdict::DROP) {
         return verdict;
     }
@@ -86,6 +96,12 @@ pub fn space(
     Verdict(Verdict::BEHIND | Verdict::BYPASS | told)
 }
 
+/// Whether a least round trip is known and long.
+#[inline]
+fn is_long(rtt: u32) -> bool {
+    (SHORT..u32::MAX).contains(&rtt)
+}
+
 /// Whether the connection is to lose nothing now. Sequence numbers wrap.
 #[inline]
 fn spares(loss: &mut Loss, behind: i64, ask: &Ask, arrival: &Arrival) -> bool {
@@ -97,7 +113,7 @@ fn spares(loss: &mut Loss, behind: i64, ask: &Ask, arrival: &Arrival) -> bool {
         return true;
     }
     let rtt = if arrival.rtt == u32::MAX { 0 } else { arrival.rtt };
-    if ask.ecn != 0 || rtt >= SHORT {
+    if ask.ecn != 0 || is_long(arrival.rtt) {
         if arrival.now.saturating_sub(loss.at) < rtt as u64 * 1_000 {
             return true;
         }
@@ -164,6 +180,27 @@ mod tests {
             assert!(!drops(110 * MS + rtt, 5_000, 4_000, 5), "it has not grown");
             assert!(!drops(110 * MS + 2 * rtt - 1, 6_000, 5_000, 9));
             assert!(drops(110 * MS + 2 * rtt, 7_000, 6_000, 6), "now it has");
+        }
+    }
+
+    #[test]
+    fn a_held_sender_with_ecn_at_a_long_round_trip_is_marked_late_and_loses_nothing() {
+        let (settings, ecn) = (spaced(), Ask { ecn: 2, ..TCP });
+        let of = |rtt, held, behind| {
+            let arrival =
+                Arrival { now: MS, end: 3_000, expected: 1_000, rtt, held, data: 1_448, ..Arrival::default() };
+            let verdict = decide(&settings, behind, &ecn, 0);
+            space(&mut Loss::default(), &settings, behind, &ecn, &arrival, verdict).0
+        };
+        let half = (settings.drop + settings.bypass) / 2;
+        const PASSED: u32 = Verdict::BEHIND | Verdict::BYPASS;
+        assert_eq!([settings.mark + 1, settings.drop].map(|at| of(SHORT, 1, at)), [Verdict::BEHIND; 2]);
+        assert_eq!([settings.drop + 1, half].map(|at| of(SHORT, 1, at)), [PASSED; 2]);
+        assert_eq!([half + 1, settings.bypass].map(|at| of(SHORT, 1, at)), [PASSED | Verdict::CE; 2]);
+        assert_eq!(of(SHORT, 1, settings.bypass + 1), Verdict::BEHIND | Verdict::DROP);
+        // Not held, or at a short or unknown round trip: marked from `mark` on.
+        for (rtt, held) in [(SHORT, 0), (SHORT - 1, 1), (u32::MAX, 1)] {
+            assert_eq!(of(rtt, held, settings.mark + 1), Verdict::BEHIND | Verdict::CE);
         }
     }
 
