@@ -75,7 +75,7 @@ static __always_inline void refund_queue(struct limit_queue *queue, const struct
 /* Lets the connections' pace follow the queue; of processors that come at once, one does it. */
 static __always_inline void adjust_share(struct limit_queue *queue,
 					 const struct limit_settings *settings, __u64 now,
-					 __s64 behind)
+					 const struct limit_charge *charge)
 {
 	__u64 at = *(volatile __u64 *)&queue->share.at;
 
@@ -83,7 +83,7 @@ static __always_inline void adjust_share(struct limit_queue *queue,
 		return;
 	struct limit_share share = { .at = at, .level = queue->share.level };
 
-	limit_adjust(&share, settings, now, behind);
+	limit_adjust(&share, settings, now, charge->behind, charge->cost);
 	queue->share.level = share.level;
 	queue->share.pace = share.pace;
 	queue->share.largest = share.largest;
@@ -112,7 +112,7 @@ __attribute__((noinline)) int charge_scope(__u32 id, struct packet *p, struct pa
 	if (part->observes)
 		return 1;
 	if (scope->settings.flags & LIMIT_SHARE) {
-		adjust_share(queue, &scope->settings, p->now, charge.behind);
+		adjust_share(queue, &scope->settings, p->now, &charge);
 		__u32 share = (__u32)*(volatile __u64 *)&queue->share.largest;
 
 		if (p->ask.share == 0 || share < p->ask.share)

@@ -38,13 +38,21 @@ __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const st
 	return limit_decide(settings, part->behind, &p->ask, part->behind > 0 ? bpf_get_prandom_u32() : 0);
 }
 
-/* Whether a packet's connection follows its share: not one that was there before its first limit. */
-static __always_inline bool follows_share(struct __sk_buff *skb)
+/*
+ * How large a segment of the packet's connection may be: as its scopes have it, or its floor where
+ * that allows more. 0: it follows no share, since it was there before its first limit.
+ */
+static __always_inline __u32 largest_of(struct __sk_buff *skb, const struct limit_chain *chain, __u32 largest)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, NULL, 0) : NULL;
+	__u32 floor = chain->floor - 1u;
 
-	return of && of->level;
+	if (!of || !of->level)
+		return 0;
+	struct limit_queue *queue = chain->floor ? bpf_map_lookup_elem(&queues, &floor) : NULL;
+
+	return queue && queue->share.largest > largest ? (__u32)queue->share.largest : largest;
 }
 
 /* What an arriving packet of a connection gets that its limit would drop or mark. */

@@ -82,8 +82,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 			worst = i;
 		}
 	}
-	if (p.ask.share && (!p.ask.tcp || !follows_share(skb)))
-		p.ask.share = 0;
+	if (p.ask.share)
+		p.ask.share = p.ask.tcp ? largest_of(skb, chain, p.ask.share) : 0;
 	/* With credit it passes, but for a segment that is larger than its share. */
 	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);

@@ -404,8 +404,13 @@ LIMIT_INLINE __u64 limit_horizon(__u64 fair, __u64 least)
 }
 
 /* share.rs: adjust. */
-LIMIT_INLINE void limit_adjust(struct limit_share *share, const struct limit_settings *settings, __u64 now, __s64 behind)
+LIMIT_INLINE void limit_adjust(struct limit_share *share, const struct limit_settings *settings, __u64 now,
+			       __s64 behind, __s64 cost)
 {
+	__s64 beyond = cost - (settings->burst >> 1);
+
+	if (beyond > 0)
+		behind -= beyond;
 	__u64 least = 2 * limit_nanoseconds(settings, settings->mark < 0 ? 0 : (__u64)settings->mark);
 	__u64 since = share->at == 0 ? ~0ull : limit_sub(now, share->at);
 	__u64 far = limit_nanoseconds(settings, behind < 0 ? 0 - (__u64)behind : (__u64)behind);

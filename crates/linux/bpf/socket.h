@@ -42,8 +42,8 @@ static __always_inline bool is_local(struct bpf_sock_ops *ops)
 }
 
 /*
- * The rate of the tightest scope, or the least share, in bytes a second; ~0: beyond 32 bits there
- * is nothing to pace.
+ * The rate of the tightest scope, or the least share, though no less than that of the floor, in bytes
+ * a second; ~0: beyond 32 bits there is nothing to pace.
  */
 static __always_inline __u32 pace_of(const struct limit_chain *chain, __u32 bank, bool shares)
 {
@@ -72,6 +72,11 @@ static __always_inline __u32 pace_of(const struct limit_chain *chain, __u32 bank
 		if (bytes < rate)
 			rate = (__u32)bytes;
 	}
+	__u32 floor = chain->floor - 1u;
+	struct limit_queue *queue = shares && chain->floor ? bpf_map_lookup_elem(&queues, &floor) : NULL;
+
+	if (queue && queue->share.pace > rate)
+		rate = (__u32)limit_least(queue->share.pace, ~0u);
 	return rate;
 }
 

@@ -42,7 +42,7 @@ LIMIT_INLINE void trial_run(struct trial_case *c)
 	c->charge = limit_charge(&state, &c->settings, c->now, c->ask.charged);
 	c->charged = state;
 	c->adjusted = c->share;
-	limit_adjust(&c->adjusted, &c->settings, c->now, c->charge.behind);
+	limit_adjust(&c->adjusted, &c->settings, c->now, c->charge.behind, c->charge.cost);
 	limit_refund(&state, &c->settings, &c->charge);
 	c->refunded = state;
 	c->congestion = limit_congestion(&c->settings, c->charge.behind);

@@ -70,7 +70,7 @@ impl Case {
         self.charge = charge(&mut state, &self.settings, self.now, self.ask.charged);
         self.charged = state;
         self.adjusted = self.share;
-        adjust(&mut self.adjusted, &self.settings, self.now, self.charge.behind);
+        adjust(&mut self.adjusted, &self.settings, self.now, self.charge.behind, self.charge.cost);
         refund(&mut state, &self.settings, &self.charge);
         self.refunded = state;
         self.congestion = congestion(&self.settings, self.charge.behind);

@@ -90,9 +90,12 @@ fn horizon(fair: u64, least: u64) -> u64 {
     (2 * largest(fair).min(SEGMENT_MOST) * 1_000_000_000 / fair).max(least).min(HORIZON_MOST)
 }
 
-/// Adjusts it to a queue that is `behind` at `now`, in the queue's own unit.
+/// Adjusts it to a queue that is `behind` at `now`, after a packet of this `cost`; both in the queue's
+/// own unit. What the packet took beyond half of the burst does not count: before it, no more credit
+/// than that was to be had, and a connection alone would be slowed down for its own segments.
 #[inline]
-pub fn adjust(share: &mut Share, settings: &Settings, now: u64, behind: i64) {
+pub fn adjust(share: &mut Share, settings: &Settings, now: u64, behind: i64, cost: i64) {
+    let behind = behind.saturating_sub(cost.saturating_sub(settings.burst >> 1).max(0));
     let mark = nanoseconds(settings, settings.mark.max(0) as u64);
     let least = (2 * mark).clamp(HORIZON_LEAST, HORIZON_MOST);
     let since = if share.at == 0 { u64::MAX } else { now.saturating_sub(share.at) };
@@ -146,7 +149,7 @@ mod tests {
             };
             let charged = charge(&mut state, &settings, now, bytes as u32);
             if now >= share.at + EVERY {
-                adjust(&mut share, &settings, now, charged.behind);
+                adjust(&mut share, &settings, now, charged.behind, charged.cost);
             }
             if now > SECOND {
                 sent[who] += bytes;
@@ -175,6 +178,16 @@ mod tests {
         }
     }
 
+    /// A segment of 64 KB is 5 ms of 100 Mb/s, whose burst is 2 ms.
+    #[test]
+    fn one_that_sends_more_than_the_burst_at_once_has_the_whole_rate() {
+        for rate in [20, 50, 100, 200, 400] {
+            let (sent, _) = send(rate * 1_000_000, &[None]);
+            let second = rate * 1_000_000 / 8;
+            assert!((97 * second..=103 * second).contains(&(100 * sent[0])), "{rate} Mb/s: {sent:?}");
+        }
+    }
+
     #[test]
     fn what_some_do_not_use_is_left_to_the_others() {
         let (sent, _) = send(SECOND, &[None, None, Some(10_000_000), Some(10_000_000), Some(10_000_000)]);
@@ -186,15 +199,15 @@ mod tests {
     fn credit_that_nobody_uses_brings_the_pace_back() {
         let settings = LimitParams::default().shared().settings();
         let mut share = Share { at: 1, level: 6 * OCTAVE, ..Share::default() };
-        adjust(&mut share, &settings, 2, 0);
+        adjust(&mut share, &settings, 2, 0, 0);
         assert_eq!((share.pace, share.largest), (125_000_000 / 64, 125_000_000 / 64 / 64));
         let mut now = 2;
         while share.pace < 125_000_000 {
             now += EVERY;
-            adjust(&mut share, &settings, now, -settings.burst);
+            adjust(&mut share, &settings, now, -settings.burst, 0);
         }
         assert!(now < 20_000_000, "{now} ns");
-        adjust(&mut share, &settings, now + 100 * SECOND, -settings.burst);
+        adjust(&mut share, &settings, now + 100 * SECOND, -settings.burst, 0);
         assert_eq!(share.level, LEVEL_LEAST, "and no further");
     }
 
@@ -205,7 +218,7 @@ mod tests {
             for behind in [i64::MIN, -1, 0, 1, 1 << 20, 1 << 40, i64::MAX] {
                 for level in [i64::from(i32::MIN), 0, i64::from(i32::MAX)] {
                     let mut share = Share { at: 5, level, ..Share::default() };
-                    adjust(&mut share, &settings, u64::MAX, behind);
+                    adjust(&mut share, &settings, u64::MAX, behind, 1_500);
                     assert!((1..=rate / 2 + 1).contains(&share.pace), "{rate} {behind} {level}: {share:?}");
                 }
             }

@@ -308,7 +308,8 @@ pub(super) fn floor_label(cgroup: u64) -> String {
     format!("{FLOOR}{cgroup}")
 }
 
-/// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind, packets pass.
+/// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind, packets pass. Where connections
+/// have shares, theirs is no less than their share of the floor.
 fn protect(
     plan: &mut Plan,
     floor: &FloorParams,
@@ -330,8 +331,10 @@ fn protect(
             );
             return Err(Error::Request(message));
         }
+        let mut shares = false;
         for id in &chain.scopes[..chain.count as usize] {
             let Some(scope) = plan.scopes.iter().find(|s| s.id == *id) else { continue };
+            shares |= scope.settings.settings.flags & flags::SHARE != 0;
             let limit = limits.iter().find(|l| l.name() == scope.label.name);
             if let Some(limit) = limit.filter(|l| l.queue.rate < floor.rate) {
                 return Err(Error::Request(format!(
@@ -345,9 +348,14 @@ fn protect(
         }
         let name = floor_label(cgroup.id);
         let params = LimitParams { rate: floor.rate, ..LimitParams::default() };
+        let params = if shares { params.shared() } else { params };
         let label = Label { name: name.clone(), direction: direction as u32, cgroup: cgroup.id };
-        let scope = numbers.scope(label, &params)?;
+        let mut scope = numbers.scope(label, &params)?;
         chain.floor = scope.id + 1;
+        if shares {
+            scope.settings.settings.flags |= flags::SHARE;
+            chain.flags |= PACE | SHARES;
+        }
         plan.scopes.push(scope);
         match plan.hooks.iter_mut().find(|h| h.cgroup.id == cgroup.id) {
             Some(hook) => hook.chain[direction] = chain,
@@ -525,7 +533,12 @@ mod tests {
         let hook = plan.hooks.iter().find(|h| h.cgroup.path.ends_with("ssh")).unwrap();
         assert_eq!((hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count), (1, true, 0));
         assert_eq!(plan.hooks[0].chain[0].flags, NESTED | PACE | SHARES);
-        assert_eq!(hook.chain[0].flags, 0, "the slice's program paces it");
+        assert_eq!(hook.chain[0].flags, PACE | SHARES, "its connections have shares of the floor");
+        let floor = plan.scopes.iter().find(|s| s.id + 1 == hook.chain[0].floor).unwrap();
+        assert!(floor.settings.settings.flags & flags::SHARE != 0);
+        let published = text.replace("\n[[floor]]", "\nprofile = \"published\"\n[[floor]]");
+        let plan = plan_of(&[source("1.toml", &published)], &Vec::new()).unwrap();
+        assert!(plan.hooks.iter().all(|hook| hook.chain[0].flags & (PACE | SHARES) == 0));
     }
 
     #[test]

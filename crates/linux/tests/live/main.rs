@@ -536,3 +536,24 @@ fn a_floor_passes_when_its_slice_is_behind() {
     let floored = store.statistics(*id).unwrap().floored;
     assert!(floored > 5, "{floored} packets passed by the floor");
 }
+
+/// A connection behind a floor has the floor's rate, and not a ninth of what nine share; what it
+/// leaves is the others'.
+#[test]
+fn a_floor_is_a_share_of_its_own() {
+    let Some(place) = Place::with_network("floor-share") else { return };
+    let inner = place.cgroup.join("ssh");
+    fs::create_dir(&inner).unwrap();
+    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\nrate = \"100Mbps\"\n";
+    place.apply(&place.file("a.toml", text)).unwrap();
+    let _sink = place::Sink::new(&place);
+    let mut greedy = place::Running(place.sender("tcp", &["8", "3000"]));
+    let args = [inner.display().to_string(), place.networks[0].clone(), "1".into(), "3000".into()];
+    assert!(place.child("tcp", &args).wait().unwrap().success());
+    greedy.0.wait().unwrap();
+    let limits = show::read(&place.bpffs, None).unwrap().limits;
+    let bytes = |of: &str| limits.iter().find(|l| l.name.starts_with(of)).unwrap().bytes;
+    let (floor, all) = (bytes("floor of"), bytes("t"));
+    eprintln!("{floor} of {all} bytes behind the floor");
+    assert!(3 * floor > all && 3 * floor < 2 * all, "{floor} of {all}");
+}

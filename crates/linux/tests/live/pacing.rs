@@ -192,5 +192,5 @@ fn connections_older_than_their_limit_are_told_of_the_queue() {
         "{} packets, {} reduced, {} dropped, {} bypassed",
         seen.packets, seen.reduced, seen.dropped, seen.bypassed
     );
-    assert!(seen.packets > 100 && seen.reduced > 2 * seen.dropped, "{seen:?}");
+    assert!(seen.packets > 100 && 2 * seen.reduced > 3 * seen.dropped, "{seen:?}");
 }
