@@ -40,17 +40,18 @@ __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const st
 
 /*
  * How large a segment of the packet's connection may be: as its scopes have it, or its floor where
- * that allows more. 0: it follows no share, since it was there before its first limit.
+ * that allows more (`floor` is 1 + its scope, or 0). 0: it follows no share, since it was there
+ * before its first limit.
  */
-static __always_inline __u32 largest_of(struct __sk_buff *skb, const struct limit_chain *chain, __u32 largest)
+__attribute__((noinline)) __u32 largest_of(struct __sk_buff *skb, __u32 floor, __u32 largest)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, NULL, 0) : NULL;
-	__u32 floor = chain->floor - 1u;
+	__u32 id = floor - 1;
 
 	if (!of || !of->level)
 		return 0;
-	struct limit_queue *queue = chain->floor ? bpf_map_lookup_elem(&queues, &floor) : NULL;
+	struct limit_queue *queue = floor ? bpf_map_lookup_elem(&queues, &id) : NULL;
 
 	return queue && queue->share.largest > largest ? (__u32)queue->share.largest : largest;
 }

@@ -83,7 +83,7 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 		}
 	}
 	if (p.ask.share)
-		p.ask.share = p.ask.tcp ? largest_of(skb, chain, p.ask.share) : 0;
+		p.ask.share = p.ask.tcp ? largest_of(skb, chain->floor, p.ask.share) : 0;
 	/* With credit it passes, but for a segment that is larger than its share. */
 	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
