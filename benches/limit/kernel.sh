@@ -43,4 +43,18 @@ limits 300Mbps >/limit.toml
 millpond limit apply /limit.toml || fail "apply of a change"
 millpond limit observe /limit.toml || fail observe
 millpond limit remove --all || fail remove
+# A connection that is older than its limit: it is paced, and follows a share where the kernel can let it.
+mkdir -p /sys/fs/cgroup/older
+ip link set lo up
+millpond-rpc server 127.0.0.1:7000 --once >/dev/null &
+sleep 0.2
+millpond-rpc client 127.0.0.1:7000 --flows 1x1MB --cgroup /sys/fs/cgroup/older --duration 10s --warm-up 10s >/older.txt &
+CLIENT=$!
+sleep 0.5
+printf 'loopback = true\n[[limit]]\nname = "older"\ncgroup = "older"\nrate = "100Mbps"\n' >/limit.toml
+millpond limit apply /limit.toml || fail "apply beside a connection"
+wait $CLIENT || fail "the connection"
+cat /older.txt
+millpond limit show || fail "show"
+millpond limit remove --all || fail "remove at the end"
 echo "$(uname -r): all of it works"

@@ -49,6 +49,8 @@ enum {
 	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
 };
 enum { BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 1 << 6 };
+enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
+#define AF_INET6 10
 
 /* ---- The interface of programs: its layout is the ABI's. ---- */
 
@@ -197,9 +199,19 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
 
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	__u16 skc_family;
 	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {
@@ -239,6 +251,7 @@ struct tcp_sock {
 	__u32 delivered;
 	__u32 delivered_ce;
 	__u8 ecn_flags;
+	__u8 bpf_sock_ops_cb_flags;
 };
 
 struct seq_file;

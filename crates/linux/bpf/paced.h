@@ -29,4 +29,17 @@ struct {
 	__type(value, struct limit_paced);
 } paced SEC(".maps");
 
+/* Whether an address is of loopback: ::1, or one of 127.0.0.0/8 in either form. */
+static __always_inline bool is_loopback4(__be32 a)
+{
+	return bpf_ntohl(a) >> 24 == 127;
+}
+
+static __always_inline bool is_loopback6(__be32 a, __be32 b, __be32 c, __be32 d)
+{
+	if (a || b)
+		return false;
+	return c == bpf_htonl(0xffff) ? is_loopback4(d) : c == 0 && d == bpf_htonl(1);
+}
+
 #endif

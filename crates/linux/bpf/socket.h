@@ -11,7 +11,6 @@
 #include "scope.h"
 #include "window.h"
 
-#define AF_INET6 10
 #define TCP_BPF_IW 1001
 /* Linux' initial window, in segments. */
 #define USUAL_WINDOW 10
@@ -32,11 +31,11 @@ static __always_inline bool is_local(struct bpf_sock_ops *ops)
 	barrier_var(here);
 	barrier_var(there);
 	if (ops->family != AF_INET6)
-		return bpf_ntohl(there) >> 24 == 127 || there == here;
+		return is_loopback4(there) || there == here;
 	__u32 a = ops->remote_ip6[0], b = ops->remote_ip6[1], c = ops->remote_ip6[2], d = ops->remote_ip6[3];
 
 	barrier_var(d);
-	if (a == 0 && b == 0 && (c == bpf_htonl(0xffff) ? bpf_ntohl(d) >> 24 == 127 : c == 0 && d == bpf_htonl(1)))
+	if (is_loopback6(a, b, c, d))
 		return true;
 	return a == ops->local_ip6[0] && b == ops->local_ip6[1] && c == ops->local_ip6[2] && d == ops->local_ip6[3];
 }

@@ -236,8 +236,14 @@ impl Session {
         // What is only wanted beside the limits must not keep them from holding.
         let wanted = sources.iter().any(|s| s.config.wants_dctcp());
         let registered = congestion::register(store.folder(), wanted);
-        let paced = if is_first { Ok(()) } else { Paces::of(&plan).give(store.folder()) };
-        notes.extend([registered.err(), paced.err(), unheld].into_iter().flatten().map(|e| e.to_string()));
+        let paced = Paces::of(&plan).give(store.folder());
+        let deaf = paced.as_ref().ok().filter(|n| **n > 0).map(|n| {
+            format!("connections older than their limits, which follow no share (that needs Linux 6.12): {n}")
+        });
+        // Before the first nobody had a pace that could be wrong now.
+        let unpaced = paced.err().filter(|_| !is_first);
+        notes.extend([registered.err(), unpaced, unheld].into_iter().flatten().map(|e| e.to_string()));
+        notes.extend(deaf);
         notes.extend(congestion::choose(store.folder(), &plan).unwrap_or_else(|e| vec![e.to_string()]));
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),

@@ -1,16 +1,16 @@
 //! What connections that exist are paced at, and what they may receive, when limits change.
 //! `limit_sockets` gives a connection its SO_MAX_PACING_RATE and its window; without more it would
-//! keep them until it closes, whatever became of the limit. What is done to a socket is in
-//! `bpf/pace.bpf.c`.
+//! keep them until it closes, whatever became of the limit, and one that is older than its limit
+//! would have neither. What is done to a socket is in `bpf/pace.bpf.c`.
 //!
-//! Invariant: when this has run, each connection that was paced is paced at what the limits in
-//! force say now, or as its application asked for; and each window is as it was, until a limit that
-//! is in force holds it again.
+//! Invariant: when this has run, each connection below a limit, or once below one, is paced at what
+//! the limits in force say now, or as its application asked for; and each window is as it was, until
+//! a limit that is in force holds it again.
 
 use super::Error;
 use super::capability::PROGRAMS;
 use super::cgroup::is_within;
-use super::layout::{LOOPBACK, PACE};
+use super::layout::{LOOPBACK, PACE, SHARES, WINDOWS};
 use super::object;
 use super::plan::{Hook, Plan};
 use super::sockets::Namespaces;
@@ -27,11 +27,26 @@ pub(super) fn can_let_go() -> Result<(), Error> {
     object.map(drop).map_err(|e| Error::kernel(what, PROGRAMS, &e))
 }
 
+/// What the limits above a connection are to it; `struct followed` in `bpf/pace.bpf.c`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Followed {
+    /// Bytes a second.
+    rate: u32,
+    /// [`PACE`], [`SHARES`], [`WINDOWS`].
+    flags: u16,
+}
+
+impl Followed {
+    fn to_bytes(self) -> Vec<u8> {
+        [self.rate.to_ne_bytes(), u32::from(self.flags).to_ne_bytes()].concat()
+    }
+}
+
 /// What is paced now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Paces {
-    /// Bytes a second, by cgroup; of all limits that are above its connections.
-    rates: Vec<(u64, u32)>,
+    /// By cgroup; of all limits that are above its connections.
+    limited: Vec<(u64, Followed)>,
     loopback: bool,
 }
 
@@ -43,18 +58,24 @@ impl Paces {
             let bytes = (u128::from(settings.rate) * 1_000_000_000) >> POINT;
             (settings.flags & flags::OBSERVE == 0).then(|| u32::try_from(bytes).unwrap_or(u32::MAX))
         };
-        let paced = || plan.hooks.iter().filter(|hook| hook.chain[0].flags & PACE != 0);
+        let flags_of = |hook: &Hook| (hook.chain[0].flags & (PACE | SHARES)) | (hook.chain[1].flags & WINDOWS);
         // The programs of all cgroups above a connection pace it.
-        let tightest = |hook: &Hook| {
-            let above = paced().filter(|outer| is_within(&hook.cgroup, &outer.cgroup));
-            let rates = above.flat_map(|h| &h.chain[0].scopes[..h.chain[0].count as usize]).filter_map(rate);
-            rates.min().map(|rate| (hook.cgroup.id, rate))
+        let followed = |hook: &Hook| {
+            let above = || plan.hooks.iter().filter(|outer| is_within(&hook.cgroup, &outer.cgroup));
+            let paced = above().filter(|hook| hook.chain[0].flags & PACE != 0);
+            let rates = paced.flat_map(|h| &h.chain[0].scopes[..h.chain[0].count as usize]).filter_map(rate);
+            let rate = rates.min();
+            let flags = above().map(flags_of).fold(0, |all, one| all | one);
+            // Where all of its limits observe, nothing is asked.
+            let flags = if rate.is_none() { flags & WINDOWS } else { flags };
+            (flags != 0).then_some((hook.cgroup.id, Followed { rate: rate.unwrap_or(u32::MAX), flags }))
         };
-        Paces { rates: paced().filter_map(tightest).collect(), loopback: plan.flags & LOOPBACK != 0 }
+        Paces { limited: plan.hooks.iter().filter_map(followed).collect(), loopback: plan.flags & LOOPBACK != 0 }
     }
 
-    /// Gives them to the connections that the maps of `folder` have paced.
-    pub(super) fn give(&self, folder: &Path) -> Result<(), Error> {
+    /// Gives them to the connections that exist, and to those that the maps of `folder` have paced.
+    /// How many have a pace and no share, or no window, since this kernel cannot let them ask.
+    pub(super) fn give(&self, folder: &Path) -> Result<u64, Error> {
         // Entering namespaces changes a thread for good.
         std::thread::scope(|scope| match scope.spawn(|| self.give_here(folder)).join() {
             Ok(done) => done,
@@ -62,11 +83,11 @@ impl Paces {
         })
     }
 
-    fn give_here(&self, folder: &Path) -> Result<(), Error> {
+    fn give_here(&self, folder: &Path) -> Result<u64, Error> {
         // Maps of an earlier version have fewer.
         let pin = |name: &str| Some(map_path(folder, name)).filter(|path| path.exists());
         if SOCKETS.iter().all(|name| pin(name).is_none()) {
-            return Ok(());
+            return Ok(0);
         }
         let what = "changing the pace and the windows of connections that exist (it needs BTF, and iterators over TCP \
                     sockets that may set options: Linux 5.18): they keep it until they close";
@@ -81,14 +102,18 @@ impl Paces {
             }
         }
         let object = open.load().map_err(fail)?;
-        let rates = object.maps().find(|map| map.name() == "rates").ok_or_else(absent)?;
-        for (cgroup, rate) in &self.rates {
-            rates.update(&cgroup.to_ne_bytes(), &rate.to_ne_bytes(), MapFlags::ANY).map_err(fail)?;
+        let map = |name: &str| object.maps().find(|map| map.name() == name).ok_or_else(absent);
+        let limited = map("limited")?;
+        for (cgroup, followed) in &self.limited {
+            limited.update(&cgroup.to_ne_bytes(), &followed.to_bytes(), MapFlags::ANY).map_err(fail)?;
         }
         let program = object.progs_mut().find(|p| p.name() == "follow").ok_or_else(absent)?;
         let link = program.attach().map_err(fail)?;
         match Namespaces::all().run(&link) {
-            0 => Ok(()),
+            0 => {
+                let deaf = map("deaf")?.lookup(&[0; 4], MapFlags::ANY).map_err(fail)?;
+                Ok(deaf.and_then(|count| Some(u64::from_ne_bytes(count.try_into().ok()?))).unwrap_or(0))
+            }
             n => Err(Error::Privilege {
                 what: format!("changing the pace and the windows of connections in {n} other network namespaces"),
                 capability: "CAP_SYS_ADMIN".into(),

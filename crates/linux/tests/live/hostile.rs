@@ -50,7 +50,7 @@ fn all_is_refused(place: &Place, victim: &Path, why: &str) {
     let file = place.file("a.toml", LIMIT);
     let said = [
         apply::remove_all(&place.bpffs).map(drop),
-        place.apply(&file),
+        place.apply(&file).map(drop),
         show::read(&place.bpffs, None).map(drop),
         Session::existing(&place.bpffs).map(drop),
     ];

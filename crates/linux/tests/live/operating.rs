@@ -4,7 +4,7 @@
 use crate::place::Place;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
 use millpond_core::random::Stream;
-use millpond_linux::limit::apply::{self, Session};
+use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::layout::{Head, LAYOUT};
 use millpond_linux::limit::{Error, show, store};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -16,7 +16,7 @@ use std::time::Duration;
 const LIMIT: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\n";
 
 /// What an apply says, by a thread with these capabilities and no others.
-fn apply_with(place: &Place, file: &Path, has: CapabilitySet) -> Result<(), Error> {
+fn apply_with(place: &Place, file: &Path, has: CapabilitySet) -> Result<Done, Error> {
     std::thread::scope(|scope| {
         let limited = scope.spawn(|| {
             let sets = CapabilitySets { effective: has, permitted: has, inheritable: CapabilitySet::empty() };

@@ -1,7 +1,7 @@
 //! What a live test makes and takes away again: a bpf file system, a cgroup, two namespaces with a veth pair; and what it
 //! sees arrive there.
 
-use millpond_linux::limit::apply::Session;
+use millpond_linux::limit::apply::{Done, Session};
 use millpond_linux::limit::{Error, apply, serve, store};
 use std::fs::{self, File};
 use std::io::Read;
@@ -94,11 +94,11 @@ impl Place {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path
     }
-    pub fn apply(&self, file: &Path) -> Result<(), Error> {
+    pub fn apply(&self, file: &Path) -> Result<Done, Error> {
         let mut session = Session::open(&self.bpffs)?;
         let source = session.read(file, false)?;
         let sources = session.with(source);
-        session.install(sources, false).map(|_| ())
+        session.install(sources, false)
     }
     /// This program in another role, in the cgroup and the first namespace.
     pub fn child(&self, role: &str, args: &[String]) -> Child {
