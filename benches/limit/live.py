@@ -323,14 +323,14 @@ STREAMS = ["1x100MB", *MANY]
 def section_shares(rig, args):
     """HTB beside shares. HTB marks nothing, so where ours has DCTCP, it has NewReno."""
     results = []
-    for rtt in (0, 1, 10):
+    for rtt in (0,) if args.near else (0, 1, 10):
         rig.hosts.ordinary = rtt == 0 or args.priority == "ordinary"
         keys = {"rtt_ms": rtt, "rate": args.rate, "duration_s": args.duration, "warm_up_s": 1.5 if rtt else 0.5}
         chosen = []
-        for cc in ("cubic", "reno", "bbr", "dctcp"):
+        for cc in args.cc or ("cubic", "reno", "bbr", "dctcp"):
             for flows in MANY:
                 peer = "reno" if cc == "dctcp" else cc
-                if cc == peer:
+                if cc == peer or args.cc:
                     chosen.append(table.complete(keys | {"limiter": "htb", "cc": peer, "flows": flows}))
                 chosen.append(table.complete(keys | {"limiter": "millpond", "cc": cc, "flows": flows, "limit": SHARES}))
         part = interleaved(rig, chosen, args.repetitions)
@@ -409,7 +409,7 @@ def section_ingress(rig, args):
 
     chosen = [
         case
-        for cc in ("cubic", "reno", "bbr", "dctcp")
+        for cc in args.cc or ("cubic", "reno", "bbr", "dctcp")
         for flows in STREAMS
         for case in of(cc, flows, 0)
     ]
@@ -420,8 +420,8 @@ def section_ingress(rig, args):
     beside(near)
     delayed = [
         case
-        for rtt in (1, 10)
-        for cc in ("cubic", "bbr", "dctcp")
+        for rtt in (() if args.near else (1, 10))
+        for cc in args.cc or ("cubic", "bbr", "dctcp")
         for flows in STREAMS
         for case in of(cc, flows, rtt)
     ]
@@ -580,6 +580,8 @@ def arguments():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
     parser.add_argument("--rate", type=int, default=GBPS, help="bits a second: of the sections shares and ingress")
+    parser.add_argument("--cc", action="append", help="these congestion controls only, there; may be repeated")
+    parser.add_argument("--near", action="store_true", help="there without the delay line: no 1 and 10 ms")
     parser.add_argument(
         "--priority", choices=["auto", "ordinary", "real-time"], default="auto",
         help="of the load; auto: real-time where the delay line makes the round-trip time, ordinary elsewhere",
