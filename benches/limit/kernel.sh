@@ -48,13 +48,20 @@ mkdir -p /sys/fs/cgroup/older
 ip link set lo up
 millpond-rpc server 127.0.0.1:7000 --once >/dev/null &
 sleep 0.2
-millpond-rpc client 127.0.0.1:7000 --flows 1x1MB --cgroup /sys/fs/cgroup/older --duration 10s --warm-up 10s >/older.txt &
+millpond-rpc client 127.0.0.1:7000 --flows 1x1MB --cgroup /sys/fs/cgroup/older --duration 5s --warm-up 30s >/older.txt &
 CLIENT=$!
 sleep 0.5
+# It would leave apply no processor.
+kill -STOP $CLIENT
 printf 'loopback = true\n[[limit]]\nname = "older"\ncgroup = "older"\nrate = "100Mbps"\n' >/limit.toml
 millpond limit apply /limit.toml || fail "apply beside a connection"
+kill -CONT $CLIENT
 wait $CLIENT || fail "the connection"
-cat /older.txt
+while read -r word rate rest; do
+	[ "$word" = together ] || continue
+	echo "older: $rate $rest"
+	[ "${rate%.*}" -ge 80 ] && [ "${rate%.*}" -le 105 ] || fail "a connection older than its limit has $rate Mb/s of 100"
+done </older.txt
 millpond limit show || fail "show"
 millpond limit remove --all || fail "remove at the end"
 echo "$(uname -r): all of it works"
