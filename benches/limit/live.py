@@ -7,6 +7,7 @@ run, and tails beyond p99 are the machine's as much as the limiter's. For tails,
 
   flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
   shares     HTB beside a limit with defaults: congestion controls, 1, 9 and 50 flows, 20 us, 1 and 10 ms, with CPU
+  equal      the same CPU where both answer as many short requests: one every 100 ms
   steps      HTB, a limit as published, with a constant pace, and with shares
   stall      CUBIC with and without the bounded bypass and the kick
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
@@ -42,7 +43,7 @@ from program import Counting, EmptyProgram, cost_between, programs_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "target/bench"
-SECTIONS = ["flows", "shares", "steps", "stall", "far", "ingress", "cost", "unlimited", "datagrams", "many"]
+SECTIONS = ["flows", "shares", "equal", "steps", "stall", "far", "ingress", "cost", "unlimited", "datagrams", "many"]
 # Pairs without which nothing is said of a few per cent.
 PAIRS_LEAST = 10
 # On a busy machine a woken process waits milliseconds for the scheduler; with real-time priority it does not, and the
@@ -326,6 +327,7 @@ def section_shares(rig, args):
     for rtt in (0,) if args.near else (0, 1, 10):
         rig.hosts.ordinary = rtt == 0 or args.priority == "ordinary"
         keys = {"rtt_ms": rtt, "rate": args.rate, "duration_s": args.duration, "warm_up_s": 1.5 if rtt else 0.5}
+        keys["sysctl"] = dict(args.sysctl)
         chosen = []
         for cc in args.cc or ("cubic", "reno", "bbr", "dctcp"):
             for flows in MANY:
@@ -336,6 +338,31 @@ def section_shares(rig, args):
         part = interleaved(rig, chosen, args.repetitions)
         far = f"{rtt} ms by the delay line" if rtt else "round-trip time of the veth pair"
         print(f"\n{args.rate / 1e9:g} Gb/s, {far}; ms, and CPU ms a gigabit")
+        beside(part)
+        results += part
+    rig.hosts.near()
+    return results
+
+
+def section_equal(rig, args):
+    """
+    CPU for the same work. A short request is answered some ten times as fast behind shares as behind HTB, so in a closed loop there are ten times as
+    many of them in a gigabit. Here there is one every 100 ms, or none.
+    """
+    results = []
+    for rtt in (0,) if args.near else (0, 1, 10):
+        rig.hosts.ordinary = rtt == 0 or args.priority == "ordinary"
+        keys = {"rtt_ms": rtt, "rate": args.rate, "duration_s": args.duration, "warm_up_s": 1.5 if rtt else 0.5}
+        keys["sysctl"] = dict(args.sysctl)
+        chosen = [
+            table.complete(keys | {"limiter": limiter, "cc": cc, "flows": flows} | limit)
+            for cc in args.cc or ("cubic", "reno", "bbr")
+            for flows in ("8x1MB", "8x1MB,1x10KB/100ms", "49x1MB,1x10KB/100ms")
+            for limiter, limit in (("htb", {}), ("millpond", {"limit": SHARES}))
+        ]
+        part = interleaved(rig, chosen, args.repetitions)
+        far = f"{rtt} ms by the delay line" if rtt else "round-trip time of the veth pair"
+        print(f"\n{args.rate / 1e9:g} Gb/s, {far}; as many short requests in both")
         beside(part)
         results += part
     rig.hosts.near()
@@ -396,6 +423,7 @@ def section_ingress(rig, args):
     several times over, so marks cannot hold them.
     """
     keys = {"duration_s": args.duration, "rate": args.rate, "limiter": "millpond", "direction": "ingress"}
+    keys["sysctl"] = dict(args.sysctl)
     htb = {"limiter": "htb", "direction": "egress"}
 
     def of(cc, flows, rtt):
@@ -580,6 +608,10 @@ def arguments():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
     parser.add_argument("--rate", type=int, default=GBPS, help="bits a second: of the sections shares and ingress")
+    parser.add_argument(
+        "--sysctl", action="append", default=[], metavar="NAME=VALUE", type=lambda text: text.split("=", 1),
+        help="of both hosts, there; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--cc", action="append", help="these congestion controls only, there; may be repeated")
     parser.add_argument("--near", action="store_true", help="there without the delay line: no 1 and 10 ms")
     parser.add_argument(

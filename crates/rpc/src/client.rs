@@ -1,5 +1,5 @@
 //! The sending end: closed-loop RPCs as in the published experiments. Each flow is one persistent connection with one request outstanding; the
-//! next one starts when the reply's byte is there. What is measured begins after the warm-up. Bytes and rates are counted at the receiver,
+//! next one starts when the reply's byte is there, or later where the flow has a least time between requests. What is measured begins after the warm-up. Bytes and rates are counted at the receiver,
 //! latencies here: from a request's first byte given to the kernel to its reply. A request that began before the measured time counts when it ends in it.
 
 use crate::protocol::{BEGIN, END, Greeting, REPLY};
@@ -56,8 +56,11 @@ struct Flow {
     stream: TcpStream,
     class: usize,
     size: u64,
+    every: Option<Duration>,
     missing: u64,
     began: Instant,
+    /// When the next request begins, where it waits for its time.
+    due: Option<Instant>,
     latencies_ns: Vec<u64>,
     retransmitted_before: u32,
     rtt_sum_us: u64,
@@ -82,6 +85,15 @@ impl Flow {
     fn begin(&mut self) {
         self.missing = self.size;
         self.began = Instant::now();
+        self.due = None;
+    }
+
+    /// After a reply: now, or when it is time.
+    fn go_on(&mut self) {
+        match self.every.map(|every| self.began + every) {
+            Some(due) if due > Instant::now() => self.due = Some(due),
+            _ => self.begin(),
+        }
     }
 
     fn look(&mut self) -> Result<(), SocketError> {
@@ -123,7 +135,7 @@ pub fn run(load: &Load) -> Result<Report, ClientError> {
 
 fn open(load: &Load) -> Result<Vec<Flow>, ClientError> {
     let mut flows = Vec::new();
-    for (class, FlowClass { flows: count, size }) in load.classes.iter().enumerate() {
+    for (class, FlowClass { flows: count, size, every }) in load.classes.iter().enumerate() {
         for _ in 0..*count {
             let number = flows.len();
             if !load.cgroups.is_empty() && (number == 0 || load.cgroups.len() > 1) {
@@ -136,8 +148,10 @@ fn open(load: &Load) -> Result<Vec<Flow>, ClientError> {
                 stream,
                 class,
                 size: *size,
+                every: *every,
                 missing: 0,
                 began: Instant::now(),
+                due: None,
                 latencies_ns: Vec::new(),
                 retransmitted_before: 0,
                 rtt_sum_us: 0,
@@ -174,6 +188,11 @@ fn drive(
             }
             until = until.min(next_sample);
         }
+        for flow in flows.iter_mut().filter(|flow| flow.due.is_some_and(|due| due <= now)) {
+            flow.begin();
+            flow.send(zeros)?;
+        }
+        until = flows.iter().filter_map(|flow| flow.due).fold(until, Instant::min);
         // Rounded up: an early wake-up would spin.
         let wait = until.saturating_duration_since(now).as_micros().div_ceil(1000);
         let timeout = EpollTimeout::try_from(wait).unwrap_or(EpollTimeout::MAX);
@@ -198,7 +217,7 @@ fn replies(flow: &mut Flow, load: &Load) -> Result<(), ClientError> {
     match flow.stream.read(&mut reply) {
         Ok(1) if reply[0] == REPLY && flow.missing == 0 => {
             flow.latencies_ns.push(flow.began.elapsed().as_nanos() as u64);
-            flow.begin();
+            flow.go_on();
             Ok(())
         }
         Ok(_) => Err(ClientError::Ended(load.to)),
@@ -295,5 +314,25 @@ mod tests {
         let sum: f64 = report.classes.iter().map(|class| class.mbps).sum();
         assert!((sum - report.mbps).abs() < 1e-6 * sum, "{report:?}");
         assert_eq!(report.max_second_mbps, None, "the window is shorter than a second");
+    }
+
+    #[test]
+    fn a_flow_with_a_least_time_between_requests_keeps_it() {
+        let listener = listen_tcp(&"127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let to = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || serve(&listener, true));
+        let load = Load {
+            to,
+            classes: flow_set("1x1KB/20ms,1x1KB").unwrap(),
+            congestion: None,
+            duration: Duration::from_millis(400),
+            warm_up: Duration::from_millis(20),
+            cgroups: Vec::new(),
+            nagle: false,
+        };
+        let report = run(&load).unwrap();
+        server.join().unwrap().unwrap();
+        let counts: Vec<usize> = report.classes.iter().map(|class| class.count).collect();
+        assert!((1..=21).contains(&counts[0]) && counts[1] > counts[0], "{counts:?}");
     }
 }

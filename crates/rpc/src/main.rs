@@ -47,7 +47,8 @@ enum Command {
     Client {
         /// The server's address and port
         to: SocketAddr,
-        /// Flows and the sizes of their requests (1MB = 1,048,576 bytes)
+        /// Flows and the sizes of their requests (1MB = 1,048,576 bytes); 1x10KB/100ms: one every 100 ms
+        /// at most
         #[arg(long, default_value = "8x1MB,1x10KB")]
         flows: String,
         /// Congestion control; without, the system's default

@@ -20,8 +20,8 @@ pub enum UnitError {
     /// Zero, or more than can be.
     #[error("`{0}` is out of range")]
     Range(String),
-    /// Not COUNTxSIZE.
-    #[error("`{0}` is no COUNTxSIZE such as 8x1MB")]
+    /// Not COUNTxSIZE, or COUNTxSIZE/TIME.
+    #[error("`{0}` is no COUNTxSIZE such as 8x1MB, or COUNTxSIZE/TIME such as 1x10KB/100ms")]
     Class(String),
 }
 
@@ -32,21 +32,28 @@ pub struct FlowClass {
     pub flows: usize,
     /// Bytes of a request.
     pub size: u64,
+    /// The least time from the begin of a request to that of the next; none: it follows the reply.
+    pub every: Option<Duration>,
 }
 
-/// Reads `8x1MB,1x10KB`.
+/// Reads `8x1MB,1x10KB`, or `1x10KB/100ms`: a request every 100 ms at most.
 pub fn flow_set(text: &str) -> Result<Vec<FlowClass>, UnitError> {
     text.split(',').map(flow_class).collect()
 }
 
 fn flow_class(text: &str) -> Result<FlowClass, UnitError> {
     let text = text.trim();
-    let (flows, size) = text.split_once('x').ok_or_else(|| UnitError::Class(text.into()))?;
+    let (load, every) = text.split_once('/').map_or((text, None), |(load, every)| (load, Some(every)));
+    let (flows, size) = load.split_once('x').ok_or_else(|| UnitError::Class(text.into()))?;
     let flows: usize = flows.parse().map_err(|_| UnitError::Class(text.into()))?;
     if flows == 0 || flows > 10_000 {
         return Err(UnitError::Range(text.into()));
     }
-    Ok(FlowClass { flows, size: bytes(size)? })
+    let every = every.map(duration).transpose()?;
+    if every.is_some_and(|every| every.is_zero()) {
+        return Err(UnitError::Range(text.into()));
+    }
+    Ok(FlowClass { flows, size: bytes(size)?, every })
 }
 
 /// Reads `1MB`, `10KB` or `1500B`; at least one byte, at most 1 GB.
@@ -93,7 +100,11 @@ pub fn show_bytes(size: u64) -> String {
 
 /// How a flow set is shown: as it was written.
 pub fn show_flow_set(classes: &[FlowClass]) -> String {
-    classes.iter().map(|c| format!("{}x{}", c.flows, show_bytes(c.size))).collect::<Vec<_>>().join(",")
+    let show = |class: &FlowClass| {
+        let every = class.every.map(|every| format!("/{every:?}")).unwrap_or_default();
+        format!("{}x{}{every}", class.flows, show_bytes(class.size))
+    };
+    classes.iter().map(show).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -103,14 +114,20 @@ mod tests {
     #[test]
     fn flow_sets_are_read_and_shown_alike() {
         let set = flow_set("8x1MB,1x10KB").unwrap();
-        assert_eq!(set, [FlowClass { flows: 8, size: 1_048_576 }, FlowClass { flows: 1, size: 10_240 }]);
+        let of = |flows, size| FlowClass { flows, size, every: None };
+        assert_eq!(set, [of(8, 1_048_576), of(1, 10_240)]);
         assert_eq!(show_flow_set(&set), "8x1MB,1x10KB");
         assert_eq!(show_flow_set(&flow_set("2x1500B").unwrap()), "2x1500B");
+        let paused = flow_set("1x10KB/100ms,2x1B/1.5ms").unwrap();
+        assert_eq!(paused[0], FlowClass { every: Some(Duration::from_millis(100)), ..of(1, 10_240) });
+        assert_eq!(show_flow_set(&paused), "1x10KB/100ms,2x1B/1.5ms");
     }
 
     #[test]
     fn what_is_no_flow_set_is_an_error() {
-        for text in ["", "8", "8x", "x1MB", "0x1MB", "1x0B", "1x1furlong", "1x1MB,", "-1x1MB", "1x2GB"] {
+        for text in
+            ["", "8", "8x", "x1MB", "0x1MB", "1x0B", "1x1furlong", "1x1MB,", "-1x1MB", "1x2GB", "1x1KB/", "1x1KB/0ms"]
+        {
             assert!(flow_set(text).is_err(), "{text}");
         }
     }

@@ -80,6 +80,18 @@ fn file_system(bpffs: &Path) -> Finding {
     }
 }
 
+/// From which value of `tcp_tso_rtt_log` on round trips of up to 16 ms leave segments at their full size.
+const RTT_LOG: u32 = 14;
+
+/// How large the kernel makes segments of connections with a pace. Before Linux 5.18 nobody can say.
+fn segments() -> Finding {
+    let found = read("/proc/sys/net/ipv4/tcp_tso_rtt_log");
+    let small = found.parse().is_ok_and(|log: u32| log < RTT_LOG);
+    let cost = "over round trips of 0.5 ms and more connections with a share send small segments, which takes up to 3 times the CPU: sysctl net.ipv4.tcp_tso_rtt_log=14, in each network namespace";
+    let found = if found.is_empty() { "fixed".into() } else { format!("net.ipv4.tcp_tso_rtt_log = {found}") };
+    of("large segments", !small, State::Lacking, found, cost)
+}
+
 /// Looks at everything.
 pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let cgroups = Hierarchy::find();
@@ -144,22 +156,23 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             ecn == "1",
             State::Lacking,
             format!("net.ipv4.tcp_ecn = {ecn}"),
-            "connections without ECN are told by window reductions (CWR) alone: lower throughput for few flows, longer tails; sysctl net.ipv4.tcp_ecn=1 on both ends",
+            "only with profile = \"published\": connections without ECN are told by window reductions (CWR) alone, with lower throughput for few flows and longer tails; sysctl net.ipv4.tcp_ecn=1 on both ends",
         ),
         of(
             "DCTCP",
             has("dctcp") || has(congestion::NAME),
             State::Lacking,
             controls.join(" "),
-            "the published results use DCTCP: modprobe tcp_dctcp, or dctcp = true in the limits' file for millpond's own",
+            "only with profile = \"published\", whose results are DCTCP's: modprobe tcp_dctcp, or dctcp = true in the limits' file for millpond's own",
         ),
         of(
             "congestion control",
             default != "bbr",
             State::Lacking,
             default.clone(),
-            "BBR ignores or misreads window reductions: 29 Mbps of 1000 were measured for one flow; use cubic or DCTCP for limited cgroups",
+            "only with profile = \"published\": BBR ignores or misreads window reductions, 29 Mbps of 1000 were measured for one flow; use cubic or DCTCP there",
         ),
+        segments(),
         of(
             "pacing qdisc",
             qdisc == "fq",
