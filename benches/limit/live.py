@@ -601,6 +601,14 @@ def conditions():
     }
 
 
+def named_value(text):
+    """NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"`{text}` is no NAME=VALUE such as net.ipv4.tcp_tso_rtt_log=14")
+    return name, value
+
+
 def arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -609,7 +617,7 @@ def arguments():
     parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
     parser.add_argument("--rate", type=int, default=GBPS, help="bits a second: of the sections shares and ingress")
     parser.add_argument(
-        "--sysctl", action="append", default=[], metavar="NAME=VALUE", type=lambda text: text.split("=", 1),
+        "--sysctl", action="append", default=[], metavar="NAME=VALUE", type=named_value,
         help="of both hosts, there; may be repeated",
     )  # fmt: skip
     parser.add_argument("--cc", action="append", help="these congestion controls only, there; may be repeated")
