@@ -590,10 +590,12 @@ proptest! {
         let packets = spray(cells.iter().enumerate().map(|(i, (n, d))| (*n, if i == 0 { 0 } else { *d })).collect());
         let mut out = Vec::new();
         for batch in packets.chunks(poll) {
+            // A poll is when its last packet is there: by the time of its first, those behind it would seem to have waited.
+            let (now, ..) = batch[batch.len() - 1];
             for (_, number, cell) in batch {
-                bench.arrive(batch[0].0, packet(1, 0, *number, *cell + 1));
+                bench.arrive(now, packet(1, 0, *number, *cell + 1));
             }
-            out.extend(bench.flush(us(batch[0].0)));
+            out.extend(bench.flush(us(now)));
         }
         let numbers: Vec<u32> = out.iter().flat_map(|up| up.packets.clone()).collect();
         prop_assert_eq!(numbers, (1..=packets.len() as u32).collect::<Vec<_>>());
