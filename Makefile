@@ -41,9 +41,13 @@ demo: setup
 	@echo "report: out/demo/report.html"
 
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
+# Property tests draw their cases by the number of the tree: a commit has one outcome, the next commit other cases.
+test: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
 test: setup-test
+	@echo "cases of property tests: PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
 	cargo test --workspace --locked
 
+# And these draw them anew each time.
 test-full: setup-test
 	cargo test --workspace --locked -- --include-ignored
 	cargo check --locked --manifest-path fuzz/Cargo.toml
