@@ -189,6 +189,16 @@ pub enum UnitError {
         /// The units that would do, comma-separated.
         known: &'static str,
     },
+    /// A unit in letters of which some mean another one.
+    #[error("{text:?}: {unit:?} can be read in two ways; {meant}")]
+    TwoWays {
+        /// The whole text.
+        text: String,
+        /// The part after the number.
+        unit: String,
+        /// What to write.
+        meant: &'static str,
+    },
     /// No unit at all where one is required.
     #[error("{text:?} has no unit; write one of {known}")]
     NoUnit {
@@ -238,18 +248,22 @@ fn scaled(text: &str, value: u128, decimals: u32, scale: u64, extent: &Extent) -
 }
 
 macro_rules! quantity {
-    ($type:ident, $what:literal, $known:literal, $extent:expr, bare: $bare:expr, { $($unit:literal => $scale:expr),+ $(,)? }) => {
+    ($type:ident, $what:literal, $known:literal, $extent:expr, bare: $bare:expr, two_ways: ($is:expr, $meant:literal), { $($unit:literal => $scale:expr),+ $(,)? }) => {
         impl FromStr for $type {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<$type, UnitError> {
                 let (value, decimals, unit) = split(text, $what)?;
                 let bare: Option<u64> = $bare;
+                let is_two_ways: fn(&str) -> bool = $is;
                 let scale = match unit.to_ascii_lowercase().as_str() {
                     "" => match bare {
                         Some(scale) => scale,
                         None if value == 0 => 1,
                         None => return Err(UnitError::NoUnit { text: text.into(), known: $known }),
                     },
+                    $($unit if is_two_ways(&unit) => {
+                        return Err(UnitError::TwoWays { text: text.into(), unit, meant: $meant });
+                    })+
                     $($unit => $scale,)+
                     _ => return Err(UnitError::UnknownUnit { text: text.into(), unit, what: $what, known: $known }),
                 };
@@ -266,15 +280,22 @@ const SIZES: Extent =
 const SPEEDS: Extent =
     Extent { step: "finer than a bit per second", most: Rate::FASTEST.0, beyond: "1000Tbps is the highest rate" };
 
-quantity!(Time, "time", "ps, ns, us, ms, s", TIMES, bare: None, {
+quantity!(Time, "time", "ps, ns, us, ms, s", TIMES, bare: None, two_ways: (
+    |unit| unit.contains(char::is_uppercase), "times are written ps, ns, us, ms, s"
+), {
     "ps" => 1, "ns" => PS_PER_NS, "us" => PS_PER_US, "µs" => PS_PER_US, "ms" => PS_PER_MS, "s" => PS_PER_S,
 });
-quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", SIZES, bare: Some(1), {
+quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", SIZES, bare: Some(1), two_ways: (
+    |unit| unit.contains('b'), "b is a bit to some, and sizes are bytes: write B, KB, MB, GB, KiB, MiB, GiB"
+), {
     "b" => 1, "kb" => 1_000, "mb" => 1_000_000, "gb" => 1_000_000_000, "tb" => 1_000_000_000_000,
     "kib" => 1 << 10, "mib" => 1 << 20, "gib" => 1 << 30, "tib" => 1 << 40,
 });
 // Bits, in tc(8)'s spelling as well. What tc calls bps is bytes a second.
-quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, Gbit, Tbit)", SPEEDS, bare: None, {
+quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, Gbit, Tbit)", SPEEDS, bare: None, two_ways: (
+    |unit| unit.contains('B') && unit.ends_with(['s', 'S']),
+    "B is a byte to some, and rates are bits a second: write bps, Kbps, Mbps, Gbps, Tbps, and 8 for a byte"
+), {
     "bps" => 1, "kbps" => 1_000, "mbps" => 1_000_000, "gbps" => 1_000_000_000, "tbps" => 1_000_000_000_000,
     "bit" => 1, "kbit" => 1_000, "mbit" => 1_000_000, "gbit" => 1_000_000_000, "tbit" => 1_000_000_000_000,
     "kibit" => 1 << 10, "mibit" => 1 << 20, "gibit" => 1 << 30, "tibit" => 1 << 40,
@@ -364,6 +385,24 @@ mod tests {
         assert!(matches!("0.1ps".parse::<Time>(), Err(UnitError::OutOfRange(..))));
         assert!(matches!("99999999999999999999999s".parse::<Time>(), Err(UnitError::OutOfRange(..))));
         assert_eq!("0".parse::<Time>().unwrap(), Time::ZERO);
+    }
+
+    /// Letters whose size tells bits from bytes elsewhere: refused, with what to write.
+    #[test]
+    fn units_that_mean_two_things_are_refused() {
+        let says = |error: UnitError, what: &str| assert!(error.to_string().contains(what), "{error}");
+        for rate in ["10GBps", "1.5MBps", "10GBPS", "8 Bps"] {
+            says(rate.parse::<Rate>().unwrap_err(), "write bps, Kbps, Mbps, Gbps");
+        }
+        for size in ["10Kb", "300kb", "64Kib", "1500b"] {
+            says(size.parse::<Bytes>().unwrap_err(), "write B, KB, MB, GB, KiB");
+        }
+        for time in ["1MS", "1Us", "2S"] {
+            says(time.parse::<Time>().unwrap_err(), "written ps, ns, us, ms, s");
+        }
+        assert_eq!("10GBit".parse::<Rate>().unwrap(), Rate::from_gbps(10));
+        assert_eq!("10GbPS".parse::<Rate>().unwrap(), Rate::from_gbps(10));
+        assert_eq!(["1kB", "1KIB"].map(|size| size.parse::<Bytes>().unwrap()), [Bytes(1_000), Bytes(1_024)]);
     }
 
     #[test]

@@ -295,12 +295,14 @@ fn amount(key: &Key) -> Value {
         Form::Bool => json!({ "type": ["boolean"] }),
         Form::Int => number("integer", key.range),
         Form::Float => number("number", key.range),
-        Form::Time => json!({ "type": ["string"], "pattern": unit("([pnuµm]?[sS]|[PNUM][sS])") }),
-        Form::Rate => json!({ "type": ["string"], "pattern": unit("[KMGTkmgt]?[bB][pP][sS]") }),
+        Form::Time => json!({ "type": ["string"], "pattern": unit("[pnuµm]?s") }),
+        Form::Rate => {
+            json!({ "type": ["string"], "pattern": unit("([KMGTkmgt]?b[pP][sS]|([KMGTkmgt][iI]?)?[bB][iI][tT])") })
+        }
         Form::Bytes => {
             let mut value = number("integer", key.range);
             value["type"] = json!(["integer", "string"]);
-            value["pattern"] = json!(unit("([KMGTkmgt][iI]?)?[bB]?"));
+            value["pattern"] = json!(unit("(([KMGTkmgt][iI]?)?B)?"));
             value
         }
         Form::Choice(choices) => {

@@ -80,6 +80,9 @@ const SLIPS: &[(&str, &str, &str)] = &[
     ("[switch]\nbufer = { kind = \"shared\" }", "/switch", "bufer"),
     ("[switch]\npath = \"spray\"", "/switch/path", ""),
     ("[topology]\nhost-link = { rate = \"10Gb\" }", "/topology/host-link/rate", ""),
+    ("[topology]\nhost-link = { rate = \"10GBps\" }", "/topology/host-link/rate", ""),
+    ("mice = \"10Kb\"", "/mice", ""),
+    ("warm-up = \"1US\"", "/warm-up", ""),
     ("[topology]\nhost-link = { rate = \"10Gbps\", latency = \"1us\" }", "/topology/host-link", "latency"),
     ("[topology]\nkind = \"fat-tree\"\nleaves = 4", "/topology", "leaves"),
     ("[transport]\nkind = \"cubic\"\ndctcp-g = 0.1", "/transport", "dctcp-g"),
@@ -122,7 +125,7 @@ fn several_slips_are_as_many_errors() {
 fn values_of_every_form_are_valid() {
     let text = "seed = 2\nduration = \"1.5ms\"\nuntil = \"off\"\n\
         [host]\nreceive-cpu = {}\nnic = { buffer = \"switch\", marking = { kind = \"ecn\" } }\n\
-        [switch]\nbuffer = { size = { leaf = \"1MB\", others = \"auto\" }, packets = 100, per = \"10 Gbps\" }\n\
+        [switch]\nbuffer = { size = { leaf = \"1MB\", others = \"auto\" }, packets = 100, per = \"10 Gbit\" }\n\
         marking = { threshold-packets = { edge = 20, tier-3 = \"auto\" } }\n\
         [transport]\ndupack-threshold = \"off\"\n\
         [[limit]]\nname = \"a\"\nhosts = [\"0-3\", \"7\"]\nrate = \"1Gbps\"\n\
