@@ -77,6 +77,8 @@ fn names_of_the_field_are_found() {
         let ran = dir.run(&["explain", name]).ends(0);
         assert!(ran.out.contains(says), "{name}: {}", ran.out);
     }
+    let ran = dir.run(&["explain", "transport.min-rtt"]).ends(2);
+    assert!(ran.out.is_empty() && ran.err.contains("did you mean transport.min-rto"), "{}", ran.err);
     let ran = dir.run(&["schema"]).ends(0);
     let schema: Value = serde_json::from_str(&ran.out).unwrap();
     assert!(!ran.out.contains("oneOf") && schema["properties"]["switch"].is_object());

@@ -7,6 +7,7 @@ use crate::names::{NAMES, named};
 use crate::read::key_text;
 use crate::topology::GROUPS;
 use crate::tree::parse_path;
+use millpond_core::params::Form;
 use millpond_core::registry::{Mechanism, PathProperty};
 use std::fmt::Write;
 
@@ -32,24 +33,25 @@ const PROPERTIES: &[PathProperty] = &[
 pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim().trim_matches(['[', ']']).trim();
     let places = places();
-    for spelling in spellings(name) {
-        let mut out = explain_name(&spelling, &places);
-        if out.is_empty() {
-            // A key's name without its table, or a table within a table ("queues", "host-link").
-            let group = format!("{spelling}.");
-            let is_within = |key: &KeyInfo| !spelling.is_empty() && key.name.starts_with(&group);
-            let is_leaf = |key: &KeyInfo| key.name == spelling || key.name.rsplit('.').next() == Some(&spelling);
-            explain_keys(&mut out, &places, |key| is_leaf(key) || is_within(key));
-        }
+    let spellings = spellings(name, &places);
+    for spelling in &spellings {
+        let mut out = explain_name(spelling, &places);
+        // A key's name without its table.
+        let is_leaf = |key: &KeyInfo| key.name == *spelling || key.name.rsplit('.').next() == Some(spelling);
+        // A table within a table ("queues", "host-link").
+        let group = Some(format!("{spelling}.")).filter(|_| out.is_empty() && !spelling.is_empty());
+        let is_within = |key: &KeyInfo| group.as_ref().is_some_and(|group| key.name.starts_with(group));
+        let is_meant = |key: &KeyInfo| is_leaf(key) || is_within(key);
+        explain_keys(&mut out, &places, |key| key.path != *spelling && is_meant(key));
         if !out.is_empty() {
             return Ok(out.trim_end().to_string() + "\n");
         }
     }
-    Err(unknown(name, &places))
+    Err(unknown(name, spellings.last().map_or(name, String::as_str), &places))
 }
 
 /// What `--set`, a variant or a message calls a thing, and what that is called in the catalogue.
-fn spellings(name: &str) -> Vec<String> {
+fn spellings(name: &str, places: &[PlaceInfo]) -> Vec<String> {
     let mut list = vec![name.to_string(), name.to_lowercase().replace('_', "-")];
     let Some(mut path) = parse_path(name) else { return list };
     // One table of several, by its name or its number.
@@ -67,10 +69,16 @@ fn spellings(name: &str) -> Vec<String> {
         list.push(path.join("."));
     }
     // The kind of a place, a tier's amount, a part of a list or a distribution: what it is of.
-    if path.len() >= 2 {
-        list.push(path[..path.len() - 1].join("."));
-    }
+    let whole = path.pop().filter(|_| !path.is_empty()).map(|part| (path.join("."), part));
+    list.extend(whole.filter(|(whole, part)| part == "kind" || has_parts(whole, places)).map(|(whole, _)| whole));
     list
+}
+
+/// Whether the value of a key has parts that a scenario can name.
+fn has_parts(path: &str, places: &[PlaceInfo]) -> bool {
+    let is_it = |key: &KeyInfo| key.path == path && (key.key.tiered || matches!(key.key.form, Form::Text | Form::List));
+    let in_places = places.iter().flat_map(|place| &place.kinds).flat_map(|kind| &kind.keys);
+    tables().iter().flat_map(|table| &table.keys).chain(in_places).any(is_it)
 }
 
 /// All that has exactly this name.
@@ -213,8 +221,8 @@ fn explain_property(out: &mut String, places: &[PlaceInfo], name: &str) {
     let _ = writeln!(out, "  restored by: {}\n", with(&|a| a.restores));
 }
 
-/// "there is no …", with what is near.
-fn unknown(name: &str, places: &[PlaceInfo]) -> String {
+/// "there is no …", with what is near to how the catalogue would call it.
+fn unknown(name: &str, called: &str, places: &[PlaceInfo]) -> String {
     let mut known: Vec<String> = tables().into_iter().flat_map(|t| t.keys).flat_map(|k| [k.path, k.name]).collect();
     for place in places {
         known.push(place.place.path.into());
@@ -231,7 +239,7 @@ fn unknown(name: &str, places: &[PlaceInfo]) -> String {
     let mut near = Vec::new();
     while near.len() < 3 {
         let left = known.iter().map(String::as_str).filter(|k| !near.contains(k));
-        match nearest(name, left) {
+        match nearest(called, left) {
             Some(found) => near.push(found),
             None => break,
         }
@@ -309,6 +317,29 @@ mod tests {
         has("dcqcn", &["transport", "dcqcn-alpha-timer"]);
         has("Min_RTO", &["transport.min-rto"]);
         assert!(explain("min-rtto").unwrap_err().contains("min-rto"));
+        for (slip, meant) in [
+            ("transport.min-rtt", "transport.min-rto"),
+            ("host.mtuu", "host.mtu"),
+            ("topology.host-link.rat", "topology.host-link.rate"),
+            ("switch.marking.treshold-packets", "switch.marking.threshold-packets"),
+            ("limit.batch.rat", "limit.rate"),
+        ] {
+            let told = explain(slip).unwrap_err();
+            assert!(told.contains(slip) && told.contains(meant), "{told}");
+        }
+        has("sack", &["transport.sack: ", "of queue pairs it is IRN"]);
+        has("rack", &["RFC 8985", "topology = { kind = \"single-switch\" }: "]);
+        has("cwnd", &["cwnd_bytes", "capture.connections.every: "]);
+        has("edt", &["limit.form: "]);
+        has("QCT", &["queries.parquet", "traffic = { kind = \"incast\" }: "]);
+        has("slowdown", &["flows.parquet", "size-bins: "]);
+        has("p99", &["summary.json"]);
+        for (name, nearest) in [("hull", "dctcp"), ("bolt", "hpcc"), ("sird", "homa"), ("dcPIM", "homa")] {
+            has(name, &["not built", nearest]);
+        }
+        has("aeolus", &["not built", "color-aware"]);
+        has("vlb", &["switch.path = { kind = \"ecmp\" }: ", "spray"]);
+        has("juggler", &["not built", "presto-gro"]);
         assert!(explain("qqqqqq").unwrap_err().contains("list"));
         assert!(explain("").is_err());
     }

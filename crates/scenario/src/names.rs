@@ -90,6 +90,12 @@ pub(crate) const NAMES: &[Name] = &[
         "FlowBender (CoNEXT 2014) is not built; the nearest is PLB, its successor: { kind = \"plb\" }",
         "plb",
     ),
+    kind(
+        "switch.path",
+        &["vlb", "valiant", "valiant-load-balancing"],
+        "a way by chance (Valiant; VL2, SIGCOMM 2009) is switch.path = { kind = \"ecmp\" } for each flow, and { kind = \"spray\" } for each packet",
+        "ecmp",
+    ),
     kind("edge.load-balancing", &["flowcell", "flowcells"], "flowcells are Presto's: { kind = \"presto\" }", "presto"),
     // Transports.
     kind(
@@ -106,7 +112,31 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
-        &["phost", "ndp", "expresspass", "eqds", "receiver-driven"],
+        &["bolt"],
+        "Bolt (NSDI 2023) is not built; the nearest that goes by what switches tell is transport.kind = \"hpcc\"",
+        "hpcc",
+    ),
+    kind(
+        "transport",
+        &["hull", "phantom-queue", "phantom-queues"],
+        "HULL (NSDI 2012), which marks by phantom queues, is not built; the nearest is transport.kind = \"dctcp\" with a low switch.marking.threshold-packets",
+        "dctcp",
+    ),
+    kind(
+        "transport",
+        &["aeolus"],
+        "Aeolus (SIGCOMM 2020) is not built; what it has of switches, selective dropping, is switch.admission = { kind = \"color-aware\" }",
+        "color-aware",
+    ),
+    kind(
+        "host.receive-offload",
+        &["juggler"],
+        "Juggler (EuroSys 2016) is not built; the nearest that merges packets out of order is host.receive-offload = { kind = \"presto-gro\" }",
+        "presto-gro",
+    ),
+    kind(
+        "transport",
+        &["phost", "ndp", "expresspass", "eqds", "sird", "dcpim", "receiver-driven"],
         "it is not built; the receiver-driven transport that is there is Homa (SIGCOMM 2018), transport.kind = \"homa\"",
         "homa",
     ),
@@ -118,9 +148,15 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
-        &["irn", "rdma", "roce", "rocev2", "sack", "selective", "go-back-n"],
+        &["irn", "rdma", "roce", "rocev2", "selective", "go-back-n"],
         "queue pairs run \"dcqcn\", \"hpcc\", \"timely\" or \"rdma-dctcp\"; IRN is their recovery, [rdma] recovery = { kind = \"selective\" }",
         "selective",
+    ),
+    kind(
+        "transport",
+        &["sack"],
+        "TCPs have it by the key transport.sack; of queue pairs it is IRN, [rdma] recovery = { kind = \"selective\" }",
+        "",
     ),
     kind("transport", &["reno", "new-reno", "tcp"], "it is transport.kind = \"newreno\"", "newreno"),
     kind(
@@ -259,6 +295,12 @@ pub(crate) const NAMES: &[Name] = &[
         "DCTCP's K is switch.marking.threshold-packets, or threshold-bytes",
         "switch.marking.threshold-packets",
     ),
+    key(
+        &["rack", "rack-tlp"],
+        "the loss detection RACK (RFC 8985) is not built; its tail loss probe is transport.tlp, and how much reordering is no loss transport.dupack-threshold",
+        "transport.dupack-threshold",
+    ),
+    key(&["edt", "earliest-departure-time"], "it is a limit of form = \"edt\"", "limit.form"),
     key(&["rto", "rtomin", "rto-min", "minrto"], "it is transport.min-rto", "transport.min-rto"),
     key(&["iw", "initcwnd", "init-cwnd", "initial-cwnd"], "it is transport.initial-window", "transport.initial-window"),
     key(
@@ -289,6 +331,42 @@ pub(crate) const NAMES: &[Name] = &[
     key(&["websearch"], "it is sizes = \"web-search\"", "web-search"),
     key(&["datamining"], "it is sizes = \"data-mining\"", "data-mining"),
     key(&["simulation-time", "sim-time", "stop-time", "time"], "it is duration", "duration"),
+    // Results.
+    key(
+        &["cwnd", "congestion-window", "window-over-time"],
+        "it is cwnd_bytes of connections.parquet, which capture.connections makes",
+        "capture.connections.every",
+    ),
+    key(
+        &["rtt", "srtt", "round-trip-time"],
+        "a connection's is srtt_us of connections.parquet, which capture.connections makes; rtt_us of summary.json is that of a [[traffic]] of kind \"probe\"",
+        "probe",
+    ),
+    key(
+        &["fct", "flow-completion-time", "completion-time"],
+        "it is fct_us of flows.parquet, and its statistics fct_us.CLASS of summary.json (docs/results.md)",
+        "",
+    ),
+    key(
+        &["qct", "query-completion-time"],
+        "it is qct_us of queries.parquet, and its statistics qct_us of summary.json (docs/results.md)",
+        "incast",
+    ),
+    key(
+        &["slowdown", "stretch", "normalized-fct"],
+        "it is slowdown of flows.parquet, FCT over that of the flow alone; its statistics are slowdown.CLASS of summary.json, and by size those of sizes.parquet",
+        "size-bins",
+    ),
+    key(
+        &["p50", "p90", "p95", "p99", "p999", "median", "percentile", "percentiles", "tail", "tail-latency"],
+        "percentiles are in summary.json, such as fct_us.mice.p99, slowdown.all.p99 and qct_us.p99 (docs/results.md)",
+        "",
+    ),
+    key(
+        &["fairness", "jain", "jains-index"],
+        "it is fairness_jain of summary.json: Jain's index over the goodput of pairs of hosts",
+        "",
+    ),
     key(
         &["variant", "variants", "variant.set", "variant.name", "set"],
         "[[variant]] names a change of the scenario: name = \"x\", set = { \"switch.path.kind\" = \"spray\" }; the keys in set are those that --set takes",
