@@ -107,7 +107,7 @@ pub fn plan(
         let Some(target) = floor.target() else { continue };
         match resolve(&target) {
             Ok(cgroup) => floors.push((floor, cgroup)),
-            Err(reason) => plan.waiting.push((format!("{FLOOR}{target:?}"), reason)),
+            Err(reason) => plan.waiting.push((format!("{FLOOR}{}", named(&target)), reason)),
         }
     }
     let mut numbers = Numbers::new(installed, &identities(&limits, &floors));
@@ -301,6 +301,15 @@ fn hooks(plan: &mut Plan, limits: &[&Limit], places: &[(&Limit, Cgroup)]) -> Res
         });
     }
     Ok(())
+}
+
+/// A cgroup as its file names it.
+fn named(target: &Target) -> String {
+    match target {
+        Target::Path(path) => path.display().to_string(),
+        Target::Unit(name) | Target::Container(name) => name.clone(),
+        Target::Pid(pid) => format!("pid {pid}"),
+    }
 }
 
 /// How the scope of a cgroup's floor is labelled.
@@ -534,6 +543,9 @@ mod tests {
         assert_eq!((hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count), (1, true, 0));
         assert_eq!(plan.hooks[0].chain[0].flags, NESTED | PACE | SHARES);
         assert_eq!(hook.chain[0].flags, PACE | SHARES, "its connections have shares of the floor");
+        let gone = format!("{text}[[floor]]\ncgroup = \"/x/gone\"\nrate = \"1Mbps\"\n");
+        let waiting = plan_of(&[source("x", &gone)], &Vec::new()).unwrap().waiting;
+        assert_eq!(waiting, [("floor of /x/gone".to_string(), "gone".to_string())]);
         let floor = plan.scopes.iter().find(|s| s.id + 1 == hook.chain[0].floor).unwrap();
         assert!(floor.settings.settings.flags & flags::SHARE != 0);
         let published = text.replace("\n[[floor]]", "\nprofile = \"published\"\n[[floor]]");
