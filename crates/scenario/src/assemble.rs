@@ -30,6 +30,9 @@ pub const HEADER_BYTES: u32 = 40;
 /// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
 const SEGMENT_MAX: u64 = 1 << 30;
 
+/// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
+const NAME_MAX: usize = 100;
+
 /// Builds the plan; `None` if something is wrong, which is then in the report.
 pub(crate) fn assemble(
     mut s: Settings,
@@ -131,8 +134,14 @@ pub(crate) fn assemble(
 /// Whether a name can name a folder of results.
 pub(crate) fn check_folder_name(name: &str) -> Result<(), String> {
     let bad = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
-    if name.trim().is_empty() || name == "." || name == ".." || name.len() > 100 {
+    if name.trim().is_empty() || name == "." || name == ".." {
         return Err(format!("{name:?} cannot name a folder of results"));
+    }
+    if name.len() > NAME_MAX {
+        return Err(format!(
+            "{name:?} cannot name a folder of results: it has {} bytes, {NAME_MAX} may be",
+            name.len()
+        ));
     }
     match name.chars().find(|&c| bad(c)) {
         Some(c) => Err(format!("{name:?} cannot name a folder of results because of {c:?}")),

@@ -125,11 +125,13 @@ pub struct ScenarioError {
     span: SourceSpan,
     /// Byte offsets in the whole text.
     range: (usize, usize),
+    /// Which text: 0 is the scenario's, and then each override has one.
+    text: u32,
 }
 
 impl ScenarioError {
     pub(crate) fn new(sources: &Sources, span: Span, problem: Problem, help: Option<String>) -> ScenarioError {
-        let source = sources.get(span);
+        let (source, text) = (sources.get(span), span.source);
         let (start, end) = source.clamp(span);
         let (line, column) = source.line_column(start);
         let (excerpt, span) = Excerpt::new(source, (start, end), (line, column));
@@ -142,6 +144,7 @@ impl ScenarioError {
             excerpt,
             span,
             range: (start, end),
+            text,
         }
     }
     /// Byte offsets `[from, to)` in the text.
@@ -158,6 +161,17 @@ pub struct Errors {
     pub errors: Vec<ScenarioError>,
     /// How many there are beside.
     pub more: usize,
+}
+
+impl Errors {
+    /// The same of overrides of which those from `first` on were given by another option than "--set".
+    pub fn given_by(mut self, option: &str, first: usize) -> Errors {
+        for error in self.errors.iter_mut().filter(|error| error.text as usize > first) {
+            error.file = option.to_string();
+            error.excerpt.name = option.to_string();
+        }
+        self
+    }
 }
 
 impl fmt::Display for Errors {

@@ -15,7 +15,7 @@ const KEPT: (usize, usize, usize) = (60, 80, 40);
 /// Lines of a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Excerpt {
-    name: String,
+    pub name: String,
     text: String,
     /// Lines of the whole text before the excerpt.
     before: usize,

@@ -17,8 +17,7 @@ type Refusal = (&'static str, &'static str, &'static str);
 
 /// Refuses what a family of the scenario's transports has no place for.
 pub(crate) fn check(s: &Settings, report: &mut Report) {
-    let kinds = || s.traffic.iter().map(|t| t.transport.as_ref().unwrap_or(&s.transport_kind));
-    let first = |is: fn(&Family) -> bool| kinds().find(|kind| is(&kind.demands().family)).map(TransportKind::kind);
+    let first = |is: fn(&Family) -> bool| s.kinds().find(|kind| is(&kind.demands().family)).map(TransportKind::kind);
     if let Some(kind) = first(|family| matches!(family, Family::Mptcp { .. })) {
         refuse(s, kind, subflows(s), report);
     }
@@ -29,7 +28,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
         refuse(s, kind, messages(s), report);
     }
     if let Some(kind) = first(|family| !family.is_tcp()) {
-        let is_alone = kinds().all(|kind| !kind.demands().family.is_tcp());
+        let is_alone = s.kinds().all(|kind| !kind.demands().family.is_tcp());
         check_keys(s, kind, is_alone, report);
     }
 }

@@ -18,6 +18,7 @@ mod excerpt;
 pub mod explain;
 mod families;
 mod files;
+mod idle;
 pub mod jitter;
 pub mod limit;
 mod names;

@@ -99,6 +99,10 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
             Form::Choice(words) if words.contains(&text.as_str()) => Value::Text(text.clone()),
             _ if key.optional && OFF_WORDS.contains(&text.as_str()) => Value::Off,
             _ if key.auto && text == AUTO => Value::Text(text.clone()),
+            Form::Choice(words) => {
+                let near = nearest(text, words.iter().copied()).map(|word| format!("; did you mean {word:?}?"));
+                return Err(format!("expected {}, found {text:?}{}", form_text(key.form), near.unwrap_or_default()));
+            }
             Form::Time => Value::Time(text.parse::<Time>().map_err(bad_unit)?),
             Form::Bytes => Value::Bytes(text.parse::<Bytes>().map_err(bad_unit)?),
             Form::Rate => Value::Rate(text.parse::<Rate>().map_err(bad_unit)?),

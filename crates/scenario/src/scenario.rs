@@ -8,6 +8,7 @@
 use crate::assemble::assemble;
 use crate::error::{Errors, Problem, Report, suggestion};
 use crate::files::{Files, FilesAt};
+use crate::idle;
 use crate::overrides::{Override, apply, flatten, from_table};
 use crate::plan::Plan;
 use crate::read::read;
@@ -147,6 +148,21 @@ impl Scenario {
             }
             _ => Err(report.into_errors(&sources)),
         }
+    }
+
+    /// A sentence for each key that is written somewhere and that neither the scenario nor any of its variants uses.
+    pub fn idle(&self, overrides: &[(String, String)]) -> Vec<String> {
+        let (mut report, mut sources) = (Report::default(), self.sources.clone());
+        let changes = read_overrides(overrides, &mut sources, &mut report);
+        let mut keys: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for variant in std::iter::once(None).chain((0..self.variants.len()).map(Some)) {
+            for (key, why) in idle::written(&self.settings(variant, &changes, &mut report)) {
+                let known = keys.entry(key).or_insert_with(|| why.clone());
+                *known = known.take().and(why);
+            }
+        }
+        let sentence = |(key, why): (String, Option<String>)| Some(format!("`{key}` has no effect: {}", why?));
+        keys.into_iter().filter_map(sentence).collect()
     }
 
     /// The settings of a variant after all changes; problems go to the report.

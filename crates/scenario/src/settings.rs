@@ -226,6 +226,10 @@ impl Settings {
             std::iter::once(&self.transport_kind).chain(self.traffic.iter().filter_map(|t| t.transport.as_ref()));
         kinds.into_iter().any(|kind| kind.demands().family == Family::Rdma)
     }
+    /// The transport of each traffic.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &TransportKind> {
+        self.traffic.iter().map(|t| t.transport.as_ref().unwrap_or(&self.transport_kind))
+    }
     /// Where a key stands; where it is not written, where its table does.
     pub(crate) fn place(&self, path: &str) -> Span {
         let mut path = path;

@@ -6,6 +6,7 @@ use crate::error::{Problem, Report};
 use crate::plan::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
+use millpond_core::congestion::Family;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, Capacity, PerPortParams, PoolsParams, SharedParams};
@@ -25,6 +26,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     cells(s, report);
     pause(s, report);
     scheduler(s, report);
+    messages(s, report);
 }
 
 /// What follows from the switches' places in the network: each one's minima and headroom must leave something to share.
@@ -184,6 +186,20 @@ fn scheduler(s: &Settings, report: &mut Report) {
             format!("edge.load-balancing \"{edge}\" gives flows labels, and switch.path \"{path}\" follows none");
         let at = if s.is_written("switch.path") { "switch.path" } else { "edge.load-balancing" };
         report.help(s.place(at), Problem::Impossible(text), "write [switch] path = { kind = \"labels\" }");
+    }
+}
+
+/// Priorities that receivers set are for switches that serve by them.
+fn messages(s: &Settings, report: &mut Report) {
+    let queue = s.switch.queue.kind();
+    if let Some(kind) = s.kinds().find(|kind| kind.demands().family == Family::Homa)
+        && !matches!(s.switch.queue, QueueParams::StrictPriority(_))
+    {
+        report.warnings.push(format!(
+            "transport \"{}\" sets priorities, and switch.queue \"{queue}\" serves by none: short messages wait behind long ones; \
+             use \"strict-priority\"",
+            kind.kind()
+        ));
     }
 }
 

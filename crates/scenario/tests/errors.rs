@@ -72,7 +72,10 @@ fn values_of_the_wrong_form() {
     fails("mice = \"1.5\"", 2, 8, "finer than a byte");
     fails("mice = [1]", 2, 8, "found an array");
     fails("mice = 1979-05-27", 2, 8, "found a date");
-    fails("until = \"later\"", 2, 9, "flows-complete");
+    fails("until = \"later\"", 2, 9, "expected one of flows-complete, found \"later\"");
+    fails("until = \"flow-complete\"", 2, 9, "found \"flow-complete\"; did you mean \"flows-complete\"?");
+    fails("mice = \"10Kb\"", 2, 8, "sizes are bytes: write B, KB");
+    fails("[topology]\nhost-link = { rate = \"10GBps\" }", 3, 22, "rates are bits a second: write bps, Kbps");
     fails("host = 3", 2, 8, "expected a table");
     fails("traffic = 3", 2, 11, "[[traffic]]");
     fails("[topology]\nhost-link = { rate = \"10Gb\" }", 3, 22, "Gbps");
@@ -436,6 +439,60 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
 #[test]
 fn a_pause_of_flows_needs_queues_of_flows() {
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 1, "queue = { kind = \"dynamic-queues\" }");
+}
+
+/// What nothing uses is told; what one variant uses is not, nor what is left as it is.
+#[test]
+fn keys_that_no_variant_uses_are_told() {
+    let idle = |text: &str, set: &[(&str, &str)]| {
+        let text = format!("{HEAD}{text}\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\nsize = 1000\npriority = 2\n");
+        let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let scenario = Scenario::parse("s", &text).unwrap();
+        scenario.plan(None, &set, None).unwrap();
+        scenario.idle(&set)
+    };
+    let told = |text: &str, set: &[(&str, &str)], keys: &[&str]| {
+        let found = idle(text, set);
+        let starts = keys.iter().map(|key| format!("`{key}` has no effect: "));
+        assert_eq!(found.len(), keys.len(), "{text}: {found:?}");
+        found.iter().zip(starts).for_each(|(found, start)| assert!(found.starts_with(&start), "{found}"));
+    };
+    let strict = "[switch]\nqueue = { kind = \"strict-priority\" }\n";
+    told("", &[], &["traffic.t.priority"]);
+    told("", &[("traffic.t.priority", "0")], &[]);
+    told(strict, &[], &[]);
+    told("[switch]\nbuffer = { kind = \"pools\" }\npause = { kind = \"pfc\" }", &[], &[]);
+    told(&format!("{strict}[transport]\nkind = \"homa\""), &[], &["traffic.t.priority"]);
+    told(
+        &format!("{strict}[capture]\nsnaplen = \"200B\"\ntcp-timestamps = true"),
+        &[],
+        &["capture.snaplen", "capture.tcp-timestamps"],
+    );
+    told(&format!("{strict}[capture]\nsnaplen = \"200B\"\npcap = [\"host0\"]"), &[], &[]);
+    let rdma = format!("{strict}[rdma]\nflow-control = \"rate\"\nrecovery = {{ kind = \"selective\" }}\n");
+    told(&rdma, &[], &["rdma.flow-control", "rdma.recovery"]);
+    told(&rdma, &[("transport.kind", "hpcc")], &[]);
+    told(&format!("{rdma}[[variant]]\nname = \"hpcc\"\nset = {{ \"transport.kind\" = \"hpcc\" }}"), &[], &[]);
+    let host = format!("{strict}[host]\nsegment-offload = \"off\"\nnic = {{ per-flow-limit = \"64KiB\" }}\n");
+    told(&host, &[], &[]);
+    told(&format!("{host}[transport]\nkind = \"hpcc\""), &[], &["host.nic.per-flow-limit", "host.segment-offload"]);
+}
+
+#[test]
+fn messages_are_for_switches_that_serve_by_priority() {
+    let text = |queue: &str| {
+        format!(
+            "duration = \"1ms\"\n[switch]\nqueue = {{ kind = \"{queue}\" }}\n[transport]\nkind = \"homa\"\n\
+             [[traffic]]\nkind = \"stride\"\nsize = 1000\n"
+        )
+    };
+    let told = |queue: &str| plan(&text(queue), None, &[]).unwrap().warnings;
+    for queue in ["fifo", "srpt", "sp-pifo", "dynamic-queues"] {
+        let warnings = told(queue);
+        assert!(warnings.iter().any(|w| w.contains("\"homa\" sets priorities") && w.contains(queue)), "{warnings:?}");
+    }
+    assert_eq!(told("strict-priority"), Vec::<String>::new());
+    assert!(plan(&text("fifo").replace("homa", "dctcp"), None, &[]).unwrap().warnings.is_empty());
 }
 
 #[test]
