@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::revision::{self, REVISION, VERSION};
 use crate::run::{default_out, load};
 use crate::say;
+use crate::tell;
 use crate::values::values;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
 use millpond_claims::check_runs;
@@ -29,16 +30,19 @@ struct Arm {
     name: String,
     variant: Option<String>,
     overrides: Vec<(String, String)>,
+    /// How many of the overrides, the last, are of `--vary`.
+    varied: usize,
     seeds: Vec<u64>,
 }
 
 impl Arm {
     fn new(name: String, variant: Option<String>, overrides: Vec<(String, String)>) -> Arm {
-        Arm { name, variant, overrides, seeds: Vec::new() }
+        Arm { name, variant, overrides, varied: 0, seeds: Vec::new() }
     }
 
     fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Plan, Errors> {
-        let plan = scenario.plan(self.variant.as_deref(), &self.overrides, seed)?;
+        let plan = scenario.plan(self.variant.as_deref(), &self.overrides, seed);
+        let plan = plan.map_err(|errors| errors.given_by("--vary", self.overrides.len() - self.varied))?;
         Ok(Plan { variant: Some(self.name.clone()), ..plan })
     }
 }
@@ -70,7 +74,10 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     if let Some(error) = runs.error {
         if runs.finished > 0 {
             let (partial, all) = (folder.path().display(), comparison.jobs().count());
-            eprintln!("{} of {all} runs are finished and kept in {partial}; the same command goes on", runs.finished);
+            tell(format_args!(
+                "{} of {all} runs are finished and kept in {partial}; the same command goes on",
+                runs.finished
+            ));
         }
         return Err(error);
     }
@@ -118,7 +125,7 @@ impl<'a> Comparison<'a> {
             let (from, to) = args.seeds.range.unwrap_or((first.seed, first.seed));
             arm.seeds = (from..=to).collect();
             if !args.output.quiet {
-                first.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", arm.name));
+                first.warnings.iter().for_each(|warning| tell(format_args!("warning: {}: {warning}", arm.name)));
             }
             if name.is_empty() {
                 name = first.name;
@@ -157,7 +164,7 @@ impl<'a> Comparison<'a> {
         let left: Vec<(&Arm, u64)> = self.jobs().filter(|(arm, seed)| !self.is_finished(folder, arm, *seed)).collect();
         let before = all - left.len();
         if before > 0 && !self.args.output.quiet {
-            eprintln!("{before} of {all} runs are finished already");
+            tell(format_args!("{before} of {all} runs are finished already"));
         }
         let cores = self.args.threads.count();
         let workers = cores.min(left.len()).max(1);
@@ -258,7 +265,10 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
     if arms.is_empty() {
         arms.push(Arm::new("base".to_string(), None, args.overrides.set.clone()));
     }
-    for (key, list) in &args.vary {
+    for (at, (key, list)) in args.vary.iter().enumerate() {
+        if args.vary[..at].iter().any(|(other, _)| other == key) {
+            return Err(Failure::Usage(format!("--vary {key}: the key is there twice; write {key}=a,b,c")));
+        }
         let values = values(list).map_err(|message| Failure::Usage(format!("--vary {key}: {message}")))?;
         if values.iter().any(String::is_empty) {
             return Err(Failure::Usage(format!("--vary {key}: an empty value; write {key}=a,b,c")));
@@ -266,15 +276,13 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
         let short = key.rsplit('.').next().unwrap_or(key);
         let combined = |arm: &Arm, value: &str| {
             let label = if short == "kind" { value.to_string() } else { format!("{short}={value}") };
-            let plain = arm.name == "base" && arm.variant.is_none();
             let mut overrides = arm.overrides.clone();
             overrides.push((key.clone(), value.to_string()));
-            let name = if plain && arm.overrides.len() == args.overrides.set.len() {
-                label
-            } else {
-                format!("{} {label}", arm.name)
+            let name = match (&arm.variant, arm.varied) {
+                (None, 0) => label,
+                _ => format!("{} {label}", arm.name),
             };
-            Arm::new(name, arm.variant.clone(), overrides)
+            Arm { varied: arm.varied + 1, ..Arm::new(name, arm.variant.clone(), overrides) }
         };
         arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
     }
@@ -283,7 +291,7 @@ fn arms(scenario: &Scenario, args: &CompareArgs) -> Result<Vec<Arm>, Failure> {
         return Err(Failure::Usage(format!("{twice:?} is there twice; give each value of --vary once")));
     }
     if arms.len() < 2 && args.seeds.range.is_none() {
-        let hint = "the scenario has no variants; add [[variant]] tables or --vary KEY=A,B";
+        let hint = "the scenario has no variants; add [[variant]] tables, --vary KEY=A,B, or --seeds N";
         return Err(Failure::Usage(hint.to_string()));
     }
     Ok(arms)

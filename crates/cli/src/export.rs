@@ -3,6 +3,7 @@
 use crate::args::{Cli, CompletionArgs, ExportArgs, ManArgs};
 use crate::failure::Failure;
 use crate::say;
+use crate::tell;
 use clap::CommandFactory;
 use millpond_results::{Error, default_table, write_csv, write_fct};
 use std::ffi::OsString;
@@ -89,7 +90,7 @@ fn replace(dir: &Path, content: &Content<'_>, file: &Path) -> Result<(), Failure
     if rows.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
-    eprintln!("{}: {} rows of {}", file.display(), rows?, content.name());
+    tell(format_args!("{}: {} rows of {}", file.display(), rows?, content.name()));
     Ok(())
 }
 
@@ -126,7 +127,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let dir = &args.out;
     std::fs::create_dir_all(dir).map_err(|e| io_error("create", dir, e))?;
     clap_mangen::generate_to(Cli::command(), dir).map_err(|e| io_error("write", dir, e))?;
-    eprintln!("manual pages: {} (man -l {})", dir.display(), dir.join("millpond.1").display());
+    tell(format_args!("manual pages: {} (man -l {})", dir.display(), dir.join("millpond.1").display()));
     Ok(())
 }
 

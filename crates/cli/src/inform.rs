@@ -25,8 +25,11 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     // What is told of a plan is kept, not the plan: there may be thousands, and all are made before
     // any is told.
     let (mut resolved, mut told) = (None, Vec::new());
+    let mut idle = scenario.idle(&args.overrides.set);
     for variant in variants {
-        let plan = scenario.plan(variant.as_deref(), &args.overrides.set, None)?;
+        let mut plan = scenario.plan(variant.as_deref(), &args.overrides.set, None)?;
+        // Of the scenario and all its variants, and so told once.
+        plan.warnings.append(&mut idle);
         told.push(if args.json { as_json(&plan) } else { as_text(&plan).into() });
         resolved.get_or_insert(plan.resolved);
     }
@@ -54,16 +57,17 @@ fn describe(plan: &Plan) -> String {
     let ports = if millpond_sim::build::fast_ports(plan) { "fast" } else { "general" };
     let layout = Layout::new(t, PARTITIONS_MAX, plan.engine.one_partition);
     let others: String = others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
+    let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     format!(
-        "{} hosts, {} switches, {} links; {} · {} · {} · {}{others}; {} partitions, windows of {}, {ports} ports",
+        "{} hosts, {}, {}; {} · {} · {} · {}{others}; {}, windows of {}, {ports} ports",
         t.hosts,
-        t.switches.len(),
-        t.links.len(),
+        count(t.switches.len(), "switch", "switches"),
+        count(t.links.len(), "link", "links"),
         plan.transport_kind.kind(),
         plan.switch.path.kind(),
         plan.switch.buffer.kind(),
         plan.switch.marking.kind(),
-        layout.partitions,
+        count(layout.partitions, "partition", "partitions"),
         layout.window,
     )
 }

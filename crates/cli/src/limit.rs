@@ -4,6 +4,7 @@ use crate::args::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
+use crate::tell;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
@@ -36,7 +37,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
             }
         }
         LimitAction::Serve(how) => {
-            serve::serve(bpffs, how.metrics, &|text| eprintln!("{text}"))?;
+            serve::serve(bpffs, how.metrics, &|text| tell(text))?;
             Ok(())
         }
         LimitAction::Remove(what) => match &what.name {
@@ -44,7 +45,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
                 match apply::remove_all(bpffs)? {
                     Some(notes) => {
                         say("all limits are removed; nothing of them is left");
-                        notes.iter().for_each(|note| eprintln!("note: {note}"));
+                        notes.iter().for_each(|note| tell(format_args!("note: {note}")));
                     }
                     None => say("no limits are installed"),
                 }
@@ -62,7 +63,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
 
 fn open(bpffs: &Path) -> Result<Session, Failure> {
     let session = Session::open(bpffs)?;
-    session.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    session.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     Ok(session)
 }
 
@@ -70,7 +71,7 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
     // Before anything is touched: errors of the file need no privilege to be found.
     let session = Session::look(bpffs)?;
     let source = session.read(&args.file, observe)?;
-    source.config.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    source.config.notes().iter().for_each(|note| tell(format_args!("note: {note}")));
     if args.dry_run {
         let sources = session.with(source);
         let plan = session.plan(&sources)?;
@@ -106,16 +107,16 @@ fn pods(file: &Path) -> Result<(), Failure> {
     };
     let (config, notes) = pods::config(&file.to_string_lossy(), &text.map_err(|e| Error::file(file, e))?)?;
     say(config.to_text().trim_start());
-    notes.iter().for_each(|note| eprintln!("note: {note}"));
+    notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     Ok(())
 }
 
 fn done(done: &Done) {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     say(&format!("{} in force, {} with programs", plural(done.limits, "limit"), plural(done.cgroups, "cgroup")));
-    done.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    done.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     for (limit, reason) in &done.waiting {
-        eprintln!("note: limit \"{limit}\" waits for its cgroup: {reason}");
+        tell(format_args!("note: limit \"{limit}\" waits for its cgroup: {reason}"));
     }
 }
 

@@ -1,5 +1,8 @@
 //! The `millpond` command: thin. It reads arguments, calls the crates, prints.
 
+// `say` and `tell` do not panic.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod compare;
 mod estimate;
@@ -14,6 +17,7 @@ mod reproduce;
 mod revision;
 mod run;
 mod runs;
+mod stderr;
 mod stdout;
 mod sweep;
 mod switch;
@@ -26,6 +30,7 @@ use failure::Failure;
 use millpond_scenario::Errors;
 use std::process::ExitCode;
 
+pub(crate) use stderr::tell;
 pub(crate) use stdout::say;
 
 fn main() -> ExitCode {
@@ -65,20 +70,20 @@ fn explain(failure: &Failure) {
         | Failure::Limit(millpond_linux::limit::Error::Config(errors))
         | Failure::Switch(millpond_linux::switch::Error::Config(errors)) => show(errors),
         Failure::Point(at, errors) => {
-            eprintln!("at {at}: (--skip-invalid leaves such points out)");
+            tell(format_args!("at {at}: (--skip-invalid leaves such points out)"));
             show(errors);
         }
-        Failure::Interrupted | Failure::Stopped(_) => eprintln!("{failure}"),
-        other => eprintln!("error: {other}"),
+        Failure::Interrupted | Failure::Stopped(_) => tell(failure),
+        other => tell(format_args!("error: {other}")),
     }
 }
 
 /// The errors of a text, each with its place.
 fn show(errors: &Errors) {
     for error in &errors.errors {
-        eprintln!("{:?}", miette::Report::new(error.clone()));
+        tell(format_args!("{:?}", miette::Report::new(error.clone())));
     }
     if errors.more > 0 {
-        eprintln!("and {} more errors", errors.more);
+        tell(format_args!("and {} more errors", errors.more));
     }
 }

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::revision;
 use crate::runs::{Running, run_all};
 use crate::say;
+use crate::tell;
 use crate::watch::catch_interrupts;
 use millpond_claims::{
     BUILT, Chosen, Design, Effort, Ended, Error, Kinds, Paper, Prepared, Reproducing, Runner, all_claims,
@@ -74,7 +75,7 @@ impl Runner for Command<'_> {
 
     fn tell(&self, line: &str) {
         if !self.args.quiet {
-            eprintln!("{line}");
+            tell(line);
         }
     }
 

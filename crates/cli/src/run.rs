@@ -4,6 +4,7 @@ use crate::args::RunArgs;
 use crate::execute::execute;
 use crate::failure::Failure;
 use crate::say;
+use crate::tell;
 use crate::watch::{STEPS, catch_interrupts, progress_bar};
 use millpond_results::{Folder, Kind, MANIFEST, Manifest, Owner, Status, folder_name, run_table};
 use millpond_scenario::Scenario;
@@ -28,6 +29,10 @@ fn origin(path: &Path) -> Result<(Option<String>, Vec<(String, String)>), Failur
 
 /// The manifest of a run: those of several runs hold the scenario as it was given, without what was changed for each.
 fn of_a_run(folder: &Path) -> Result<Manifest, Failure> {
+    if folder.is_dir() && !folder.join(MANIFEST).exists() {
+        let what = "is a folder without a result's manifest.json: name a scenario file, or the folder of a run";
+        return Err(Failure::Usage(format!("{} {what}", folder.display())));
+    }
     let manifest = Manifest::read(folder)?;
     let of = match manifest.kind {
         Kind::Run => return Ok(manifest),
@@ -78,8 +83,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     overrides.extend(args.overrides.set.iter().cloned());
     let quiet = args.output.quiet;
     if !quiet {
-        for warning in &plan.warnings {
-            eprintln!("warning: {warning}");
+        for warning in scenario.idle(&args.overrides.set).iter().chain(&plan.warnings) {
+            tell(format_args!("warning: {warning}"));
         }
     }
     let out = default_out(&args.output.out, &plan.name, plan.variant.as_deref());

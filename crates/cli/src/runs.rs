@@ -3,6 +3,7 @@
 //! Invariant: a run that is finished in the folder is not made again, and one that fails stops no other.
 
 use crate::execute::execute_into;
+use crate::tell;
 use crate::watch::{interrupted, progress_bar};
 use indicatif::ProgressBar;
 use millpond_claims::{Design, Error, Recipe};
@@ -37,7 +38,7 @@ pub fn run_all(
     let finished = all - jobs.len();
     if finished > 0 && !running.quiet {
         let of = if running.label == "sweep" { String::new() } else { format!("{}: ", running.label) };
-        eprintln!("{of}{finished} of {all} runs are finished already");
+        tell(format_args!("{of}{finished} of {all} runs are finished already"));
     }
     let bar = progress_bar(all as u64, running.quiet);
     bar.set_prefix(running.label.to_string());
@@ -96,7 +97,7 @@ impl Sweeper<'_> {
                 Err(reason) => {
                     let what =
                         format!("run {} ({}, seed {}) failed: {reason}", run.run, values_text(point, " "), run.seed);
-                    self.bar.suspend(|| eprintln!("{what}"));
+                    self.bar.suspend(|| tell(what));
                     ended.failures.push((run.run, reason));
                 }
             }

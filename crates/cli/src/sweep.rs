@@ -7,6 +7,7 @@ use crate::revision;
 use crate::run::{default_out, load};
 use crate::runs::{Running, run_all, values_text};
 use crate::say;
+use crate::tell;
 use crate::values::values;
 use crate::watch::catch_interrupts;
 use millpond_claims::{Design, Request, VARIANT, design};
@@ -38,7 +39,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         return dry_run(args, &scenario, &design, &out);
     }
     if !args.output.quiet {
-        design.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        design.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     }
     let folder = SweepFolder::open(&out, &design.sweep, args.output.force)?;
     let manifest = Manifest {
@@ -55,7 +56,9 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let has_none =
         |run: &SweepRun| run.status == Some(Status::Complete) && !out.join(&run.folder).join("flows.parquet").exists();
     if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
-        eprintln!("note: no pooled flows.parquet: runs that were finished before have kept less than --keep all");
+        tell(format_args!(
+            "note: no pooled flows.parquet: runs that were finished before have kept less than --keep all"
+        ));
     }
     if args.output.json {
         let text = serde_json::to_string_pretty(&sweep).map_err(|e| Failure::Usage(e.to_string()))?;

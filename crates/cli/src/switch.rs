@@ -4,6 +4,7 @@ use crate::args::{DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, S
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
+use crate::tell;
 use crate::watch;
 use millpond_core::Rate;
 use millpond_linux::demo::{self, Arm, Plan, Run, backdraft, bridge};
@@ -112,8 +113,8 @@ fn print<T: serde::Serialize>(json: bool, value: &T, table: impl Fn() -> String)
 
 fn done(done: &Done) -> Result<(), Failure> {
     say(&format!("{} of {} ports open", done.open, done.open + done.waiting.len()));
-    done.notes.iter().for_each(|note| eprintln!("note: {note}"));
-    done.waiting.iter().for_each(|(_, reason)| eprintln!("waits: {reason}"));
+    done.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+    done.waiting.iter().for_each(|(_, reason)| tell(format_args!("waits: {reason}")));
     match done.waiting.len() {
         0 => Ok(()),
         n => Err(Failure::Runs(format!("{n} of the ports wait; the switch tries them every second"))),
@@ -163,14 +164,14 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("a path with no rate carries nothing".into()));
     }
     let mut told = |run: &Run| {
-        eprintln!(
+        tell(format_args!(
             "{:>3} {:<17} {:>7.2} Gb/s {:>7.3} CPU-s/GB {:>8} out of order",
             run.repetition + 1,
             run.arm.name(),
             run.throughput_gbps,
             run.cpu_s_per_gb,
             run.out_of_order
-        );
+        ));
     };
     let report = demo::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
@@ -191,13 +192,13 @@ fn as_expected(failures: usize) -> Result<(), Failure> {
 
 fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
     let mut told = |run: &bridge::Run| {
-        eprintln!(
+        tell(format_args!(
             "{:>3} {:<10} {:>7.2} Gb/s {:>7.3} CPU-s/GB",
             run.repetition + 1,
             run.arm.name(),
             run.throughput_gbps,
             run.cpu_s_per_gb
-        );
+        ));
     };
     let duration = Duration::from_nanos(args.duration.as_ps() / 1000);
     let report = bridge::demo(args.repetitions as usize, duration, &watch::interrupted, &mut told);
@@ -224,14 +225,14 @@ fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
     };
     let mut told = |run: &backdraft::Run| {
         let slow = if run.slow.p99.is_finite() { format!(", slow's {:.0} us", run.slow.p99) } else { String::new() };
-        eprintln!(
+        tell(format_args!(
             "{:>3} {:<13} window {:>5}: {:>7} dropped, victim's p99 {:.0} us{slow}",
             run.repetition + 1,
             run.arm.name(),
             run.window,
             run.drops,
             run.victim.p99
-        );
+        ));
     };
     let report = backdraft::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {

@@ -214,9 +214,13 @@ fn numbers_on_the_command_line() {
         output
     };
     says(&compare(&["--seeds", "5..1"]), 2, &["--seeds", "A..B"]);
+    says(&compare(&["--seeds", "1..99999999999"]), 2, &["--seeds", "more than 100000 seeds"]);
     says(&compare(&["--threads", "0"]), 2, &["at least one thread"]);
     says(&compare(&["--vary", "transport.kind="]), 2, &["transport.kind", "empty value"]);
-    says(&compare(&["--vary", "transport.kind=cubic,tahoe"]), 2, &["tahoe"]);
+    says(&compare(&["--vary", "transport.kind=cubic,tahoe"]), 2, &["tahoe", "[--vary:1:16]"]);
+    says(&compare(&["--vary", "seed=1,2", "--vary", "topolgy.hosts=3"]), 2, &["did you mean", "[--vary:1:1]"]);
+    says(&compare(&["--set", "topolgy.hosts=3", "--vary", "seed=1,2"]), 2, &["did you mean", "[--set:1:1]"]);
+    says(&compare(&["--vary", "seed=1,2", "--vary", "seed=3"]), 2, &["--vary seed", "the key is there twice"]);
     says(&compare(&["--vary", "transport.kind=dctcp,dctcp"]), 2, &["dctcp", "twice"]);
     for seconds in ["nan", "-1", "inf", "soon"] {
         for what in ["limit", "switch"] {
@@ -240,6 +244,24 @@ fn only_a_runs_folder_can_be_run_again() {
     says(&at(&["run", "cmp"]), 2, &["holds a compare", "one of the runs below"]);
     says(&at(&["run", "swp/manifest.json"]), 2, &["holds a sweep"]);
     assert!(at(&["run", "cmp/cubic%20seed=6", "--out", "again", "--quiet"]).status.success());
+}
+
+/// A folder that is no run's is bad usage, whatever else it holds.
+#[test]
+fn a_folder_without_a_manifest_is_told() {
+    let dir = Dir::new("folder");
+    dir.write("s.toml", RIGHT);
+    for command in ["run", "compare", "check"] {
+        let output = millpond([command, "."]).current_dir(dir.path()).output().unwrap();
+        says(&output, 2, &[". is a folder without a result's manifest.json", "scenario file"]);
+    }
+    let alone = RIGHT.split("[[variant]]").next().unwrap();
+    dir.write("alone.toml", alone);
+    let output = millpond(["compare", "alone.toml"]).current_dir(dir.path()).output().unwrap();
+    says(&output, 2, &["no variants", "--vary KEY=A,B", "--seeds N"]);
+    dir.write("named.toml", &RIGHT.replace("right", &"x".repeat(101)));
+    let output = millpond(["check", "named.toml"]).current_dir(dir.path()).output().unwrap();
+    says(&output, 2, &["cannot name a folder of results: it has 101 bytes, 100 may be"]);
 }
 
 /// A value makes a long name; the folder's is cut.
@@ -503,4 +525,28 @@ fn a_reader_that_goes_away_is_no_error() {
     let script = format!("{MILLPOND} list | head -1");
     let output = succeed(Command::new("sh").args(["-c", &script]));
     assert!(flat(&output.stderr).is_empty(), "{}", text(&output.stderr));
+}
+
+/// Nor is a stderr that takes nothing: the exit code says what happened.
+#[test]
+fn a_failure_that_nobody_is_told_keeps_its_exit_code() {
+    let dir = Dir::new("untold");
+    dir.write("s.toml", RIGHT);
+    dir.write("bad.toml", &RIGHT.replace("hosts", "hsots"));
+    let ends = |words: &str, code: i32| {
+        for stderr in ["2>/dev/full", "2>&-"] {
+            let script = format!("{MILLPOND} {words} {stderr}");
+            let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{script}");
+        }
+    };
+    ends("check bad.toml", 2);
+    ends("compare s.toml --vary transport.kind=tahoe", 2);
+    ends("explain nonsense", 2);
+    ends("run s.toml --out result --set switch.buffer.size=100", 0);
+    ends("sweep s.toml --grid seed=1", 2);
+    ends("export result flows.csv", 0);
+    let script = format!("{MILLPOND} check s.toml >/dev/full");
+    let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+    says(&output, 1, &["cannot write to stdout", "No space left"]);
 }

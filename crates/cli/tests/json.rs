@@ -125,8 +125,11 @@ fn check_names_the_mechanisms_that_are_chosen() {
         text(&succeed(&mut millpond(words)).stdout).lines().next().unwrap().to_string()
     };
     let has = |variant: &str, what: &str| assert!(line(variant).contains(what), "{what} not in {}", line(variant));
+    has("ecmp", "32 hosts, 8 switches, 48 links; ");
     has("ecmp", "; dctcp · ecmp · per-port · ecn; ");
     has("vertigo", " · rank remaining-bytes · ordering timeout · queue srpt · deflection vertigo; ");
+    let one = text(&succeed(&mut millpond(["check", scenario("incast").to_str().unwrap()])).stdout);
+    assert!(one.contains(" hosts, 1 switch, ") && one.contains("; 1 partition, "), "{one}");
     has("canary-stale", " · admission aifo · deflection canary · occupancy refreshed; ");
 }
 

@@ -144,7 +144,7 @@ Examples: millpond explain transport.min-rto            a key; also as --set tak
     #[command(after_help = "\
 Example: millpond schema > millpond.schema.json
 Then write #:schema ./millpond.schema.json in a scenario's first line: an editor with a TOML plug-in completes keys, shows
-what they mean, and marks the one that is wrong. docs/scenario.md tells how to set editors up.")]
+what they mean, and marks the one that is wrong. docs/editors.md tells how to set editors up.")]
     Schema,
     /// Print completions for a shell
     #[command(after_help = "Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond")]
@@ -465,7 +465,7 @@ impl ShowArgs {
 /// What `report` takes.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
-    /// The results folder, of a run or of a compare
+    /// The results folder: of a run, a compare or a sweep
     pub dir: PathBuf,
 }
 
@@ -528,6 +528,9 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
+/// More seeds than this are a slip.
+const SEEDS_MAX: u64 = 100_000;
+
 fn seeds(text: &str) -> Result<(u64, u64), String> {
     let help = "write how many, for example 5 (seeds 1 to 5), or A..B with A ≤ B (both included), for example 3..7";
     if text == "0" {
@@ -536,7 +539,8 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     let (a, b) = text.split_once("..").unwrap_or(("1", text));
     let b = b.strip_prefix('=').unwrap_or(b);
     match (a.parse::<u64>(), b.parse::<u64>()) {
-        (Ok(a), Ok(b)) if a <= b && b - a < 100_000 => Ok((a, b)),
+        (Ok(a), Ok(b)) if a <= b && b - a >= SEEDS_MAX => Err(format!("more than {SEEDS_MAX} seeds")),
+        (Ok(a), Ok(b)) if a <= b => Ok((a, b)),
         _ => Err(help.to_string()),
     }
 }
@@ -559,7 +563,9 @@ mod tests {
         assert_eq!(seeds("3"), Ok((1, 3)));
         assert_eq!(seeds("3..3"), Ok((3, 3)));
         assert!(seeds("five").unwrap_err().contains("how many"));
-        assert!(seeds("5..1").is_err());
+        assert!(seeds("5..1").unwrap_err().contains("A ≤ B"));
+        assert_eq!(seeds("0..99999"), Ok((0, 99_999)));
+        assert_eq!(seeds("1..99999999999").unwrap_err(), "more than 100000 seeds");
         assert!(seeds("0").unwrap_err().contains("0..0 for seed 0"));
         assert_eq!(seeds("0..0"), Ok((0, 0)));
         assert!(threads("0").unwrap_err().contains("at least one"));
