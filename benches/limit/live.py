@@ -9,7 +9,7 @@ run, and tails beyond p99 are the machine's as much as the limiter's. For tails,
   shares     HTB beside a limit with defaults: congestion controls, 1, 9 and 50 flows, 20 us, 1 and 10 ms, with CPU
   equal      the same CPU where both answer as many short requests: one every 100 ms
   steps      HTB, a limit as published, with a constant pace, and with shares
-  stall      CUBIC with and without the bounded bypass and the kick
+  stall      CUBIC, with and without ECN, the bounded bypass and the kick, beside HTB
   far        the same with 10 ms of round-trip time, by a delay line between two TUN interfaces
   ingress    the receiver's cgroup is limited, beside HTB at the sender
   cost       nanoseconds a packet of the program beside an empty one
@@ -393,16 +393,18 @@ def section_stall(rig, args):
         "bypass": ({}, {}),
         "both": ({}, {"kick": "20ms"}),
     }
-    chosen = [
-        table.complete(
-            {"limiter": "millpond", "flows": f, "limit": limit, "host": host, "duration_s": args.duration}
-            | {"name": f"millpond cubic {f.replace(',', '+')} {name}"}
-        )
-        for f in (table.FLOW_SETS[0], table.FLOW_SETS[3])
-        for name, (limit, host) in remedies.items()
-    ]
+    keys = {"rate": args.rate, "duration_s": args.duration}
+    chosen = []
+    for flows in (table.FLOW_SETS[0], table.FLOW_SETS[3]):
+        chosen.append(table.complete(keys | {"limiter": "htb", "flows": flows}))
+        for ecn in (False, True):
+            for name, (limit, host) in remedies.items():
+                case = {"limiter": "millpond", "flows": flows, "limit": limit, "host": host, "ecn": ecn}
+                label = f"cubic{'+ecn' if ecn else ''} {flows.replace(',', '+')} {name}"
+                chosen.append(table.complete(keys | case | {"name": label}))
     results = interleaved(rig, chosen, args.repetitions)
-    show("1 Gb/s, CUBIC without ECN: the bounded bypass and the kick of 20 ms", results)
+    print(f"\n{args.rate / 1e9:g} Gb/s, CUBIC: the bounded bypass and the kick of 20 ms")
+    beside(results)
     return results
 
 
@@ -615,7 +617,7 @@ def arguments():
     parser.add_argument("--only", action="append", choices=SECTIONS, help="these sections only; may be repeated")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--duration", type=int, default=3, help="seconds that each run measures")
-    parser.add_argument("--rate", type=int, default=GBPS, help="bits a second: of the sections shares and ingress")
+    parser.add_argument("--rate", type=int, default=GBPS, help="bits a second: of the sections shares, stall and ingress")
     parser.add_argument(
         "--sysctl", action="append", default=[], metavar="NAME=VALUE", type=named_value,
         help="of both hosts, there; may be repeated",

@@ -56,6 +56,9 @@ const fn below_lossy(experiment: Name) -> Measure {
 }
 
 const TWENTY: Name = "an application's p99 is up to 20 times lower than with a lossy virtual switch";
+/// What D1 and D2 rest on.
+const TIMERS: Name = "the least RTO of 10 ms is ours; with the timers of TAS, over which the paper's applications run, both \
+                      switches have the same p99 of small messages";
 const LOSSLESS: Name = "Backdraft loses nothing at the host";
 const VICTIM: Name = "Backdraft: the victim's p99 is at most twice that without a neighbour";
 const WORST: &[&[Name]] = &[&["lossy", "flow-queues", "doorbells", "backdraft"], &["backpressure"]];
@@ -196,8 +199,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             change("homa-loss", 100.0, MESSAGES_P99, "loss-1e-5", "lossy"),
         ),
     ),
-    at_most(-90.0, claim(("D1", ABSTRACT), TWENTY, Published(-95.0), below_lossy("incast-small"))),
-    at_most(-90.0, claim(("D2", ABSTRACT), TWENTY, Published(-95.0), below_lossy("incast-large"))),
+    noted(TIMERS, at_most(-90.0, claim(("D1", ABSTRACT), TWENTY, Published(-95.0), below_lossy("incast-small")))),
+    noted(TIMERS, at_most(-90.0, claim(("D2", ABSTRACT), TWENTY, Published(-95.0), below_lossy("incast-large")))),
     at_most(
         -50.0,
         claim(

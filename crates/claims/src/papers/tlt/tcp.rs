@@ -5,7 +5,7 @@
 //! seeds, baseline and TLT; on one seed the others. Claims of the first are numbered as in the slides' order; those of the
 //! second begin with R. Where the two disagree, both are here, and docs/reproduce-tlt.md says how.
 //!
-//! Accepted is the shape for the slides, laid down before anything was run; for the simulator, what it gives itself.
+//! Accepted is the shape for the slides; for the simulator what its analysis gives, and where a note says so a bound of ours.
 
 use super::{BACKGROUND, MEDIAN, Name, SLIDES, TAIL, least, most, within};
 use crate::claim::{Claim, Value};
@@ -298,7 +298,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         "frames are counted at each arrival that finds its port to be stopped, as the released simulator does; there they \
          do not fall with these settings",
     ),
-    slide(
+    released(
         "7t",
         "The time for which ports are paused falls: PFC with TLT against PFC",
         Derived(-48.2, "30.8 against 59.5 ms in the released simulator"),
@@ -347,11 +347,11 @@ pub(super) const CLAIMS: &[Claim] = &[
         FIXED,
     ),
     noted(
-        slide(
+        released(
             "10",
             "With an RTOmin of 200 us the timeout is still far above the round-trip time: p95 of the one over p95 of the \
              other, foreground",
-            Derived(301.4, "2.17 over 0.72 ms, p99 in the released simulator"),
+            Derived(294.6, "1,635 over 555 us, with one seed"),
             least(200.0),
             Measure::Ratio {
                 experiment: "long",
@@ -361,7 +361,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                 of: "rto-200us",
             },
         ),
-        "ours are of each flow's end",
+        "the slides say that it is far above, without numbers; ours are of each flow's end",
     ),
     noted(
         released(
@@ -371,7 +371,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             within(83.0, 117.0),
             median(TIMEOUTS, "baseline", 9.0 * 1141.0 / 8.0),
         ),
-        "9 incasts here",
+        "9 incasts here; a sixth to both sides is ours, within the 1,000 to 1,600 that its analysis accepts",
     ),
     released(
         "R2",
@@ -387,12 +387,15 @@ pub(super) const CLAIMS: &[Claim] = &[
         most(0.0),
         Measure::Part { experiment: "released", load: 40.0, statistic: TIMEOUTS, of: "tlt-released", whole: 1.0 },
     ),
-    released(
-        "R4",
-        "TLT, as released: foreground p99.9, median over seeds, of 3.4 ms",
-        Given(100.0),
-        within(85.0, 115.0),
-        median(TAIL, "tlt-released", 3_400.0),
+    noted(
+        released(
+            "R4",
+            "TLT, as released: foreground p99.9, median over seeds, of 3.4 ms",
+            Given(100.0),
+            within(97.0, 115.0),
+            median(TAIL, "tlt-released", 3_400.0),
+        ),
+        "accepted are the 3.3 to 3.9 ms of the released simulator's analysis",
     ),
     released(
         "R5",
@@ -406,7 +409,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             "R6",
             "TLT, as released: important and forced data, of all payload",
             Derived(6.5, "35.3 of 544 MB"),
-            within(6.0, 10.0),
+            within(6.0, 7.0),
             median(Statistic::Important, "tlt-released", 100.0),
         ),
         "the analysis of the released simulator expects 6 to 7 %; it is a part of what flows the seed drew",
