@@ -28,13 +28,17 @@ use args::{Cli, Command};
 use clap::Parser;
 use failure::Failure;
 use millpond_scenario::Errors;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 pub(crate) use stderr::tell;
 pub(crate) use stdout::say;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return no_command(&error),
+    };
     let done = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
@@ -60,6 +64,18 @@ fn main() -> ExitCode {
             explain(&failure);
             failure.exit_code()
         }
+    }
+}
+
+/// Bad usage on stderr; help and version on stdout, which must get there.
+fn no_command(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Err(lost) if !error.use_stderr() && lost.kind() != ErrorKind::BrokenPipe => {
+            let failure = Failure::Stdout(lost);
+            explain(&failure);
+            failure.exit_code()
+        }
+        _ => ExitCode::from(error.exit_code() as u8),
     }
 }
 

@@ -546,7 +546,9 @@ fn a_failure_that_nobody_is_told_keeps_its_exit_code() {
     ends("run s.toml --out result --set switch.buffer.size=100", 0);
     ends("sweep s.toml --grid seed=1", 2);
     ends("export result flows.csv", 0);
-    let script = format!("{MILLPOND} check s.toml >/dev/full");
-    let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
-    says(&output, 1, &["cannot write to stdout", "No space left"]);
+    for words in ["check s.toml", "--help", "--version"] {
+        let script = format!("{MILLPOND} {words} >/dev/full");
+        let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+        says(&output, 1, &["cannot write to stdout", "No space left"]);
+    }
 }
