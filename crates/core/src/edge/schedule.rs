@@ -181,25 +181,36 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(counts), [5, 5, 5, 1]);
     }
 
+    /// As often as the weight says, to one entry; and never far from it in any stretch of the list.
+    fn are_kept(weights: &[u64]) {
+        let labels: Vec<(u16, u64)> = weights.iter().enumerate().map(|(i, weight)| (i as u16, *weight)).collect();
+        let list = weighted(&labels);
+        let total: u64 = weights.iter().sum();
+        assert_eq!(list.is_empty(), total == 0);
+        assert!(list.len() <= WEIGHTED_MAX as usize + weights.len());
+        for (label, weight) in &labels {
+            let count = list.iter().filter(|it| *it == label).count() as f64;
+            let share = |entries: f64| *weight as f64 / total.max(1) as f64 * entries;
+            // What is less than an entry has one all the same, so a list that is rounded may be longer than it should be.
+            let off = [list.len() as f64, WEIGHTED_MAX as f64].map(|entries| (count - share(entries)).abs());
+            assert!(off[0] < 1e-9 || off[1] <= 1.0, "{weights:?}: {count}, off by {off:?}");
+            assert_eq!(count == 0.0, *weight == 0);
+            for upto in 0..list.len() {
+                let seen = list[..upto].iter().filter(|it| *it == label).count() as f64;
+                assert!((seen - count * upto as f64 / list.len() as f64).abs() <= labels.len() as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_weight_beside_many_small_ones_is_kept() {
+        are_kept(&[999, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    }
+
     proptest! {
-        /// As often as the weight says, to one entry; and never far from it in any stretch of the list.
         #[test]
         fn weights_are_kept_everywhere(weights in prop::collection::vec(0u64..1_000, 1..12)) {
-            let labels: Vec<(u16, u64)> = weights.iter().enumerate().map(|(i, weight)| (i as u16, *weight)).collect();
-            let list = weighted(&labels);
-            let total: u64 = weights.iter().sum();
-            prop_assert_eq!(list.is_empty(), total == 0);
-            prop_assert!(list.len() <= WEIGHTED_MAX as usize + weights.len());
-            for (label, weight) in &labels {
-                let count = list.iter().filter(|it| *it == label).count() as f64;
-                let share = *weight as f64 / total.max(1) as f64 * list.len() as f64;
-                prop_assert!((count - share).abs() <= 1.0 + share * 0.1, "{} for {}", count, share);
-                prop_assert_eq!(count == 0.0, *weight == 0);
-                for upto in 0..list.len() {
-                    let seen = list[..upto].iter().filter(|it| *it == label).count() as f64;
-                    prop_assert!((seen - count * upto as f64 / list.len() as f64).abs() <= labels.len() as f64);
-                }
-            }
+            are_kept(&weights);
         }
     }
 }
