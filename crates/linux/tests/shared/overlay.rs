@@ -12,7 +12,7 @@ use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, show};
 use millpond_port::{Frame, Port, Unsent};
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -111,8 +111,10 @@ impl Pair {
         let key = place.folder.join("key");
         fs::write(&key, "what both of them know\n").unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        // Of this process alone: nobody else draws a number that was free a moment ago.
+        let own = Ipv4Addr::from(0x7f80_0000 | std::process::id());
         let socket = || {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let socket = UdpSocket::bind((own, 0)).unwrap();
             socket.set_nonblocking(true).unwrap();
             let room = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20);
             let _ = room.or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 16 << 20));
@@ -120,7 +122,7 @@ impl Pair {
         };
         let address = |socket: &UdpSocket| socket.local_addr().unwrap();
         let relays = [socket(), socket()];
-        // Of sockets that are closed: their numbers are free now.
+        // Of sockets that are closed, both at the end of this: their numbers are free then, and two.
         let switches = [address(&socket()), address(&socket())];
         let text = |side: usize| {
             let port = |(name, keys): &(&str, &str)| {
@@ -160,6 +162,9 @@ impl Pair {
     }
     fn overlay(&self, side: usize) -> overlay::Reading {
         self.reading(side).peers[0].overlay.clone().unwrap_or_default()
+    }
+    fn knows(&self, side: usize, address: &str) -> bool {
+        show::read_addresses(&self.state(side)).unwrap().iter().any(|known| known.address == address)
     }
     fn meets(&self) {
         assert!(soon(|| (0..2).all(|side| self.overlay(side).speaks)));
@@ -240,6 +245,8 @@ fn station(frame: &mut [u8]) {
     frame[10] = 1;
 }
 
+/// Of peers whose pauses are not to lapse while a switch waits for its turn on a busy machine.
+const PATIENT: &str = "pause-ttl = \"1s\"";
 const LEFT: [(&str, &str); 1] = [("a", "frames = 4096")];
 const RIGHT: [(&str, &str); 2] = [("b", "queue-memory = \"4MiB\"\nframes = 64"), ("c", "")];
 
@@ -266,7 +273,7 @@ fn is_clean(reading: &Reading) -> bool {
 
 #[test]
 fn a_slow_application_pauses_its_senders_at_another_switch_and_loses_nothing() {
-    let pair = Pair::new("over", [&LEFT, &RIGHT], ["", ""]);
+    let pair = Pair::new("over", [&LEFT, &RIGHT], [PATIENT, PATIENT]);
     let [mut a, mut b, mut c] = three(&pair);
     let (mut to_b, mut to_c, mut at_b, mut at_c) = (Sending::new(1, 2), Sending::new(2, 3), 0, 0);
     // B reads nothing for ten seconds, and C all.
@@ -306,7 +313,8 @@ fn a_slow_application_pauses_its_senders_at_another_switch_and_loses_nothing() {
 
 #[test]
 fn what_is_lost_forged_or_repeated_changes_nothing() {
-    let pair = Pair::new("forge", [&LEFT, &RIGHT], ["feedback = \"5ms\"", "feedback = \"5ms\""]);
+    let keys = format!("feedback = \"5ms\"\n{PATIENT}");
+    let pair = Pair::new("forge", [&LEFT, &RIGHT], [&keys, &keys]);
     let [mut a, mut b, _c] = three(&pair);
     pair.relay.fate.loses.store(30, Relaxed);
     pair.relay.fate.bothers.store(true, Relaxed);
@@ -335,7 +343,7 @@ fn what_is_lost_forged_or_repeated_changes_nothing() {
 
 #[test]
 fn whoever_is_killed_nobody_stays_paused() {
-    let pair = Pair::new("kill", [&LEFT, &RIGHT], ["", ""]);
+    let pair = Pair::new("kill", [&LEFT, &RIGHT], [PATIENT, PATIENT]);
     let [mut a, b, _c] = three(&pair);
     let mut to_b = Sending::new(1, 2);
     let mut stall = |a: &mut Port| {
@@ -359,12 +367,15 @@ fn whoever_is_killed_nobody_stays_paused() {
     free(&mut a, "without the receiver's switch");
     pair.apply(1);
     pair.meets();
+    // Said until the sender's switch has heard it: one that is new there drops what its peer seals
+    // before it has noticed.
     let hello = |b: &mut Port| {
         turns("it is back", || {
             b.wait(Duration::from_millis(20));
             let mut hello = super::frame(super::BROADCAST, 2, u32::MAX);
             station(&mut hello);
-            b.is_attached() && b.try_send(0, &hello).is_ok()
+            let is_said = b.is_attached() && b.try_send(0, &hello).is_ok();
+            is_said && pair.knows(0, "02:00:00:00:01:02")
         });
     };
     hello(&mut b);
