@@ -94,7 +94,7 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
             }
             Err(errors) => {
                 let at: Vec<String> = grid.iter().zip(&values).map(|(a, v)| format!("{}={v}", a.key)).collect();
-                return Err(Error::Scenario { at: at.join(" "), errors });
+                return Err(Error::Scenario { at: at.join(" "), errors: errors.given_by("--grid", request.set.len()) });
             }
         }
         recipes.push(recipe);

@@ -222,6 +222,10 @@ fn numbers_on_the_command_line() {
     says(&compare(&["--set", "topolgy.hosts=3", "--vary", "seed=1,2"]), 2, &["did you mean", "[--set:1:1]"]);
     says(&compare(&["--vary", "seed=1,2", "--vary", "seed=3"]), 2, &["--vary seed", "the key is there twice"]);
     says(&compare(&["--vary", "transport.kind=dctcp,dctcp"]), 2, &["dctcp", "twice"]);
+    let dir = Dir::new("sweep");
+    dir.write("s.toml", RIGHT);
+    let mut sweep = millpond(["sweep", "s.toml", "--set", "seed=2", "--grid", "transport.kind=tahoe"]);
+    says(&sweep.current_dir(dir.path()).output().unwrap(), 2, &["tahoe", "[--grid:1:16]"]);
     for seconds in ["nan", "-1", "inf", "soon"] {
         for what in ["limit", "switch"] {
             let interval = format!("--interval={seconds}");

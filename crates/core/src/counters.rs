@@ -39,7 +39,7 @@ pub enum DropReason {
     Limit,
     /// Its link was down.
     LinkDown,
-    /// A test dropped it on purpose.
+    /// It was lost on purpose: a failure's `loss`, or a test.
     Injected,
 }
 

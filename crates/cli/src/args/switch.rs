@@ -31,7 +31,7 @@ Ports that stay keep their interfaces and counters. A port that cannot be opened
     Doctor(JsonArgs),
     /// Run it in the foreground, as a service; takes the place of the process that runs
     #[command(after_help = "\
-Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185 · ExecStart=/usr/bin/millpond switch serve")]
+Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185 · ExecStart=/usr/local/bin/millpond switch serve")]
     Serve(SwitchServeArgs),
     /// Write what crosses a port, as pcapng, until Ctrl-C
     #[command(after_help = "\
@@ -43,7 +43,7 @@ Examples: millpond switch mirror web --write web.pcapng
 Reads CNI_COMMAND (ADD, DEL, CHECK, VERSION) and the other variables of the specification, and the network's
 configuration on standard input; prints the result. A runtime calls it by a script of two lines:
 #!/bin/sh
-exec /usr/bin/millpond switch cni")]
+exec /usr/local/bin/millpond switch cni")]
     Cni,
     /// Measure a mechanism against what it replaces, with this kernel's TCP
     Demo(SwitchDemoArgs),
