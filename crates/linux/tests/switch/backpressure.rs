@@ -86,7 +86,7 @@ fn a_token_bucket_before_a_tap_makes_its_senders_wait_and_loses_nothing() {
 const NEIGHBOUR: [&str; 9] =
     ["neigh", "replace", "10.98.9.2", "lladdr", "02:00:00:00:00:99", "dev", "mpt", "nud", "permanent"];
 
-/// A tap's datagrams to an application that rests for a second: how many of `count` arrive, if the
+/// A tap's datagrams to an application that rests for a second or longer: how many of `count` arrive, if the
 /// port has these keys; and whether its senders were seen to wait.
 fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
     let place = Place::new(name, &["a"])?;
@@ -133,7 +133,9 @@ fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
             is_over.store(true, Ordering::Relaxed);
         });
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(1) {
+        // At least for that second; beyond it until all are sent, or their sender has to wait for who reads.
+        while start.elapsed() < Duration::from_secs(1) || !waited && !is_over.load(Ordering::Relaxed) {
+            assert!(start.elapsed() < Duration::from_secs(20), "they are neither sent nor made to wait");
             waited |= show().ports[0].slowed;
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -130,7 +130,9 @@ fn figures_of_a_path_that_dies() {
             "path {path}: {before:.2} before, 70 % again after {again}, least of 20 ms {least:.2}, {after:.2} with three"
         );
         load.end();
-        let up = super::peers::come_up(place.network(0), place.network(1), &format!("10.98.8.2:{}", 7400 + path), 200);
+        let address = format!("10.98.8.2:{}", 7400 + path);
+        let second = Duration::from_secs(1);
+        let up = super::peers::come_up(place.network(0), place.network(1), &address, 200, second).len();
         println!("path {path} dead: {up} of 200 new connections came up, each within a second");
         set_dead(&place, path, false);
         whole.push(after);

@@ -5,7 +5,7 @@ use millpond_linux::namespace;
 use millpond_linux::switch::show;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Two switches, four paths between them.
 fn paths(local: usize, network: &str) -> String {
@@ -41,16 +41,17 @@ pub fn states(place: &Place, name: &str) -> Vec<String> {
     reading.paths.iter().map(|path| path.health.state.clone()).collect()
 }
 
-/// New connections, one after another; how many came up within a second each.
-pub fn come_up(from: &str, to: &str, address: &str, count: usize) -> usize {
+/// New connections, one after another; how long each took that came up in time.
+pub fn come_up(from: &str, to: &str, address: &str, count: usize, patience: Duration) -> Vec<Duration> {
     let address: SocketAddr = address.parse().unwrap();
     let listener = namespace::within(Some(to), || TcpListener::bind(address)).unwrap().unwrap();
-    let second = Duration::from_secs(1);
-    let one = |_: &usize| {
-        let came = namespace::within(Some(from), || TcpStream::connect_timeout(&address, second)).unwrap();
-        came.is_ok_and(|_| listener.accept().is_ok())
+    let one = |_: usize| {
+        let start = Instant::now();
+        let came = namespace::within(Some(from), || TcpStream::connect_timeout(&address, patience)).unwrap();
+        let took = start.elapsed();
+        came.is_ok_and(|_| listener.accept().is_ok()).then_some(took)
     };
-    let up = (0..count).filter(one).count();
+    let up = (0..count).filter_map(one).collect();
     drop(listener);
     up
 }
@@ -69,7 +70,10 @@ fn a_path_that_dies_or_is_too_small_is_left_out() {
     assert!(ip(&[&["-n", place.network(2)][..], &neighbour].concat()));
     let is_dead = |name: &str| states(&place, name) == ["dead", "used", "used", "used"];
     assert!(soon(|| is_dead("left") && is_dead("right")), "{:?}", states(&place, "left"));
-    assert_eq!(come_up(a, b, "10.98.8.2:7101", 40), 40);
+    let took = come_up(a, b, "10.98.8.2:7101", 40, Duration::from_secs(5));
+    // A quarter would have to ask again, which is after a second, if the dead path still got some; few do on a busy machine.
+    let again = took.iter().filter(|took| **took >= Duration::from_secs(1)).count();
+    assert!(took.len() == 40 && again <= 4, "{took:?}");
     transfer(a, b, "10.98.8.2:7102", 30_000_000, || {});
     // Another one, by the interface, under a connection; and the first is there again.
     transfer(a, b, "10.98.8.2:7103", 100_000_000, || {
@@ -112,7 +116,8 @@ fn with_a_key_only_the_peer_gets_frames_through() {
         ];
         for step in steps {
             write(step);
-            std::thread::sleep(Duration::from_millis(1500));
+            // Each switch looks once a second, and may be late on a busy machine.
+            std::thread::sleep(Duration::from_secs(4));
         }
     });
     transfer(b, a, "[fd98::1]:7201", 30_000_000, || {});
