@@ -102,11 +102,18 @@ mod tests {
     use std::net::TcpStream;
     use std::time::Instant;
 
+    /// Serves at an address that nobody else has drawn between its choice and its use.
+    fn serve_anywhere(page: impl Fn() -> Result<String, String> + Copy + Send + 'static) -> SocketAddr {
+        let draw = |_| {
+            let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            serve(free, page).is_ok().then_some(free)
+        };
+        (0..10).find_map(draw).expect("a free number")
+    }
+
     /// A server with a page of 8 MB, more than buffers hold.
     fn start() -> SocketAddr {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        serve(free, || Ok("page\n".repeat(8 << 17))).unwrap();
-        free
+        serve_anywhere(|| Ok("page\n".repeat(8 << 17)))
     }
 
     fn get(address: SocketAddr, path: &str) -> String {
@@ -124,8 +131,7 @@ mod tests {
         let text = get(address, "/metrics");
         assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("page\npage\n"), "{}", &text[..200]);
         assert!(get(address, "/").starts_with("HTTP/1.1 404"));
-        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        serve(address, || Err("no page".into())).unwrap();
+        let address = serve_anywhere(|| Err("no page".into()));
         assert!(get(address, "/metrics").starts_with("HTTP/1.1 500"));
         assert!(serve(address, || Ok(String::new())).is_err(), "it is taken");
     }

@@ -233,11 +233,23 @@ mod tests {
     use super::*;
     use crate::frame::Header;
 
+    impl Udp {
+        /// Two that have each other as peer. Somebody else may draw a number between its choice and its
+        /// use: then others are drawn.
+        pub(crate) fn pair() -> [Udp; 2] {
+            let draw = |_| {
+                let held = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+                let [a, b] = held.each_ref().map(|socket| socket.local_addr().unwrap());
+                drop(held);
+                Some([Udp::open(a, b).ok()?, Udp::open(b, a).ok()?])
+            };
+            (0..10).find_map(draw).expect("two free numbers")
+        }
+    }
+
     #[test]
     fn datagrams_of_one_size_travel_together_and_arrive_apart() {
-        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (a, b) = (any(), any());
-        let (from, to) = (Udp::open(a, b).unwrap(), Udp::open(b, a).unwrap());
+        let [from, to] = Udp::pair();
         let mut buffers = Buffers::new(4);
         let buffer = buffers.take().unwrap();
         buffers.bytes_mut(buffer).iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
@@ -263,9 +275,7 @@ mod tests {
 
     #[test]
     fn datagrams_that_are_laid_out_arrive_apart() {
-        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (a, b) = (any(), any());
-        let (from, to) = (Udp::open(a, b).unwrap(), Udp::open(b, a).unwrap());
+        let [from, to] = Udp::pair();
         let lengths = [100, 100, 100, 40, 100, 150, 150];
         let bytes: Vec<u8> = (0..7u8).flat_map(|i| vec![i; lengths[usize::from(i)]]).collect();
         let ends: Vec<usize> = lengths
@@ -288,9 +298,7 @@ mod tests {
 
     #[test]
     fn a_full_receive_queue_is_told() {
-        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (a, b) = (any(), any());
-        let (from, to) = (Udp::open(a, b).unwrap(), Udp::open(b, a).unwrap());
+        let [from, to] = Udp::pair();
         option(&to.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &4096i32).unwrap();
         assert_eq!(to.lost(), 0);
         (0..100).for_each(|_| assert_eq!(from.send_one(&[0; 1000]), Ok(())));
@@ -305,15 +313,14 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_how_much_a_path_has_room_for() {
-        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mtu = crate::port::Device::new("lo").unwrap().mtu().unwrap();
-        assert_eq!(Udp::open(any(), any()).unwrap().room(), Some(mtu.min(65_535) - 28));
+        assert_eq!(Udp::pair()[0].room(), Some(mtu.min(65_535) - 28));
     }
 
     #[test]
     fn nobody_there_is_told() {
-        let any = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let path = Udp::open(any(), any()).unwrap();
+        // A port that nobody is given who asks for any.
+        let path = Udp::open("127.0.0.1:0".parse().unwrap(), "127.0.0.1:1".parse().unwrap()).unwrap();
         let mut header = Header::default();
         header.set(&[0; 20]);
         let packets = [Packet::new(header, 0, 0..0)];

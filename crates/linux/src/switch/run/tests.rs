@@ -165,10 +165,8 @@ fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
 fn short_packets_leave_together_and_in_order() {
     let (mut switch, ends) = switch(16, &["a"]);
     drop(ends);
-    let any = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (a, b) = (any(), any());
-    let there = Udp::open(b, a).unwrap();
-    switch.uplink.put(0, Udp::open(a, b).unwrap());
+    let [here, there] = Udp::pair();
+    switch.uplink.put(0, here);
     let lengths: Vec<usize> = [vec![100; 70], vec![4000, 100, 60, 100]].concat();
     for (seq, payload) in (0..).zip(&lengths) {
         let frame = frame_of(&Build { seq, payload: *payload, ..Build::default() });
