@@ -47,9 +47,9 @@ fn error_name(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |code| format!("{:?}", Errno::from_raw(code)))
 }
 
-/// Counts datagrams until none has come for `idle` after the first.
+/// Counts datagrams until none has come for `idle` after the first, for which it waits as long as the
+/// socket does.
 pub fn sink(socket: &UdpSocket, idle: Duration) -> io::Result<Value> {
-    socket.set_read_timeout(None)?;
     let mut buffer = vec![0; 1 << 16];
     let first = socket.recv(&mut buffer)? as u64;
     let begun = Instant::now();
@@ -87,8 +87,9 @@ mod tests {
     fn datagrams_are_sent_at_a_rate_and_counted() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
-        let sink = std::thread::spawn(move || sink(&socket, Duration::from_millis(100)).unwrap());
-        let sent = send(to, 8e6, 1000, Duration::from_millis(50)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let sink = std::thread::spawn(move || sink(&socket, Duration::from_secs(2)).unwrap());
+        let sent = send(to, 8e5, 1000, Duration::from_millis(500)).unwrap();
         let got = sink.join().unwrap();
         assert!(sent["tried"].as_u64() <= Some(50), "{sent}");
         assert_eq!(sent["accepted"], got["count"]);
