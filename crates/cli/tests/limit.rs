@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -188,8 +188,8 @@ fn watching_ends_with_its_reader() {
 }
 
 /// The page of metrics, or nothing.
-fn metrics(port: u16) -> Option<String> {
-    let mut to = TcpStream::connect(("127.0.0.1", port)).ok()?;
+fn metrics(address: SocketAddr) -> Option<String> {
+    let mut to = TcpStream::connect(address).ok()?;
     to.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
     to.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").ok()?;
     let mut text = String::new();
@@ -205,24 +205,27 @@ fn serve_answers_again_when_files_had_run_out() {
         return;
     }
     let scratch = Scratch::new("files");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Of this process alone: nobody else draws a number that was free a moment ago.
+    let own = Ipv4Addr::from(0x7f80_0000 | std::process::id());
+    let address = TcpListener::bind((own, 0)).unwrap().local_addr().unwrap();
     let script = format!(
-        "ulimit -n 24; exec {} limit serve --metrics 127.0.0.1:{port} --bpffs {}",
+        "ulimit -n 24; exec {} limit serve --metrics {address} --bpffs {}",
         env!("CARGO_BIN_EXE_millpond"),
         scratch.0.display()
     );
     let mut server = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
-    let comes = |what: &str| {
+    let mut comes = |what: &str| {
         let start = Instant::now();
-        while metrics(port).is_none() {
+        while metrics(address).is_none() {
+            assert_eq!(server.try_wait().unwrap(), None, "{what}, and has not ended");
             assert!(start.elapsed() < Duration::from_secs(30), "{what}");
             std::thread::sleep(Duration::from_millis(50));
         }
     };
     comes("it answers");
-    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     std::thread::sleep(Duration::from_secs(1));
-    assert!(metrics(port).is_none(), "no file is left for another");
+    assert!(metrics(address).is_none(), "no file is left for another");
     drop(silent);
     comes("it answers again");
     server.kill().unwrap();

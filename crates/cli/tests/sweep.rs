@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Six points and two seeds: twelve runs.
-const GRID: [&str; 7] = [
+/// Six points and two seeds: twelve runs, each long enough for the test to keep up with them.
+const GRID: [&str; 9] = [
+    "--set",
+    "duration=40ms",
     "--grid",
     "traffic.queries.degree=4,8,12",
     "--grid",
