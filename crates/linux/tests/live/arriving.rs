@@ -42,8 +42,7 @@ fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
     let run = |more: &str| {
         place.apply(&place.file("a.toml", &format!("{limit}{more}"))).unwrap();
         let sink = Running(place.child_at(1, "receive", &[receiver.clone(), String::new()]));
-        std::thread::sleep(Duration::from_millis(300));
-        send(&place, &sender, 1, 3000).wait().unwrap();
+        assert!(send(&place, &sender, 1, 3000).wait().unwrap().success());
         drop(sink);
         let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
         apply::remove_all(&place.bpffs).unwrap();
@@ -106,7 +105,6 @@ fn windows_are_held_while_a_limit_is_behind() {
         place.apply(&place.file("a.toml", &format!("{limit}{more}"))).unwrap();
         let args = [receiver.clone(), String::new(), file.display().to_string()];
         let _sink = Running(place.child_at(1, "windows", &args));
-        std::thread::sleep(Duration::from_millis(300));
         let _sends = Running(send(&place, &sender, 2, 20_000));
         expect("while it is behind", holds);
         apply::remove_all(&place.bpffs).unwrap();

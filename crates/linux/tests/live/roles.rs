@@ -36,9 +36,17 @@ pub fn play() {
     }
 }
 
-/// The host's own congestion control may be BBR, which limits are not for.
+/// Once somebody listens, who may have been started just now. The host's own congestion control may
+/// be BBR, which limits are not for.
 pub fn connect() -> TcpStream {
-    let to = TcpStream::connect("10.98.7.2:7007").unwrap();
+    let start = Instant::now();
+    let to = loop {
+        match TcpStream::connect("10.98.7.2:7007") {
+            Ok(to) => break to,
+            Err(e) => assert!(start.elapsed() < Duration::from_secs(5), "{e}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
     rustix::net::sockopt::set_tcp_congestion(&to, "cubic").unwrap();
     to
 }
