@@ -1,132 +1,25 @@
-//! NRM: what its slides claim of virtual queues against HTB, for closed loops of 1 MiB and 10 KiB calls.
-//!
-//! The tables T1 to T5 of the slides, in the simulator. T1: what a shorter probe timer does. T2: beside HTB at 1 Gb/s, of
-//! which the slides give conclusions and plots without numbers. T3: at 10 ms. T4: at 5 Gb/s. T5: on arrival. One flow is a run
-//! without the small class. The same tables on emulated Linux are `make bench-limit-vm`; docs/reproduce-nrm.md has both
-//! beside the slides.
+//! What the slides' tables and words claim, and what is accepted of it.
 //!
 //! The published numbers are of one run each. What the slides' analysis calls their shape is accepted
-//! as it stands: of T1a, T1b, T1d, T1f2, T1f5, T2b, T2d, T2e1, T3c to T3e, T4a, T4b, T4g, T4h, T5a, T5b,
-//! T5d and T5e, percentages as rounded. The other intervals are this project's: half of the published effect or more (T1c, T2c,
-//! T3b, T4e, T4f), and a band around the number (T1e, T1f9, T2a, T3a, T4c, T4d, the tails of T5).
+//! as it stands: of T1a, T1b, T1d, T1f2, T1f5, T2b, T2d, T2f, T2e1, T3c to T3e, T4a, T4b, T4g, T4h, T5a,
+//! T5b, T5d and T5e, percentages as rounded. The other intervals are this project's: half of the
+//! published effect or more (T1c, T2c, T3b, T4e, T4f), and a band around the number (T1e, T1f9, T2a, T3a,
+//! T4c, T4d, the tails of T5).
 //!
-//! That they were laid down before anything was run cannot be seen in the history of this file, which
-//! begins with the first results. T1e, T1f, T2f, T3d, T3e, T4e to T4h, T5d, T5e and the tails of T5 but
+//! That they were laid down before anything was run cannot be seen in their history, which begins with
+//! the first results. T1e, T1f, T2f, T3d, T3e, T4e to T4h, T5d, T5e and the tails of T5 but
 //! one are younger than the first runs, whose tables had figures of theirs.
 
+use super::Name;
 use crate::claim::{Claim, Value};
-use crate::emulated::Case;
-use crate::experiment::{Experiment, Paper, Runs};
 use crate::measure::Measure;
 use crate::statistic::{Of, Statistic};
-use millpond_results::Keep;
-
-/// The slides.
-pub const NRM: Paper = Paper {
-    name: "nrm",
-    title: "NRM: virtual queues for cgroups",
-    experiments: EXPERIMENTS,
-    claims: CLAIMS,
-    emulated: CASES,
-};
+use Value::{Derived, Ours, Published as Given, Shape};
 
 const SLIDES: &str = "NRM, Linux Plumbers Conference 2018";
 const BESIDE: &str = "asked beside the slides' tail: the bound is ours";
-const FLOWS: &str = "flows: all but one of 1 MiB calls, one of 10 KiB; one flow is of 1 MiB calls";
-const LARGE: Option<&str> = Some("traffic.large.connections");
-/// Several flows, by the large ones among them.
-const SEVERAL: &[(f64, &str)] = &[(2.0, "1"), (5.0, "4"), (9.0, "8")];
-const NINE: &[(f64, &str)] = &[(9.0, "8")];
-/// One flow: the small class never begins.
-const ALONE: &[(f64, &str)] = &[(1.0, "1")];
-const NO_SMALL: (&str, &str) = ("traffic.small.stop", "1us");
-
 const P999: &str = "a p99.9 needs minutes";
 const SEVERAL_SECONDS: &str = "what is not lost in 20 s may be lost later";
-
-const fn runs(loads: &'static [(f64, &'static str)], set: &'static [(&'static str, &'static str)]) -> Runs {
-    Runs { loads, seeds: (1, 3), set, note: "" }
-}
-
-const fn quick(loads: &'static [(f64, &'static str)], set: &'static [(&'static str, &'static str)]) -> Runs {
-    Runs { loads, seeds: (1, 1), set, note: "--quick: 20 s and one seed" }
-}
-
-const SHORT: (&str, &str) = ("duration", "20s");
-
-macro_rules! experiment {
-    ($name:literal, $title:literal, $table:literal, $schemes:expr, $loads:expr, [$($set:expr),*]) => {
-        Experiment {
-            name: $name,
-            title: $title,
-            scenario: concat!("scenarios/papers/nrm/", $table, ".toml"),
-            text: include_str!(concat!("../../../../scenarios/papers/nrm/", $table, ".toml")),
-            schemes: $schemes,
-            load_axis: FLOWS,
-            load_key: LARGE,
-            full: runs($loads, &[$($set),*]),
-            quick: Ok(quick($loads, &[SHORT $(, $set)*])),
-            keep: Keep::Summary,
-            shows: &[],
-            published: &[],
-        }
-    };
-}
-
-const PROBES: &[(&str, &str)] = &[
-    ("cubic", "Cubic"),
-    ("cubic-fast", "Cubic, 20 ms probe"),
-    ("dctcp", "DCTCP"),
-    ("dctcp-fast", "DCTCP, 20 ms probe"),
-];
-const BESIDE_HTB: &[(&str, &str)] =
-    &[("htb", "HTB, Cubic"), ("cubic", "NRM, Cubic"), ("cubic-ecn", "NRM, Cubic with ECN"), ("dctcp", "NRM, DCTCP")];
-const FAR: &[(&str, &str)] = &[("htb", "HTB, Cubic"), ("cubic", "NRM, Cubic"), ("dctcp", "NRM, DCTCP")];
-const ARRIVING: &[(&str, &str)] = &[("1g", "DCTCP, 1 Gb/s"), ("5g", "DCTCP, 5 Gb/s")];
-
-const EXPERIMENTS: &[Experiment] = &[
-    experiment!("t1-one", "1 Gb/s, the probe timer, one flow", "t1", PROBES, ALONE, [NO_SMALL]),
-    experiment!("t1", "1 Gb/s, the probe timer", "t1", PROBES, SEVERAL, []),
-    experiment!("t2-one", "1 Gb/s beside HTB, one flow", "t2", BESIDE_HTB, ALONE, [NO_SMALL]),
-    experiment!("t2", "1 Gb/s beside HTB", "t2", BESIDE_HTB, NINE, []),
-    experiment!("t3-one", "1 Gb/s and 10 ms, one flow", "t3", FAR, ALONE, [NO_SMALL]),
-    experiment!("t3", "1 Gb/s and 10 ms", "t3", FAR, NINE, []),
-    experiment!("t4-one", "5 Gb/s, one flow", "t4", BESIDE_HTB, ALONE, [NO_SMALL]),
-    experiment!("t4", "5 Gb/s", "t4", BESIDE_HTB, NINE, []),
-    experiment!("t5-one", "limited on arrival, one flow", "t5", ARRIVING, ALONE, [NO_SMALL]),
-    experiment!("t5", "limited on arrival", "t5", ARRIVING, SEVERAL, []),
-];
-
-type Name = &'static str;
-
-const fn case(name: Name, experiment: Name, load: f64, variant: Name) -> Case {
-    Case { name, experiment, load, variant }
-}
-
-/// What the virtual-time rig measures of the tables (`benches/limit/vm.py --list`). Its kick of 20 ms stands for the probe timer; the limits
-/// at 10 ms are behind fq, as the slides'. It has no 5 Gb/s.
-const CASES: &[Case] = &[
-    case("nrm cubic 1x1MB", "t1-one", 1.0, "cubic"),
-    case("nrm<20ms cubic 1x1MB", "t1-one", 1.0, "cubic-fast"),
-    case("nrm dctcp 1x1MB", "t1-one", 1.0, "dctcp"),
-    case("nrm<20ms dctcp 1x1MB", "t1-one", 1.0, "dctcp-fast"),
-    case("nrm dctcp 1x1MB+1x10KB", "t1", 2.0, "dctcp"),
-    case("nrm<20ms dctcp 1x1MB+1x10KB", "t1", 2.0, "dctcp-fast"),
-    case("nrm dctcp 4x1MB+1x10KB", "t1", 5.0, "dctcp"),
-    case("nrm<20ms dctcp 4x1MB+1x10KB", "t1", 5.0, "dctcp-fast"),
-    case("nrm<20ms cubic 8x1MB+1x10KB", "t1", 9.0, "cubic-fast"),
-    case("nrm dctcp 8x1MB+1x10KB", "t1", 9.0, "dctcp"),
-    case("nrm<20ms dctcp 8x1MB+1x10KB", "t1", 9.0, "dctcp-fast"),
-    case("htb cubic 8x1MB+1x10KB", "t2", 9.0, "htb"),
-    case("nrm<20ms cubic 8x1MB+1x10KB", "t2", 9.0, "cubic"),
-    case("nrm<20ms dctcp 8x1MB+1x10KB", "t2", 9.0, "dctcp"),
-    case("htb cubic 1x1MB 10ms", "t3-one", 1.0, "htb"),
-    case("nrm+bypass dctcp fq 10ms 1x1MB", "t3-one", 1.0, "dctcp"),
-    case("htb cubic 8x1MB+1x10KB 10ms", "t3", 9.0, "htb"),
-    case("nrm+bypass cubic fq 10ms 8x1MB+1x10KB", "t3", 9.0, "cubic"),
-    case("nrm+bypass dctcp fq 10ms 8x1MB+1x10KB", "t3", 9.0, "dctcp"),
-    case("nrm+bypass dctcp ingress 8x1MB+1x10KB", "t5", 9.0, "1g"),
-];
 
 const GOODPUT: Statistic = Statistic::Goodput;
 const LARGE_P99: Statistic = Statistic::Calls("large", Of::P99);
@@ -205,9 +98,7 @@ const fn within(low: f64, high: f64) -> [Option<f64>; 2] {
     [Some(low), Some(high)]
 }
 
-use Value::{Derived, Ours, Published as Given, Shape};
-
-const CLAIMS: &[Claim] = &[
+pub(super) const CLAIMS: &[Claim] = &[
     noted(
         claim(
             "T1a1",
