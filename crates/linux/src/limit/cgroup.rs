@@ -7,6 +7,7 @@
 use super::config::Target;
 use super::{Error, engine};
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -37,17 +38,19 @@ pub struct Hierarchy {
 }
 
 /// Where a file system of type `kind` is mounted: the first of them.
-pub fn mounted(kind: &str) -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind))?;
+pub fn mounted(kind: &str) -> io::Result<Option<PathBuf>> {
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind));
     // Spaces and the like are octal there.
-    Some(PathBuf::from(line.split(' ').nth(1)?.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")))
+    let plain = |path: &str| path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
+    Ok(line.and_then(|line| line.split(' ').nth(1)).map(|path| PathBuf::from(plain(path))))
 }
 
 impl Hierarchy {
     /// From the mounts of this process.
     pub fn find() -> Result<Hierarchy, Error> {
-        Ok(Hierarchy { root: mounted("cgroup2").ok_or(Error::NoCgroups)? })
+        let unread = |e: io::Error| Error::Kernel { what: "reading /proc/self/mounts".into(), reason: e.to_string() };
+        Ok(Hierarchy { root: mounted("cgroup2").map_err(unread)?.ok_or(Error::NoCgroups)? })
     }
 
     /// The cgroup of a folder.

@@ -105,7 +105,7 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
     let qdisc = read("/proc/sys/net/core/default_qdisc");
     let jit = read("/proc/sys/net/core/bpf_jit_enable");
-    let classes = mounted("cgroup").is_some()
+    let classes = mounted("cgroup").is_ok_and(|root| root.is_some())
         && fs::read_to_string("/proc/cgroups").unwrap_or_default().lines().any(|l| {
             let mut words = l.split_whitespace();
             matches!(words.next(), Some("net_cls" | "net_prio")) && words.next().is_some_and(|h| h != "0")

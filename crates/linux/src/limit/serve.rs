@@ -25,6 +25,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves until it is killed. `say` is told what happens.
 pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
+    // Before anybody can ask: who asks often enough leaves no file for it.
+    let mut watch = Watch::new(Hierarchy::find()?.root);
     let mut notify = Notify::default();
     if let Some(address) = listen {
         let (bpffs, notified) = (bpffs.to_path_buf(), notify.counters.clone());
@@ -35,7 +37,6 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
     let kicked = bpffs.to_path_buf();
     std::thread::spawn(move || kick(&kicked));
     let (mut waiting, mut known) = (Vec::new(), Known::default());
-    let mut watch = Watch::new(Hierarchy::find()?.root);
     loop {
         notify.follow(bpffs, say);
         let (cgroups, limits) = (watch.wait(PERIOD), known.look(bpffs).1);
