@@ -47,8 +47,7 @@ fn priorities(s: &Settings, list: &mut Vec<Written>) {
     let serves = matches!(switch.queue, QueueParams::StrictPriority(_))
         || matches!(switch.buffer, BufferParams::Pools(_))
         || matches!(switch.pause, PauseParams::Pfc(_));
-    for t in s.traffic.iter().filter(|t| t.common.priority > 0) {
-        let kind = t.transport.as_ref().unwrap_or(&s.transport_kind);
+    for (t, kind) in s.traffic.iter().zip(s.kinds()).filter(|(t, _)| t.common.priority > 0) {
         let why = match kind.demands().family {
             Family::Homa => Some(format!("transport \"{}\" sets its packets' priorities", kind.kind())),
             _ if !serves => {
