@@ -238,7 +238,7 @@ impl Reproducing {
             other => other,
         })?;
         let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
-        let failed = sweep.runs().filter(|(_, run)| run.status != Some(Status::Complete)).count();
+        let failed = sweep.runs().filter(|(_, run)| !run.status.is_some_and(Status::is_final)).count();
         Ok((failed, sweep.runs().count()))
     }
 

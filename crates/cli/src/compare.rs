@@ -98,8 +98,19 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     match runs.failed {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
-        None => Ok(()),
+        None => stalled(&results),
     }
+}
+
+/// Fails if a run of some variant stalled.
+fn stalled(results: &[VariantResult]) -> Result<(), Failure> {
+    let stalled = results.iter().filter(|result| result.status == Status::Stalled);
+    let names: Vec<&str> = stalled.map(|result| result.variant.as_str()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let what = "no open flow could end any more; the results are written";
+    Err(Failure::Stalled(format!("stalled: {}: {what}", names.join(", "))))
 }
 
 /// How the runs of this call ended.
@@ -215,7 +226,7 @@ impl<'a> Comparison<'a> {
 
     fn is_finished(&self, folder: &Folder, arm: &Arm, seed: u64) -> bool {
         let manifest = Manifest::read(&self.place(folder.path(), arm, seed));
-        manifest.is_ok_and(|manifest| manifest.status == Status::Complete)
+        manifest.is_ok_and(|manifest| manifest.status.is_final())
     }
 
     /// Writes what is made of these runs.

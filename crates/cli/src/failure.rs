@@ -36,6 +36,9 @@ pub enum Failure {
     /// Some of many runs.
     #[error("{0}")]
     Runs(String),
+    /// Open flows that could not end any more. The results are written, with that status.
+    #[error("{0}")]
+    Stalled(String),
     /// Ctrl-C, with what remains to be said.
     #[error("interrupted; {0}")]
     Stopped(String),
@@ -59,7 +62,7 @@ impl From<millpond_claims::Error> for Failure {
 }
 
 impl Failure {
-    /// 1 failed, 2 bad usage or scenario, 130 interrupted.
+    /// 1 failed, 2 bad usage or scenario, 3 stalled, 130 interrupted.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
@@ -67,6 +70,7 @@ impl Failure {
             Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
             Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Stdout(_) => 1,
             Failure::Audit(_) | Failure::Runs(_) => 1,
+            Failure::Stalled(_) => 3,
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }

@@ -54,7 +54,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let failures = run_all(&running, &scenario, &design, &folder)?;
     let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
     let has_none =
-        |run: &SweepRun| run.status == Some(Status::Complete) && !out.join(&run.folder).join("flows.parquet").exists();
+        |run: &SweepRun| run.status.is_some_and(Status::is_final) && !out.join(&run.folder).join("flows.parquet").exists();
     if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
         tell(format_args!(
             "note: no pooled flows.parquet: runs that were finished before have kept less than --keep all"
@@ -67,8 +67,13 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         say(&sweep_table(&sweep));
         say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
     }
-    let failed = sweep.runs().filter(|(_, run)| run.status != Some(Status::Complete)).count();
+    let stalled = sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)).count();
+    let failed = sweep.runs().filter(|(_, run)| !run.status.is_some_and(Status::is_final)).count();
     match failed {
+        0 if stalled > 0 => Err(Failure::Stalled(format!(
+            "{stalled} of {} runs stalled: no open flow could end any more; their results are written",
+            sweep.runs().count()
+        ))),
         0 => Ok(()),
         _ => Err(Failure::Runs(format!("{failed} of {} runs failed", sweep.runs().count()))),
     }

@@ -332,8 +332,9 @@ pub(crate) fn grouped_warnings(results: &[VariantResult]) -> Vec<String> {
 pub(crate) fn worst(of: impl Iterator<Item = Status>) -> Status {
     of.max_by_key(|status| match status {
         Status::Complete => 0,
-        Status::Interrupted => 1,
-        Status::Failed => 2,
+        Status::Stalled => 1,
+        Status::Interrupted => 2,
+        Status::Failed => 3,
     })
     .unwrap_or_default()
 }

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error, Result};
 use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
-use crate::summary::Status;
 use crate::target::{Owner, check_target};
 
 pub(crate) const LOCK: &str = ".millpond-lock";
@@ -143,7 +142,7 @@ impl Folder {
                 }
                 let below = place.join(entry.file_name());
                 match Manifest::read(&entry.path()) {
-                    Ok(manifest) if manifest.kind == Kind::Run && manifest.status == Status::Complete => {
+                    Ok(manifest) if manifest.kind == Kind::Run && manifest.status.is_final() => {
                         found.push((below, manifest));
                     }
                     _ => places.push(below),
@@ -219,7 +218,7 @@ impl Folder {
 
     /// Whether an older result that came to its end stands in the folder's place.
     pub fn would_replace_complete(&self) -> bool {
-        Manifest::read(&self.out).is_ok_and(|manifest| manifest.status == Status::Complete)
+        Manifest::read(&self.out).is_ok_and(|manifest| manifest.status.is_final())
     }
 
     /// Puts back an older result that an exchange cut short left here.
@@ -403,6 +402,7 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::Status;
     use crate::test_dir;
 
     fn manifest(version: &str) -> Manifest {

@@ -49,6 +49,9 @@ pub enum Status {
     /// It came to its end.
     #[default]
     Complete,
+    /// It ended since no open flow could end any more; a warning names the cause. The results are
+    /// of what there was.
+    Stalled,
     /// It was stopped before; the results are of what there was.
     Interrupted,
     /// The audit failed, or something else that makes the results unusable.
@@ -56,10 +59,17 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether another run of the same scenario and seed would have the same results: the run came
+    /// to its end, or stalled.
+    pub fn is_final(self) -> bool {
+        matches!(self, Status::Complete | Status::Stalled)
+    }
+
     /// As in the files.
     pub fn name(self) -> &'static str {
         match self {
             Status::Complete => "complete",
+            Status::Stalled => "stalled",
             Status::Interrupted => "interrupted",
             Status::Failed => "failed",
         }

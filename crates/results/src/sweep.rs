@@ -45,7 +45,8 @@ pub struct Sweep {
     pub name: String,
     /// The program's version.
     pub version: String,
-    /// `complete` when all runs are, `failed` if one of them failed, `interrupted` before the end.
+    /// `complete` when all runs are, `stalled` or `failed` if one of them is, `interrupted` before
+    /// the end.
     pub status: Status,
     /// What the command line set in every run, as `key=value`.
     pub overrides: Vec<String>,
@@ -334,9 +335,10 @@ pub(crate) fn summary_of(out: &Path, run: &SweepRun) -> Option<Summary> {
 }
 
 impl SweepRun {
-    /// The run's summary, if it is complete in the sweep's folder. A failed one is run again.
+    /// The run's summary, if it is complete or stalled in the sweep's folder. A failed one is run
+    /// again.
     pub fn finished(&self, out: &Path) -> Option<Summary> {
-        summary_of(out, self).filter(|summary| summary.status == Status::Complete)
+        summary_of(out, self).filter(|summary| summary.status.is_final())
     }
 }
 

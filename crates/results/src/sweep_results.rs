@@ -43,11 +43,11 @@ pub fn finish_sweep(
             let summary = summary_of(folder.path(), run);
             run.status = Some(summary.as_ref().map_or(Status::Failed, |summary| summary.status));
             let failure = failures.iter().find(|(number, _)| *number == run.run).map(|(_, reason)| reason.clone());
-            run.reason = failure.filter(|_| run.status != Some(Status::Complete));
+            run.reason = failure.filter(|_| !run.status.is_some_and(Status::is_final));
             let values = point.values.iter().map(|(_, value)| value.to_string()).collect();
             rows.push(Row { run: run.run, point: point.point, seed: run.seed, status: run.status, values, of: None });
             if let Some(summary) = summary {
-                if summary.status == Status::Complete {
+                if summary.status.is_final() {
                     let of = numbers(std::slice::from_ref(&summary))?.pop();
                     if let Some(row) = rows.last_mut() {
                         row.of = of.map(|(_, json)| json);
@@ -79,7 +79,7 @@ struct Row {
     seed: u64,
     status: Option<Status>,
     values: Vec<String>,
-    /// Its statistics; `None` unless it is complete.
+    /// Its statistics; `None` unless it is complete or stalled.
     of: Option<Json>,
 }
 
@@ -97,7 +97,7 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
         ("run", Of::U32, "number of the run"),
         ("point", Of::U32, "number of the grid's point"),
         ("seed", Of::U64, "the seed"),
-        ("status", Of::Name, "how the run ended; statistics are null unless it is complete"),
+        ("status", Of::Name, "how the run ended; statistics are null unless it is complete or stalled"),
     ];
     for (axis, numeric) in grid.iter().zip(&numeric) {
         columns.push((&axis.key, if *numeric { Of::F64 } else { Of::Name }, "the grid's value of this key"));
@@ -155,7 +155,7 @@ const FIGURES: [Shown; 6] = [
 pub fn sweep_table(sweep: &Sweep) -> String {
     let (mut rows, mut has_bounds) = (vec![heads(0), heads(1)], false);
     for point in sweep.points.iter().filter(|point| point.skipped.is_none()).take(SHOWN) {
-        let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
+        let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
         let mut row = vec![label(sweep, point.values.iter()), format!("{done}/{}", point.runs.len())];
         let leaf = |path: &[&str]| point.statistics.as_ref()?.leaf(path).copied();
         let flows = match (leaf(&["flows", "completed"]), leaf(&["flows", "started"])) {
@@ -237,6 +237,10 @@ fn notes(sweep: &Sweep) -> Vec<String> {
         let text =
             format!("run {}, {}, seed {}: {}", run.run, label(sweep, point.values.iter()), run.seed, clean(reason));
         lines.extend(wrapped("FAILED", &text));
+    }
+    for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)) {
+        let text = format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
+        lines.extend(wrapped("STALLED", &text));
     }
     let warnings = warnings(sweep);
     for warning in warnings.iter().take(WARNINGS) {

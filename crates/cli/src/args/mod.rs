@@ -24,7 +24,7 @@ Try:
   millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
-Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 130 interrupted."
+Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can end), 130 interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -59,7 +59,7 @@ units go with them: 10us..50us/10us. Values are exact decimals.
 The grid is the product of all --grid, of the scenario's variants with --variants, and of the seeds.
 Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.
 Exit codes: 0 all runs are complete, 1 some failed (they are named, and run again by the same command), 2 bad usage,
-130 interrupted.")]
+3 some stalled (no open flow can end; their results are kept), 130 interrupted.")]
     Sweep(SweepArgs),
     /// Run a paper's experiments and say which of its claims hold; stopped, the same command goes on
     #[command(after_help = "\

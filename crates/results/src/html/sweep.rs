@@ -105,10 +105,11 @@ fn facts(sweep: &Sweep, world: World) -> Vec<String> {
         seeds_text(&sweep.seeds),
         super::world_text(world).to_string(),
     ];
-    let done = sweep.runs().filter(|(_, run)| run.status == Some(Status::Complete)).count();
-    let all = sweep.runs().count();
+    let with = |status| sweep.runs().filter(|(_, run)| run.status == Some(status)).count();
+    let (done, stalled, all) = (with(Status::Complete), with(Status::Stalled), sweep.runs().count());
     let (class, sign) = if done == all { ("good", '✓') } else { ("bad", '✗') };
-    facts.push(format!("<span class=\"{class}\">{sign} {done} of {all} runs complete</span>"));
+    let rest = if stalled > 0 { format!(", {stalled} stalled") } else { String::new() };
+    facts.push(format!("<span class=\"{class}\">{sign} {done} of {all} runs complete{rest}</span>"));
     facts
 }
 
@@ -120,7 +121,10 @@ fn told(sweep: &Sweep) -> Vec<String> {
         let why = run.reason.as_deref().unwrap_or("its audit failed");
         format!("failed: {}, seed {}: {why}", label(sweep, point.values.iter()), run.seed)
     });
-    skipped.chain(failed).chain(warnings(sweep)).collect()
+    let stalled = sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)).map(|(point, run)| {
+        format!("stalled: {}, seed {}", label(sweep, point.values.iter()), run.seed)
+    });
+    skipped.chain(failed).chain(stalled).chain(warnings(sweep)).collect()
 }
 
 /// The key with the most values, which is the charts' axis; variants are lines, whatever their number.
@@ -373,7 +377,7 @@ fn points(page: &mut String, sweep: &Sweep) {
     head.extend(told.iter().flat_map(|of| [of.name.to_string(), kind.into()]));
     let row = |point: &Point| {
         let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
-        let done = point.runs.iter().filter(|run| run.status == Some(Status::Complete)).count();
+        let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
         row.push(format!("{done} of {}", point.runs.len()));
         for of in &told {
             let shown = point.statistics.as_ref().map(|tree| shown(tree, of.path)).unwrap_or_default();
