@@ -26,10 +26,7 @@ impl Chosen {
         let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };
         for word in only.iter().map(|word| word.trim()) {
             let plain = word.strip_prefix(paper.name).and_then(|rest| rest.strip_prefix('-')).unwrap_or(word);
-            let named = |claim: &&Claim| {
-                let (id, plain) = (claim.id.to_lowercase(), plain.to_lowercase());
-                id.strip_prefix(&plain).is_some_and(|rest| is_member(&plain, rest))
-            };
+            let named = |claim: &&Claim| is_of_group(plain, claim.id);
             if plain == emulated::ALL && !paper.emulated.is_empty() {
                 chosen.claims.extend(emulated_claims(paper).map(|(id, _)| id));
                 continue;
@@ -65,6 +62,12 @@ impl Chosen {
         }
         Ok(chosen)
     }
+}
+
+/// Whether a claim is of a group, or has its name. Capitals do not matter.
+pub(crate) fn is_of_group(group: &str, claim: &str) -> bool {
+    let (id, group) = (claim.to_lowercase(), group.to_lowercase());
+    id.strip_prefix(&group).is_some_and(|rest| is_member(&group, rest))
 }
 
 /// Whether a claim whose name goes on with `rest` is of this group. A group has a number; what

@@ -2,10 +2,11 @@
 //!
 //! Invariant: a run that is missing makes a claim undecided, never true.
 
+use crate::baseline::Baseline;
 use crate::emulated::{self, Emulated};
 use crate::experiment::{Effort, Experiment, Found, Paper};
 use crate::measure::{Measure, Measured};
-use millpond_results::{Claim as Judged, ClaimKind, World};
+use millpond_results::{Claim as Judged, ClaimKind, Verdict, World};
 
 /// One claim.
 #[derive(Clone, Copy)]
@@ -34,7 +35,9 @@ pub struct Claim {
 pub enum Value {
     /// A number as published.
     Published(f64),
-    /// A number that is computed from published ones alone; how.
+    /// A number that the authors' released code gives when this project runs it unmodified.
+    Released(f64),
+    /// A number that is computed from published or released ones alone; how.
     Derived(f64, &'static str),
     /// A published number from which a parameter was solved; which.
     Fitted(f64, &'static str),
@@ -52,7 +55,9 @@ impl Value {
     /// The number, if there is one.
     pub fn number(&self) -> Option<f64> {
         match *self {
-            Value::Published(value) | Value::Derived(value, _) | Value::Fitted(value, _) => Some(value),
+            Value::Published(value) | Value::Released(value) | Value::Derived(value, _) | Value::Fitted(value, _) => {
+                Some(value)
+            }
             Value::Shape | Value::Arithmetic | Value::Remembered | Value::Ours => None,
         }
     }
@@ -61,6 +66,7 @@ impl Value {
     fn kind(&self) -> ClaimKind {
         match self {
             Value::Published(_) | Value::Shape => ClaimKind::Published,
+            Value::Released(_) => ClaimKind::Released,
             Value::Derived(..) | Value::Arithmetic => ClaimKind::Derived,
             Value::Fitted(..) => ClaimKind::Fitted,
             Value::Remembered => ClaimKind::Remembered,
@@ -75,7 +81,12 @@ impl Value {
             Value::Fitted(_, what) => {
                 Some(format!("{what} was fitted to this number: the claim asks whether the model gives it back"))
             }
-            Value::Published(_) | Value::Shape | Value::Arithmetic | Value::Remembered | Value::Ours => None,
+            Value::Published(_)
+            | Value::Released(_)
+            | Value::Shape
+            | Value::Arithmetic
+            | Value::Remembered
+            | Value::Ours => None,
         }
     }
 }
@@ -91,28 +102,62 @@ impl Claim {
         self.paper.kind()
     }
 
-    /// Decides it by what its experiment found.
-    pub fn judge(&self, paper: &str, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
+    /// Decides it by what its experiment found, and once more with its mechanism off.
+    pub fn judge(&self, paper: &Paper, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
         let undecided = match effort {
             Effort::Full => None,
             Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
         };
-        let measured = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
-        let measured = measured.and_then(|()| self.measure.of(experiment, found));
+        let decidable = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
+        let measured = decidable.clone().and_then(|()| self.measure.of(experiment, found));
         let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
-        let id = format!("{paper}-{}", self.id);
+        let id = format!("{}-{}", paper.name, self.id);
         let judged = Judged { id, scenario: experiment.scenario.to_string(), absolute, ..self.rows(experiment) };
-        self.judged(judged, measured, self.note)
+        let judged = self.judged(judged, measured, self.note);
+        self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
+    }
+
+    /// Adds what the claim comes to with its mechanism off.
+    fn with_baseline(
+        &self,
+        judged: Judged,
+        paper: &Paper,
+        experiment: &Experiment,
+        found: &Found,
+        is_decidable: bool,
+    ) -> Judged {
+        let pairs = match paper.baselines.of(experiment, self) {
+            Baseline::Variants(pairs) => pairs,
+            Baseline::None(why) => return Judged { baseline_note: why.to_string(), ..judged },
+            Baseline::Missing => {
+                return Judged { baseline_note: "its paper names no baseline for it".to_string(), ..judged };
+            }
+        };
+        let place =
+            |(on, off): &(&str, &str)| format!("{} in the place of {}", experiment.label(off), experiment.label(on));
+        let words = pairs.iter().map(place).collect::<Vec<_>>().join(", ");
+        if !is_decidable {
+            return Judged { baseline_note: words, ..judged };
+        }
+        match self.measure.of(experiment, &found.without(&pairs)) {
+            Ok((measured, _)) => Judged {
+                baseline: match self.measure.compares_itself(&pairs) && self.accept.contains(&Some(0.0)) {
+                    // An interval that ends at 0 asks for a direction, and a comparison with itself has none.
+                    true => Verdict::Fails,
+                    false => Verdict::of(self.accept, measured),
+                },
+                baseline_measured: Some(measured).filter(|measured| measured.is_finite()),
+                baseline_note: words,
+                ..judged
+            },
+            Err(why) => Judged { baseline_note: format!("{words}: {why}"), ..judged },
+        }
     }
 
     /// Which rows of its experiment it is about.
     fn rows(&self, experiment: &Experiment) -> Judged {
         let (variants, load) = self.measure.needs();
-        let label = |variant: &&str| {
-            let scheme = experiment.schemes.iter().find(|(other, _)| other == variant);
-            scheme.map_or(*variant, |(_, label)| *label).to_string()
-        };
-        let schemes = variants.iter().map(label).collect();
+        let schemes = variants.iter().map(|variant| experiment.label(variant).to_string()).collect();
         Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
     }
 
@@ -129,8 +174,11 @@ impl Claim {
         let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
         let scenario = emulated::RIG.to_string();
         let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
+        let is_decidable = measured.is_ok();
         // The rows of its experiment are the simulator's.
-        self.judged(Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() }, measured, "")
+        let judged = Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() };
+        let judged = self.judged(judged, measured, "");
+        self.with_baseline(judged, paper, experiment, &found, is_decidable)
     }
 
     /// Fills in a claim's words, and what was measured.
@@ -169,9 +217,8 @@ fn has_seeds(experiment: &Experiment, found: &Found, effort: Effort) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::tests::{EXPERIMENT, arm, found, less};
+    use crate::measure::tests::{EXPERIMENT, PAPER, arm, found, less};
     use crate::statistic::Statistic;
-    use millpond_results::Verdict;
 
     #[test]
     fn a_claim_holds_fails_or_says_why_not() {
@@ -187,7 +234,7 @@ mod tests {
         };
         let (a, b) = ([(1.0, 3.0), (1.0, 3.0)], [(2.0, 8.0), (2.0, 8.0)]);
         let found = found(vec![arm("a", 90.0, &a), arm("b", 90.0, &b)]);
-        let judged = |claim: Claim, effort| claim.judge("p", &EXPERIMENT, &found, effort);
+        let judged = |claim: Claim, effort| claim.judge(&PAPER, &EXPERIMENT, &found, effort);
         let held = judged(claim([None, Some(-40.0)], Value::Published(-58.0), None), Effort::Full);
         assert_eq!((held.status, held.measured, held.paper), (Verdict::Holds, Some(-50.0), Some(-58.0)));
         assert_eq!((held.id.as_str(), held.scenario.as_str()), ("p-S1", "x.toml"));
@@ -215,6 +262,7 @@ mod tests {
         let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
         for (value, kind, number) in [
             (Value::Published(-58.0), ClaimKind::Published, Some(-58.0)),
+            (Value::Released(-58.0), ClaimKind::Released, Some(-58.0)),
             (Value::Shape, ClaimKind::Published, None),
             (Value::Derived(-58.0, "by hand"), ClaimKind::Derived, Some(-58.0)),
             (Value::Arithmetic, ClaimKind::Derived, None),
@@ -222,7 +270,7 @@ mod tests {
             (Value::Remembered, ClaimKind::Remembered, None),
             (Value::Ours, ClaimKind::Ours, None),
         ] {
-            let judged = of(value).judge("p", &EXPERIMENT, &both, Effort::Full);
+            let judged = of(value).judge(&PAPER, &EXPERIMENT, &both, Effort::Full);
             assert_eq!((judged.kind, judged.paper, judged.status), (kind, number, Verdict::Holds));
             let is_told = judged.note.contains("the slope was fitted to this number");
             assert_eq!(is_told, kind == ClaimKind::Fitted, "{}", judged.note);
@@ -230,9 +278,28 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_that_holds_without_its_mechanism_is_flagged() {
+        let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
+        let judged = |accept| Claim { accept, ..of(Value::Shape) }.judge(&PAPER, &EXPERIMENT, &both, Effort::Full);
+        let strict = judged([None, Some(-40.0)]);
+        assert_eq!(
+            (strict.status, strict.baseline, strict.baseline_measured),
+            (Verdict::Holds, Verdict::Fails, Some(0.0))
+        );
+        assert_eq!((strict.baseline_note.as_str(), strict.holds_anyway()), ("B in the place of A", false));
+        let direction = judged([None, Some(0.0)]);
+        assert_eq!((direction.baseline, direction.holds_anyway()), (Verdict::Fails, false));
+        let weak = judged([None, Some(5.0)]);
+        assert_eq!((weak.status, weak.baseline, weak.holds_anyway()), (Verdict::Holds, Verdict::Holds, true));
+        let open = Claim { quick: Some("too short"), ..of(Value::Shape) };
+        let open = open.judge(&PAPER, &EXPERIMENT, &both, Effort::Quick);
+        assert_eq!((open.baseline, open.holds_anyway()), (Verdict::NotEvaluated, false));
+    }
+
+    #[test]
     fn fewer_seeds_than_an_experiment_has_decide_nothing() {
         let one = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
-        let judged = of(Value::Shape).judge("p", &EXPERIMENT, &one, Effort::Full);
+        let judged = of(Value::Shape).judge(&PAPER, &EXPERIMENT, &one, Effort::Full);
         assert_eq!((judged.status, judged.measured), (Verdict::NotEvaluated, None));
         assert_eq!(judged.note, "1 seed of the 2 that experiment x needs");
     }

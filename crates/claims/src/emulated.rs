@@ -11,6 +11,7 @@ use crate::experiment::{Arm, Found, Paper, Run};
 use millpond_results::{Latency, Limit, Summary, World};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What was given, in the results folder: the claims are decided anew from it.
 const KEPT: &str = "linux-vm.json";
@@ -114,7 +115,7 @@ impl Emulated {
     /// What there is of an experiment.
     pub fn found(&self, cases: &[Case], experiment: &'static str) -> Found {
         let arm = |case: &Case| {
-            let run = self.measured(case.name).map(|m| Run { seed: 0, summary: m.summary(), queries: None });
+            let run = self.measured(case.name).map(|m| Run { seed: 0, summary: Arc::new(m.summary()), queries: None });
             Arm { variant: case.variant.into(), load: case.load, planned: vec![0], runs: run.into_iter().collect() }
         };
         let arms = cases.iter().filter(|case| case.experiment == experiment).map(arm).collect();

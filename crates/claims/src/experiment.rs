@@ -2,6 +2,7 @@
 //!
 //! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on with as one.
 
+use crate::baseline::Baselines;
 use crate::claim::Claim;
 use crate::design::{Design, Request, VARIANT, design};
 use crate::emulated::Case;
@@ -13,6 +14,7 @@ use millpond_results::{
 };
 use millpond_scenario::Scenario;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A paper.
 pub struct Paper {
@@ -24,6 +26,8 @@ pub struct Paper {
     pub experiments: &'static [Experiment],
     /// What is claimed.
     pub claims: &'static [Claim],
+    /// What claims are judged on beside their own schemes: the schemes with the mechanism off.
+    pub baselines: Baselines,
     /// What of it `make bench-limit-vm` measures as well.
     pub emulated: &'static [Case],
 }
@@ -124,6 +128,11 @@ impl Experiment {
         }
     }
 
+    /// A variant's name in papers.
+    pub fn label<'a>(&self, variant: &'a str) -> &'a str {
+        self.schemes.iter().find(|(other, _)| *other == variant).map_or(variant, |(_, label)| label)
+    }
+
     /// Whether so many seeds decide its claims, or why not: it takes as many as this effort has of
     /// its own.
     pub fn enough(&self, seeds: usize, effort: Effort) -> Result<(), String> {
@@ -168,8 +177,8 @@ pub struct Arm {
 pub struct Run {
     /// Its seed.
     pub seed: u64,
-    /// Its numbers.
-    pub summary: Summary,
+    /// Its numbers. Resamples of seeds share them.
+    pub summary: Arc<Summary>,
     /// QCT of its completed queries in microseconds, where they were kept.
     pub queries: Option<Vec<f64>>,
 }
@@ -205,7 +214,7 @@ impl Prepared {
                     && let Some(summary) = run.finished(folder)
                 {
                     let queries = query_times(&folder.join(&run.folder))?;
-                    arm.runs.push(Run { seed: run.seed, summary, queries });
+                    arm.runs.push(Run { seed: run.seed, summary: Arc::new(summary), queries });
                 }
             }
             arms.push(arm);
@@ -272,7 +281,7 @@ impl Experiment {
     /// A scheme at a load.
     fn point(&self, arm: &Arm) -> LoadPoint {
         let runs: Vec<(&Summary, Option<&[f64]>)> =
-            arm.runs.iter().map(|run| (&run.summary, run.queries.as_deref())).collect();
+            arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();
         let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
         for (name, statistic) in self.shows {
             let value = |run: &Run| Some((run.seed, statistic.of(&run.summary)?));

@@ -8,6 +8,7 @@
 //! Invariant: this crate runs no simulation and prints nothing. What it decides follows from the
 //! summaries in the results folder.
 
+mod baseline;
 mod chosen;
 mod claim;
 mod counts;
@@ -22,6 +23,7 @@ mod statistic;
 #[cfg(test)]
 mod tests;
 
+pub use baseline::{Baseline, Baselines, Off};
 pub use chosen::{Chosen, all_claims, emulated_claims};
 pub use claim::{Claim, Value};
 pub use counts::{Counts, Kinds};

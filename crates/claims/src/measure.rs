@@ -92,6 +92,45 @@ impl Measure {
         }
     }
 
+    /// The schemes whose mechanism it is about: not those that they are compared with.
+    pub fn subjects(&self, experiment: &Experiment) -> Vec<&'static str> {
+        match *self {
+            Measure::Change { of, .. }
+            | Measure::Paired { of, .. }
+            | Measure::Best { of, .. }
+            | Measure::Part { of, .. }
+            | Measure::Plain { of, .. }
+            | Measure::Median { of, .. }
+            | Measure::Ratio { of, .. }
+            | Measure::Growth { of, .. }
+            | Measure::Beyond { of, .. }
+            | Measure::Furthest { of, .. } => vec![of],
+            Measure::BestOf { pairs, .. } => pairs.iter().map(|(of, _)| *of).collect(),
+            Measure::Order { groups, .. } => groups.iter().copied().flatten().copied().collect(),
+            Measure::Cells { .. } => experiment.published.iter().map(|curve| curve.variant).collect(),
+        }
+    }
+
+    /// Whether it compares a scheme with itself if the second of a pair stands in the place of the
+    /// first: then it is exactly 0.
+    pub fn compares_itself(&self, pairs: &[(&str, &str)]) -> bool {
+        let stands_for = |of: &str, than: &str| pairs.iter().any(|(on, off)| *on == of && *off == than);
+        match *self {
+            Measure::Change { of, than, .. }
+            | Measure::Paired { of, than, .. }
+            | Measure::Best { of, than, .. }
+            | Measure::Beyond { of, than, .. }
+            | Measure::Furthest { of, than, .. } => stands_for(of, than),
+            Measure::BestOf { pairs, .. } => pairs.iter().all(|(of, than)| stands_for(of, than)),
+            _ => false,
+        }
+    }
+
+    /// Whether it is an order of schemes.
+    pub fn is_order(&self) -> bool {
+        matches!(self, Measure::Order { .. })
+    }
+
     /// The unit of its number.
     pub fn unit(&self) -> &'static str {
         match self {
@@ -451,8 +490,10 @@ fn furthest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Measur
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::experiment::{Published, Runs};
+    use crate::baseline::Baselines;
+    use crate::experiment::{Paper, Published, Runs};
     use millpond_results::Keep;
+    use std::sync::Arc;
 
     const CURVE: [Published; 2] = [
         Published { variant: "a", source: "x", loads: &[50.0, 90.0], mean_s: &[1.0, 2.0], p99_s: &[3.0, 4.0] },
@@ -473,6 +514,15 @@ pub(crate) mod tests {
         published: &CURVE,
     };
 
+    pub const PAPER: Paper = Paper {
+        name: "p",
+        title: "P",
+        experiments: &[EXPERIMENT],
+        claims: &[],
+        baselines: Baselines { off: &[("a", "b")], of: &[], none: &[] },
+        emulated: &[],
+    };
+
     /// Mean and p99 in seconds, by seed from 1.
     pub fn arm(variant: &str, load: f64, of: &[(f64, f64)]) -> Arm {
         let run = |(at, &(mean, p99)): (usize, &(f64, f64))| {
@@ -481,7 +531,7 @@ pub(crate) mod tests {
             summary.qct_us.p99 = Some(p99 * 1e6);
             summary.qct_us.mean_restricted = Some(mean * 2e6);
             (summary.qct_us.completed, summary.packets.dropped) = ((mean * 100.0) as u64, (p99 * 100.0) as u64);
-            Run { seed: at as u64 + 1, summary, queries: None }
+            Run { seed: at as u64 + 1, summary: Arc::new(summary), queries: None }
         };
         let runs: Vec<Run> = of.iter().enumerate().map(run).collect();
         Arm { variant: variant.into(), load, planned: (1..=of.len() as u64).collect(), runs }

@@ -132,7 +132,7 @@ impl Reproducing {
         let of = |claim: &Claim| all.iter().find(|(experiment, _)| experiment.name == claim.experiment());
         let simulated = self.paper.claims.iter().filter_map(|claim| {
             let (experiment, found) = of(claim)?;
-            Some(claim.judge(self.paper.name, experiment, found, self.effort))
+            Some(claim.judge(self.paper, experiment, found, self.effort))
         });
         let claims = self.paper.claims.iter().filter(|claim| !emulated::needed(self.paper, claim).is_empty());
         let of_linux = claims.filter_map(|claim| Some(claim.judge_emulated(self.paper, of(claim)?.0, emulated)));

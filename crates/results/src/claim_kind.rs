@@ -14,7 +14,9 @@ pub enum ClaimKind {
     /// The paper's, as published.
     #[default]
     Published,
-    /// It follows by arithmetic from what is published.
+    /// This project's run of the authors' released code gave it. The authors publish no such number.
+    Released,
+    /// It follows by arithmetic from published or released numbers.
     Derived,
     /// A parameter was solved from the number: the claim asks whether the model gives it back.
     Fitted,
@@ -26,13 +28,20 @@ pub enum ClaimKind {
 
 impl ClaimKind {
     /// All, the paper's first.
-    pub const ALL: [ClaimKind; 5] =
-        [ClaimKind::Published, ClaimKind::Derived, ClaimKind::Fitted, ClaimKind::Remembered, ClaimKind::Ours];
+    pub const ALL: [ClaimKind; 6] = [
+        ClaimKind::Published,
+        ClaimKind::Released,
+        ClaimKind::Derived,
+        ClaimKind::Fitted,
+        ClaimKind::Remembered,
+        ClaimKind::Ours,
+    ];
 
     /// As in the files.
     pub fn name(self) -> &'static str {
         match self {
             ClaimKind::Published => "published",
+            ClaimKind::Released => "released",
             ClaimKind::Derived => "derived",
             ClaimKind::Fitted => "fitted",
             ClaimKind::Remembered => "remembered",
@@ -49,11 +58,15 @@ impl ClaimKind {
 /// How many of each kind hold, a line a kind that occurs.
 pub(crate) fn tally(claims: &[&Claim]) -> Vec<String> {
     let line = |kind: ClaimKind| {
-        let of: Vec<Verdict> = claims.iter().filter(|claim| claim.kind == kind).map(|claim| claim.status).collect();
-        let n = |status| of.iter().filter(|other| **other == status).count();
+        let of: Vec<&&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
+        let n = |status| of.iter().filter(|claim| claim.status == status).count();
         let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
+        let anyway = match of.iter().filter(|claim| claim.holds_anyway()).count() {
+            0 => String::new(),
+            n => format!(" ({n} also with the mechanism off)"),
+        };
         let (name, all) = (kind.name(), of.len());
-        (all > 0).then(|| format!("{name} {all}: {hold} hold, {fail} fail, {open} not evaluated"))
+        (all > 0).then(|| format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated"))
     };
     let lines: Vec<String> = ClaimKind::ALL.into_iter().filter_map(line).collect();
     if lines.is_empty() { vec!["no claims".to_string()] } else { lines }
@@ -80,6 +93,10 @@ mod tests {
         ];
         assert_eq!(tally(&all.iter().collect::<Vec<_>>()), lines);
         assert_eq!(tally(&[]), ["no claims"]);
+        let anyway = Claim { status: Verdict::Holds, baseline: Verdict::Holds, ..Claim::default() };
+        let fails = Claim { status: Verdict::Fails, ..anyway.clone() };
+        let line = "published 2: 1 hold (1 also with the mechanism off), 1 fail, 0 not evaluated";
+        assert_eq!(tally(&[&anyway, &fails]), [line]);
     }
 
     #[test]

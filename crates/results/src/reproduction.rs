@@ -58,6 +58,17 @@ impl Verdict {
             Verdict::NotEvaluated => "not-evaluated",
         }
     }
+
+    /// Of a number and the interval that is accepted, ends included.
+    pub fn of(accept: [Option<f64>; 2], measured: f64) -> Verdict {
+        let [low, high] = accept;
+        let inside = low.is_none_or(|low| measured >= low) && high.is_none_or(|high| measured <= high);
+        match () {
+            () if !measured.is_finite() => Verdict::NotEvaluated,
+            () if inside => Verdict::Holds,
+            () => Verdict::Fails,
+        }
+    }
 }
 
 /// A claim of a paper, and what became of it: an element of `claims.json`.
@@ -83,6 +94,15 @@ pub struct Claim {
     pub accept: [Option<f64>; 2],
     /// Whether it holds.
     pub status: Verdict,
+    /// Whether it holds with its mechanism off; folders of older versions do not have it.
+    #[serde(default)]
+    pub baseline: Verdict,
+    /// What was measured with the mechanism off, in the claim's unit.
+    #[serde(default)]
+    pub baseline_measured: Option<f64>,
+    /// Which scheme stands in the place of which, or why the claim has no baseline.
+    #[serde(default)]
+    pub baseline_note: String,
     /// How it was measured, what a value rests on, why it was not evaluated.
     pub note: String,
     /// The scenario that it was measured in.
@@ -125,15 +145,13 @@ impl Claim {
 
     /// Puts in what was measured, and decides.
     pub fn judge(&mut self, measured: f64) {
-        let [low, high] = self.accept;
-        let inside = low.is_none_or(|low| measured >= low) && high.is_none_or(|high| measured <= high);
-        self.measured = Some(measured);
-        self.status = match () {
-            () if !measured.is_finite() => Verdict::NotEvaluated,
-            () if inside => Verdict::Holds,
-            () => Verdict::Fails,
-        };
-        self.measured = self.measured.filter(|measured| measured.is_finite());
+        self.status = Verdict::of(self.accept, measured);
+        self.measured = Some(measured).filter(|measured| measured.is_finite());
+    }
+
+    /// Whether it holds with its mechanism and without it: then it says nothing of the mechanism.
+    pub fn holds_anyway(&self) -> bool {
+        self.status == Verdict::Holds && self.baseline == Verdict::Holds
     }
 }
 

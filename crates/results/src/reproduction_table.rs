@@ -14,6 +14,9 @@ use crate::table::{clean, fitted, wrapped};
 const WORDS: usize = 53;
 const NAME: usize = 8;
 
+/// The flag of a claim that holds without its mechanism.
+pub(crate) const ANYWAY: &str = "also holds with the mechanism off";
+
 /// How these are shared out: no name touches its statement.
 #[derive(Clone, Copy)]
 struct Columns {
@@ -130,7 +133,8 @@ pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
 fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String> {
     let mut statement = broken(&clean(&claim.statement), columns.statement);
     let (kind, rows) = (claim.kind.told().unwrap_or_default(), clean(&about(claim)));
-    let words = [kind, &rows].into_iter().filter(|words| !words.is_empty()).map(|words| format!("· {words}"));
+    let anyway = if claim.holds_anyway() { ANYWAY } else { "" };
+    let words = [kind, &rows, anyway].into_iter().filter(|words| !words.is_empty()).map(|words| format!("· {words}"));
     statement.extend(broken(&words.collect::<Vec<_>>().join(" "), columns.statement));
     let (theirs, ours) = absolutes(claim);
     let first = columns.row([

@@ -13,6 +13,7 @@
 //! A paper's figure is one repetition; ours are means over seeds. What is accepted was laid down before anything was run:
 //! about three fifths of the published effect where the paper gives a percentage, and its order.
 
+use crate::baseline::Baselines;
 use crate::claim::{Claim, Value};
 use crate::experiment::{Experiment, Paper, Published, Runs};
 use crate::measure::Measure;
@@ -25,7 +26,22 @@ pub const CANARY: Paper = Paper {
     title: "Canary: selective early deflection",
     experiments: EXPERIMENTS,
     claims: CLAIMS,
+    baselines: BASELINES,
     emulated: &[],
+};
+
+/// Every scheme here is added to ECMP.
+const BASELINES: Baselines = Baselines {
+    off: &[
+        ("canary", "ecmp"),
+        ("canary-distribution", "ecmp"),
+        ("vertigo", "ecmp"),
+        ("dibs", "ecmp"),
+        ("simple", "ecmp"),
+        ("aifo", "ecmp"),
+    ],
+    of: &[],
+    none: &[],
 };
 
 const HEADLINE: &str = "headline";

@@ -5,6 +5,7 @@
 //! paper's abstract (A), and on the project's page of results (W, L, H), which has HPCC with eta of 99 % beside DCQCN and
 //! TIMELY with a window and DCTCP. Intervals were laid down before anything was run.
 
+use crate::baseline::Baselines;
 use crate::claim::{Claim, Value};
 use crate::experiment::{Experiment, Paper, Runs};
 use crate::measure::Measure;
@@ -18,7 +19,15 @@ pub const HPCC: Paper = Paper {
     title: "HPCC: high precision congestion control",
     experiments: EXPERIMENTS,
     claims: CLAIMS,
+    baselines: BASELINES,
     emulated: &[],
+};
+
+/// HPCC off is DCTCP: windows of the same size by marks instead of telemetry.
+const BASELINES: Baselines = Baselines {
+    off: &[("hpcc", "dctcp"), ("hpcc-99", "dctcp"), ("dcqcn-w", "dcqcn"), ("timely-w", "timely")],
+    of: &[("L30", &[("hpcc-99", "dctcp")])],
+    none: &[],
 };
 
 const ABSTRACT: &str = "HPCC, SIGCOMM 2019, abstract";

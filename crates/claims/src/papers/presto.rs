@@ -10,6 +10,7 @@
 //!
 //! Accepted is what was laid down before anything was run. docs/reproduce-presto.md tells of the setting and the outcome.
 
+use crate::baseline::Baselines;
 use crate::claim::{Claim, Value};
 use crate::experiment::{Experiment, Paper, Runs};
 use crate::measure::Measure;
@@ -22,7 +23,34 @@ pub const PRESTO: Paper = Paper {
     title: "Presto: edge-based load balancing",
     experiments: EXPERIMENTS,
     claims: CLAIMS,
+    baselines: BASELINES,
     emulated: &[],
+};
+
+/// Spreading flowcells off is ECMP; where there is no ECMP, Presto's receive offload is off.
+const BASELINES: Baselines = Baselines {
+    off: &[
+        ("presto", "ecmp"),
+        ("presto", "presto-stock-gro"),
+        ("presto-2", "ecmp-2"),
+        ("presto-4", "ecmp-4"),
+        ("presto-6", "ecmp-6"),
+        ("presto-8", "ecmp-8"),
+        ("mptcp", "ecmp"),
+        ("presto-stock-gro", "stock-in-order"),
+        ("none-in-order", "stock-in-order"),
+        ("weighted", "failover"),
+        ("failover", "symmetry"),
+    ],
+    of: &[
+        ("P10b", &[("presto-stock-gro", "ecmp")]),
+        ("M11", &[("presto", "presto-stock-gro")]),
+        ("M12", &[("presto", "ecmp")]),
+        ("M12d", &[("presto", "ecmp")]),
+        ("M13", &[("presto", "presto-ecmp")]),
+        ("M17b", &[("presto", "ecmp")]),
+    ],
+    none: &[],
 };
 
 const SLIDES: &str = "Presto, SIGCOMM 2015, slides";

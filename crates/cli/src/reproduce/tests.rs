@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::args::{Seeds, Threads};
-use millpond_claims::{Case, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value};
+use millpond_claims::{Baselines, Case, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value};
 use millpond_results::{Claim as Judged, Keep, Reproduction, Status, Summary, Sweep, Verdict};
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,8 +68,15 @@ const CLAIMS: &[Claim] = &[
     drops("S2", "alone", [None, Some(0.0)]),
 ];
 const ALONE: Experiment = Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
-static PAPER: Paper =
-    Paper { name: "test", title: "A test", experiments: &[EXPERIMENT, ALONE], claims: CLAIMS, emulated: &[] };
+const BASELINES: Baselines = Baselines { off: &[("large", "small")], of: &[], none: &[] };
+static PAPER: Paper = Paper {
+    name: "test",
+    title: "A test",
+    experiments: &[EXPERIMENT, ALONE],
+    claims: CLAIMS,
+    baselines: BASELINES,
+    emulated: &[],
+};
 static CHANGED: Paper = Paper {
     name: "test",
     title: "A test",
@@ -82,6 +89,7 @@ static CHANGED: Paper = Paper {
         ALONE,
     ],
     claims: CLAIMS,
+    baselines: BASELINES,
     emulated: &[],
 };
 

@@ -14,7 +14,7 @@ use crate::claim_kind::tally;
 use crate::error::Result;
 use crate::format::digits;
 use crate::reproduction::{Claim, Experiment, LoadPoint, Number, Reproduction, Verdict};
-use crate::reproduction_table::{about, absolutes, accepted, number_text, short_id, value, worlds};
+use crate::reproduction_table::{ANYWAY, about, absolutes, accepted, number_text, short_id, value, worlds};
 
 /// Charts of an experiment that are not behind a click.
 const OPEN: usize = 4;
@@ -89,11 +89,25 @@ fn claims_table(page: &mut String, of: &Reproduction) {
             signed(value(claim.paper, &claim.unit)) + &small(theirs),
             signed(value(claim.measured, &claim.unit)) + &small(ours),
             signed(accepted(claim)),
-            format!("<td class=\"{class}\">{sign}{}</td>", claim.status.name()),
+            format!("<td class=\"{class}\">{sign}{}{}</td>", claim.status.name(), baseline(claim)),
             text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
         ]
     };
     table(page, "claims", &head, &of.claims.iter().map(row).collect::<Vec<_>>());
+}
+
+/// What the claim comes to with its mechanism off, or why it has no baseline.
+fn baseline(claim: &Claim) -> String {
+    let note = match claim.baseline_note.as_str() {
+        "" => return String::new(),
+        note => escape(note),
+    };
+    let measured = value(claim.baseline_measured, &claim.unit).replace('-', "−").replace('%', "\u{202f}%");
+    match claim.baseline {
+        Verdict::NotEvaluated => format!("<small>no baseline: {note}</small>"),
+        _ if claim.holds_anyway() => format!("<small><b>{ANYWAY}</b>: {measured}; {note}</small>"),
+        verdict => format!("<small>mechanism off: {}, {measured}; {note}</small>", verdict.name()),
+    }
 }
 
 /// The claims that are about a scheme at a load, as links.
@@ -442,6 +456,23 @@ mod tests {
         let row = |name: &str| page.split("<tr>").find(|row| row.contains(&format!("</svg>{name}</th>"))).unwrap();
         assert!(page.contains("<li>published 1: 1 hold, 0 fail, 0 not evaluated</li>"), "{page}");
         assert!(row("A").contains("href=\"#claim-R3\"") && !row("B").contains("href=\"#claim-R3\""), "{page}");
+    }
+
+    #[test]
+    fn a_claim_that_holds_without_its_mechanism_is_flagged_on_the_page() {
+        let mut of = of_numbers(&[40.0]);
+        let off = Claim {
+            baseline: Verdict::Fails,
+            baseline_measured: Some(-3.0),
+            baseline_note: "B in the place of A".into(),
+            ..of.claims[0].clone()
+        };
+        let anyway = Claim { id: "x-R4".into(), baseline: Verdict::Holds, ..off.clone() };
+        of.claims = vec![off, anyway];
+        let page = page_of(&of);
+        assert!(page.contains("<small>mechanism off: fails, −3.0\u{202f}%; B in the place of A</small>"), "{page}");
+        assert_eq!(page.matches("<b>also holds with the mechanism off</b>").count(), 1);
+        assert!(page.contains("2 hold (1 also with the mechanism off)"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod claims;
 
+use crate::baseline::Baselines;
 use crate::experiment::{Experiment, Paper, Runs};
 use crate::statistic::{Of, OfSamples, Statistic};
 use millpond_results::Keep;
@@ -16,7 +17,30 @@ pub const BACKDRAFT: Paper = Paper {
     title: "Backdraft: a lossless virtual switch that prevents the slow receiver problem",
     experiments: EXPERIMENTS,
     claims: claims::CLAIMS,
+    baselines: BASELINES,
     emulated: &[],
+};
+
+/// A virtual switch off is the lossy one.
+const BASELINES: Baselines = Baselines {
+    off: &[
+        ("backdraft", "lossy"),
+        ("backpressure", "lossy"),
+        ("flow-queues", "lossy"),
+        ("doorbells", "polled"),
+        ("doorbells", "lossy"),
+        ("credits", "lossy"),
+        ("picnic", "lossy"),
+        ("growing", "static"),
+        ("pfc", "lossy"),
+        ("bfc", "lossy"),
+        ("background", "memcached"),
+        ("loss-1e-5", "lossy"),
+        ("loss-1e-3", "lossy"),
+        ("loss-1e-2", "lossy"),
+    ],
+    of: &[("E6i", &[("credits", "lossy")]), ("E7b", &[("backpressure", "lossy")])],
+    none: &[("E1", "the claim is about the application's speed, and no mechanism acts on it")],
 };
 
 type Name = &'static str;

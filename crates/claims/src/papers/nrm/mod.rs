@@ -7,6 +7,7 @@
 
 mod claims;
 
+use crate::baseline::Baselines;
 use crate::emulated::Case;
 use crate::experiment::{Experiment, Paper, Runs};
 use millpond_results::Keep;
@@ -17,7 +18,18 @@ pub const NRM: Paper = Paper {
     title: "NRM: virtual queues for cgroups",
     experiments: EXPERIMENTS,
     claims: claims::CLAIMS,
+    baselines: BASELINES,
     emulated: CASES,
+};
+
+/// NRM off is HTB; the short probe timer off is the kernel's.
+const BASELINES: Baselines = Baselines {
+    off: &[("cubic-fast", "cubic"), ("dctcp-fast", "dctcp"), ("dctcp", "htb"), ("cubic", "htb"), ("cubic-ecn", "htb")],
+    of: &[],
+    none: &[
+        ("T1e", "the claim asks for no effect, and without the timer there is none"),
+        ("T5", "the experiment has no run without the limit"),
+    ],
 };
 
 const FLOWS: &str = "flows: all but one of 1 MiB calls, one of 10 KiB; one flow is of 1 MiB calls";

@@ -3,6 +3,7 @@
 mod rdma;
 mod tcp;
 
+use crate::baseline::Baselines;
 use crate::claim::Claim;
 use crate::experiment::{Experiment, Paper};
 use crate::statistic::{Of, Statistic};
@@ -13,7 +14,39 @@ pub const TLT: Paper = Paper {
     title: "TLT: transport without timeouts",
     experiments: &EXPERIMENTS,
     claims: &CLAIMS,
+    baselines: BASELINES,
     emulated: &[],
+};
+
+const NO_HARM: &str = "the claim asks for no harm, and without TLT there is none";
+
+/// TLT off is the transport alone; TLT with PFC is PFC alone.
+const BASELINES: Baselines = Baselines {
+    off: &[
+        ("tlt", "baseline"),
+        ("tlt-released", "baseline"),
+        ("pfc", "baseline"),
+        ("pfc-released", "baseline"),
+        ("pfc-tlt", "pfc"),
+        ("pfc-tlt-released", "pfc-released"),
+        ("rto-200us", "baseline"),
+        ("tlp", "baseline"),
+        ("fixed-rto", "baseline"),
+        ("tcp-tlt", "tcp"),
+        ("hpcc-tlt", "hpcc"),
+        ("hpcc-pfc", "hpcc"),
+        ("hpcc-pfc-tlt", "hpcc-pfc"),
+        ("gbn-tlt", "gbn"),
+        ("gbn-pfc", "gbn"),
+        ("sack-tlt", "sack"),
+        ("sack-pfc", "sack"),
+        ("sack-pfc-tlt", "sack-pfc"),
+        ("irn-tlt", "irn"),
+        ("irn-pfc", "irn"),
+        ("irn-pfc-tlt", "irn-pfc"),
+    ],
+    of: &[],
+    none: &[("5-hpcc", NO_HARM), ("5-sack", NO_HARM), ("5-irn", NO_HARM)],
 };
 
 static EXPERIMENTS: [Experiment; tcp::EXPERIMENTS.len() + rdma::EXPERIMENTS.len()] =

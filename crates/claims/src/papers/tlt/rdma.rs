@@ -12,7 +12,7 @@ use crate::claim::{Claim, Value};
 use crate::experiment::{Experiment, Runs};
 use crate::measure::Measure;
 use crate::statistic::{Of, Statistic};
-use Value::{Published as Given, Shape};
+use Value::{Published as Given, Released, Shape};
 use millpond_results::Keep;
 
 const RELEASED: &str = "TLT's released RDMA simulator, run unmodified, 300 background flows, three seeds";
@@ -145,13 +145,13 @@ const fn noted(claim: Claim, note: Name) -> Claim {
 /// A number of the table, and by how much in a hundred ours may be off.
 const fn cell(id: Name, statement: Name, statistic: Statistic, of: Name, theirs: f64, off: f64) -> Claim {
     let measure = Measure::Part { experiment: "rdma-released", load: 50.0, statistic, of, whole: theirs };
-    let (paper, accept) = (Given(100.0), within(100.0 - off, 100.0 + off));
+    let (paper, accept) = (Released(100.0), within(100.0 - off, 100.0 + off));
     Claim { id, source: RELEASED, statement, paper, accept, measure, quick: None, note: "" }
 }
 /// A zero of the table.
 const fn none(id: Name, statement: Name, statistic: Statistic, of: Name) -> Claim {
     let measure = Measure::Part { experiment: "rdma-released", load: 50.0, statistic, of, whole: 1.0 };
-    Claim { id, source: RELEASED, statement, paper: Given(0.0), accept: most(0.0), measure, quick: None, note: "" }
+    Claim { id, source: RELEASED, statement, paper: Released(0.0), accept: most(0.0), measure, quick: None, note: "" }
 }
 const fn timeouts(id: Name, statement: Name, of: Name, theirs: f64) -> Claim {
     cell(id, statement, TIMEOUTS, of, theirs, 20.0)

@@ -12,7 +12,7 @@ use crate::claim::{Claim, Value};
 use crate::experiment::{Experiment, Runs};
 use crate::measure::Measure;
 use crate::statistic::{Of, Statistic};
-use Value::{Derived, Published as Given, Shape};
+use Value::{Derived, Published as Given, Released, Shape};
 use millpond_results::Keep;
 
 const RELEASED: &str = "TLT's released TCP simulator, run unmodified, 300 background flows";
@@ -376,14 +376,14 @@ pub(super) const CLAIMS: &[Claim] = &[
     released(
         "R2",
         "Baseline: foreground p99.9, median over seeds, of 12.4 ms",
-        Given(100.0),
+        Released(100.0),
         within(85.0, 115.0),
         median(TAIL, "baseline", 12_400.0),
     ),
     released(
         "R3",
         "TLT, as released: no timeout in any seed",
-        Given(0.0),
+        Released(0.0),
         most(0.0),
         Measure::Part { experiment: "released", load: 40.0, statistic: TIMEOUTS, of: "tlt-released", whole: 1.0 },
     ),
@@ -391,7 +391,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         released(
             "R4",
             "TLT, as released: foreground p99.9, median over seeds, of 3.4 ms",
-            Given(100.0),
+            Released(100.0),
             within(97.0, 115.0),
             median(TAIL, "tlt-released", 3_400.0),
         ),
@@ -400,7 +400,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     released(
         "R5",
         "TLT, as released: foreground p99.9 against the baseline, paired by seed",
-        Given(-73.0),
+        Released(-73.0),
         within(-85.0, -60.0),
         Measure::Paired { experiment: "released", load: 40.0, statistic: TAIL, of: "tlt-released", than: "baseline" },
     ),
@@ -414,23 +414,23 @@ pub(super) const CLAIMS: &[Claim] = &[
         ),
         "the analysis of the released simulator expects 6 to 7 %; it is a part of what flows the seed drew",
     ),
-    one_seed("R7", "DCTCP with TLP: timeouts, of 611 with one seed", Given(100.0), median(TIMEOUTS, "tlp", 611.0)),
+    one_seed("R7", "DCTCP with TLP: timeouts, of 611 with one seed", Released(100.0), median(TIMEOUTS, "tlp", 611.0)),
     one_seed(
         "R8",
         "RTOmin of 200 us: timeouts, of 5,244 with one seed",
-        Given(100.0),
+        Released(100.0),
         median(TIMEOUTS, "rto-200us", 5244.0),
     ),
     one_seed(
         "R9",
         "PFC, as released: foreground p99.9, of 2.41 ms with one seed",
-        Given(100.0),
+        Released(100.0),
         median(TAIL, "pfc-released", 2_410.0),
     ),
     one_seed(
         "R10",
         "PFC and TLT, as released: foreground p99.9, of 3.55 ms with one seed",
-        Given(100.0),
+        Released(100.0),
         median(TAIL, "pfc-tlt-released", 3_550.0),
     ),
 ];
