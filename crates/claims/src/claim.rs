@@ -6,6 +6,7 @@ use crate::baseline::Baseline;
 use crate::emulated::{self, Emulated};
 use crate::experiment::{Effort, Experiment, Found, Paper};
 use crate::measure::{Measure, Measured};
+use crate::spread::spread;
 use millpond_results::{Claim as Judged, ClaimKind, Verdict, World};
 
 /// One claim.
@@ -113,7 +114,11 @@ impl Claim {
         let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
         let id = format!("{}-{}", paper.name, self.id);
         let judged = Judged { id, scenario: experiment.scenario.to_string(), absolute, ..self.rows(experiment) };
-        let judged = self.judged(judged, measured, self.note);
+        let mut judged = self.judged(judged, measured, self.note);
+        if judged.measured.is_some() {
+            judged.spread(spread(&self.measure, experiment, found));
+            judged.best_of = self.measure.points(found);
+        }
         self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
     }
 
@@ -219,6 +224,7 @@ mod tests {
     use super::*;
     use crate::measure::tests::{EXPERIMENT, PAPER, arm, found, less};
     use crate::statistic::Statistic;
+    use millpond_results::{IntervalKind, Noise};
 
     #[test]
     fn a_claim_holds_fails_or_says_why_not() {
@@ -275,6 +281,21 @@ mod tests {
             let is_told = judged.note.contains("the slope was fitted to this number");
             assert_eq!(is_told, kind == ClaimKind::Fitted, "{}", judged.note);
         }
+    }
+
+    #[test]
+    fn a_verdict_comes_with_its_spread_over_seeds() {
+        let mean = |of: &[f64]| of.iter().map(|mean| (*mean, 1.0)).collect::<Vec<_>>();
+        let judged = |a: &[f64], b: &[f64]| {
+            let found = found(vec![arm("a", 90.0, &mean(a)), arm("b", 90.0, &mean(b))]);
+            of(Value::Shape).judge(&PAPER, &EXPERIMENT, &found, Effort::Full)
+        };
+        let agreed = judged(&[1.0, 1.0], &[2.0, 4.0]);
+        assert_eq!((agreed.interval, agreed.noise), (Some([-75.0, -50.0]), Noise::Agreed));
+        let within = judged(&[1.0, 1.0], &[1.5, 4.0]);
+        assert_eq!((within.status, within.noise), (Verdict::Holds, Noise::Within), "{within:?}");
+        let many = judged(&[1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.05], &[4.0, 4.1, 3.9, 4.0, 4.2, 3.8, 4.0]);
+        assert_eq!((many.noise, many.interval_kind), (Noise::Beyond, Some(IntervalKind::Bootstrap95)));
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Emulated {
     /// What there is of an experiment.
     pub fn found(&self, cases: &[Case], experiment: &'static str) -> Found {
         let arm = |case: &Case| {
-            let run = self.measured(case.name).map(|m| Run { seed: 0, summary: Arc::new(m.summary()), queries: None });
+            let run = self.measured(case.name).map(|m| Run { summary: Arc::new(m.summary()), ..Run::default() });
             Arm { variant: case.variant.into(), load: case.load, planned: vec![0], runs: run.into_iter().collect() }
         };
         let arms = cases.iter().filter(|case| case.experiment == experiment).map(arm).collect();

@@ -9,8 +9,8 @@ use crate::emulated::Case;
 use crate::error::Error;
 use crate::statistic::Statistic;
 use millpond_results::{
-    Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Published as ShownCurve, PublishedNumber,
-    Scheme, Summary, Sweep, query_times,
+    Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Ordered, Published as ShownCurve,
+    PublishedNumber, Scheme, Summary, Sweep, acknowledged_times, query_times,
 };
 use millpond_scenario::Scenario;
 use std::path::Path;
@@ -181,6 +181,16 @@ pub struct Run {
     pub summary: Arc<Summary>,
     /// QCT of its completed queries in microseconds, where they were kept.
     pub queries: Option<Vec<f64>>,
+    /// Times to the last acknowledgement by class, sorted, where flows were kept.
+    pub acknowledged: Option<Arc<Ordered<Vec<f64>>>>,
+}
+
+impl Run {
+    /// The same run without its queries, sharing all else.
+    pub fn shared(&self) -> Run {
+        let (summary, acknowledged) = (Arc::clone(&self.summary), self.acknowledged.clone());
+        Run { seed: self.seed, summary, queries: None, acknowledged }
+    }
 }
 
 /// What an experiment found.
@@ -213,8 +223,9 @@ impl Prepared {
                 if old.is_some()
                     && let Some(summary) = run.finished(folder)
                 {
-                    let queries = query_times(&folder.join(&run.folder))?;
-                    arm.runs.push(Run { seed: run.seed, summary: Arc::new(summary), queries });
+                    let folder = folder.join(&run.folder);
+                    let (queries, acknowledged) = (query_times(&folder)?, acknowledged_times(&folder)?.map(Arc::new));
+                    arm.runs.push(Run { seed: run.seed, summary: Arc::new(summary), queries, acknowledged });
                 }
             }
             arms.push(arm);
@@ -284,7 +295,7 @@ impl Experiment {
             arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();
         let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
         for (name, statistic) in self.shows {
-            let value = |run: &Run| Some((run.seed, statistic.of(&run.summary)?));
+            let value = |run: &Run| Some((run.seed, statistic.of_run(run)?));
             let values: Vec<(u64, f64)> = arm.runs.iter().filter_map(value).collect();
             point.add(name, statistic.unit(), &values);
         }

@@ -19,6 +19,7 @@ mod experiment;
 mod measure;
 mod papers;
 mod reproducing;
+mod spread;
 mod statistic;
 #[cfg(test)]
 mod tests;

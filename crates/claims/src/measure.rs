@@ -5,7 +5,7 @@
 
 use crate::experiment::{Arm, Experiment, Found, Run};
 use crate::statistic::Statistic;
-use millpond_results::{Absolute, Summary};
+use millpond_results::Absolute;
 
 /// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
 /// scenario.
@@ -109,6 +109,17 @@ impl Measure {
             Measure::Order { groups, .. } => groups.iter().copied().flatten().copied().collect(),
             Measure::Cells { .. } => experiment.published.iter().map(|curve| curve.variant).collect(),
         }
+    }
+
+    /// Points of a sweep of which it takes the best; `None` where it is of one point.
+    pub fn points(&self, found: &Found) -> Option<u32> {
+        let loads = |variant: &str| found.arms.iter().filter(|arm| arm.variant == variant).count() as u32;
+        let points = match *self {
+            Measure::Best { of, .. } => loads(of),
+            Measure::BestOf { pairs, .. } => pairs.iter().map(|(of, _)| loads(of)).sum(),
+            _ => return None,
+        };
+        Some(points).filter(|points| *points > 1)
     }
 
     /// Whether it compares a scheme with itself if the second of a pair stands in the place of the
@@ -242,18 +253,39 @@ fn whole<'a>(found: &Found, arm: &'a Arm) -> Result<&'a [Run], String> {
 }
 
 /// A number's mean over the seeds; each of them must have it, and `absent` says why one has not.
-fn mean(runs: &[Run], variant: &str, absent: &str, number: impl Fn(&Summary) -> Option<f64>) -> Result<f64, String> {
+fn mean(runs: &[Run], variant: &str, absent: &str, number: impl Fn(&Run) -> Option<f64>) -> Result<f64, String> {
     let mut sum = 0.0;
     for run in runs {
         let missing = || format!("with {variant} {absent} in the run of seed {}", run.seed);
-        sum += number(&run.summary).ok_or_else(missing)?;
+        sum += number(run).ok_or_else(missing)?;
     }
     Ok(sum / runs.len() as f64)
 }
 
 /// A statistic's mean over the seeds.
 fn mean_of(statistic: Statistic, runs: &[Run], variant: &str) -> Result<f64, String> {
-    mean(runs, variant, statistic.absent(), |summary| statistic.of(summary))
+    let mean = mean(runs, variant, statistic.absent(), |run| statistic.of_run(run))?;
+    enough(statistic, runs, variant)?;
+    Ok(mean)
+}
+
+/// So many samples must exceed a percentile, in all seeds together: with fewer it is a matter of
+/// single flows.
+const BEYOND: f64 = 10.0;
+
+/// How many samples of all seeds exceed a percentile, if they are fewer than it takes.
+fn thin(statistic: Statistic, runs: &[Run]) -> Option<f64> {
+    let beyond: f64 = runs.iter().map(|run| statistic.beyond(run)).sum::<Option<f64>>()?;
+    (beyond < BEYOND - 1e-9).then_some(beyond)
+}
+
+/// Whether a percentile has enough samples beyond it, or why it decides nothing.
+fn enough(statistic: Statistic, runs: &[Run], variant: &str) -> Result<(), String> {
+    let Some(beyond) = thin(statistic, runs) else { return Ok(()) };
+    Err(format!(
+        "with {variant} {beyond:.1} samples of {} exceed the percentile, of the ten that it takes",
+        seeds(runs.len())
+    ))
 }
 
 fn relative(of: f64, than: f64) -> Result<f64, String> {
@@ -270,12 +302,12 @@ fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
     let mut how = seeds(a.len().min(b.len()));
     if statistic.is_of_queries() {
         let done = |runs: &[Run], name: &str| {
-            let share = mean(runs, name, "", |s| s.qct_us.completed_fraction);
+            let share = mean(runs, name, "", |run| run.summary.qct_us.completed_fraction);
             format!("{name} {} %", share.map_or("–".into(), |f| format!("{:.1}", f * 100.0)))
         };
         how.push_str(&format!("; queries completed: {}, {}", done(a, of), done(b, than)));
     }
-    let restricted = |runs: &[Run], name: &str| mean(runs, name, "", |s| s.qct_us.mean_restricted);
+    let restricted = |runs: &[Run], name: &str| mean(runs, name, "", |run| run.summary.qct_us.mean_restricted);
     if statistic == Statistic::Mean
         && let (Ok(a), Ok(b)) = (restricted(a, of), restricted(b, than))
         && let Ok(restricted) = relative(a, b)
@@ -299,9 +331,11 @@ fn plain(found: &Found, load: f64, statistic: Statistic, of: &str) -> Measured {
 fn each(statistic: Statistic, runs: &[Run], variant: &str) -> Result<Vec<(u64, f64)>, String> {
     let value = |run: &Run| {
         let missing = || format!("with {variant} {} in the run of seed {}", statistic.absent(), run.seed);
-        statistic.of(&run.summary).map(|value| (run.seed, value)).ok_or_else(missing)
+        statistic.of_run(run).map(|value| (run.seed, value)).ok_or_else(missing)
     };
-    runs.iter().map(value).collect()
+    let values = runs.iter().map(value).collect::<Result<_, String>>()?;
+    enough(statistic, runs, variant)?;
+    Ok(values)
 }
 
 /// The middle one, or the mean of the two in the middle.
@@ -335,14 +369,28 @@ fn lowest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Result<(
     let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
     let (mut lowest, mut all): (Option<(f64, f64)>, _) = (None, Vec::new());
     for load in loads {
+        if is_thin(found, statistic, load, of, than)? {
+            all.push(format!("left out at {load}, where fewer than ten samples exceed the percentile"));
+            continue;
+        }
         let (measured, _) = change(found, load, statistic, of, than)?;
         all.push(format!("{measured:+.0} % at {load}"));
         if lowest.is_none_or(|(least, _)| measured < least) {
             lowest = Some((measured, load));
         }
     }
-    let (measured, load) = lowest.ok_or_else(|| format!("{of} is not run with this effort"))?;
+    let nothing = || match all.first() {
+        Some(_) => "at every point fewer than ten samples exceed the percentile".to_string(),
+        None => format!("{of} is not run with this effort"),
+    };
+    let (measured, load) = lowest.ok_or_else(nothing)?;
     Ok((measured, load, all))
+}
+
+/// Whether a percentile of one of two schemes has too few samples beyond it.
+fn is_thin(found: &Found, statistic: Statistic, load: f64, of: &str, than: &str) -> Result<bool, String> {
+    let thin = |variant: &str| Ok::<_, String>(thin(statistic, runs(found, variant, load)?).is_some());
+    Ok(thin(of)? || thin(than)?)
 }
 
 fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: &str) -> Measured {
@@ -409,13 +457,13 @@ fn beyond(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
 fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {
     let first = runs(found, groups[0][0], load)?;
     for variant in groups.iter().copied().flatten() {
-        runs(found, variant, load)?;
+        enough(statistic, runs(found, variant, load)?, variant)?;
     }
     let value = |variant: &str, seed: u64| -> Result<f64, String> {
         let run = runs(found, variant, load)?.iter().find(|run| run.seed == seed);
         let run = run.ok_or_else(|| format!("{variant} at {load} % has no run of seed {seed}"))?;
         let absent = || format!("with {variant} {} with seed {seed}", statistic.absent());
-        statistic.of(&run.summary).ok_or_else(absent)
+        statistic.of_run(run).ok_or_else(absent)
     };
     let (mut held, mut broken) = (0, Vec::new());
     for run in first {
@@ -442,7 +490,7 @@ fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], sla
 }
 
 fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
-    let (mut within, mut all, mut worst) = (0usize, 0usize, (1.0, String::new()));
+    let (mut within, mut all, mut left_out, mut worst) = (0usize, 0usize, 0usize, (1.0, String::new()));
     for curve in experiment.published {
         let arms = found.arms.iter().filter(|arm| arm.variant == curve.variant);
         for (at, arm) in arms.filter_map(|arm| Some((curve.loads.iter().position(|load| *load == arm.load)?, arm))) {
@@ -450,6 +498,10 @@ fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
             for (statistic, name, theirs) in
                 [(Statistic::Mean, "mean", curve.mean_s[at]), (Statistic::P99, "p99", curve.p99_s[at])]
             {
+                if thin(statistic, runs).is_some() {
+                    left_out += 1;
+                    continue;
+                }
                 let ours = mean_of(statistic, runs, curve.variant)? / 1e6;
                 let off = if ours > theirs { ours / theirs } else { theirs / ours };
                 all += 1;
@@ -466,6 +518,9 @@ fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
     let published: usize = experiment.published.iter().map(|curve| curve.loads.len() * 2).sum();
     let of = if all < published { format!(" (of {published} published)") } else { String::new() };
     let mut how = format!("{within} of {all} cells{of}");
+    if left_out > 0 {
+        how.push_str(&format!("; {left_out} left out, where fewer than ten samples exceed the percentile"));
+    }
     if worst.0 > 1.0 {
         how.push_str(&format!("; furthest, by a factor of {:.2}: {}", worst.0, worst.1));
     }
@@ -492,7 +547,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::baseline::Baselines;
     use crate::experiment::{Paper, Published, Runs};
-    use millpond_results::Keep;
+    use millpond_results::{Fct, Keep, Ordered, Summary};
     use std::sync::Arc;
 
     const CURVE: [Published; 2] = [
@@ -530,8 +585,8 @@ pub(crate) mod tests {
             summary.qct_us.mean = (mean > 0.0).then_some(mean * 1e6);
             summary.qct_us.p99 = Some(p99 * 1e6);
             summary.qct_us.mean_restricted = Some(mean * 2e6);
-            (summary.qct_us.completed, summary.packets.dropped) = ((mean * 100.0) as u64, (p99 * 100.0) as u64);
-            Run { seed: at as u64 + 1, summary: Arc::new(summary), queries: None }
+            (summary.qct_us.completed, summary.packets.dropped) = ((mean * 1e4) as u64, (p99 * 100.0) as u64);
+            Run { seed: at as u64 + 1, summary: Arc::new(summary), ..Run::default() }
         };
         let runs: Vec<Run> = of.iter().enumerate().map(run).collect();
         Arm { variant: variant.into(), load, planned: (1..=of.len() as u64).collect(), runs }
@@ -659,6 +714,39 @@ pub(crate) mod tests {
             (value.round(), how.as_str()),
             (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
         );
+    }
+
+    /// 3,000 flows a seed, of which a p99.9 has three beyond it.
+    fn flows(variant: &str, load: f64, p999: f64, seeds: u64) -> Arm {
+        let run = |seed: u64| {
+            let of = Fct { count: 3_000, p999: Some(p999), ..Fct::default() };
+            let fct_us = Ordered::from(vec![("all".to_string(), of)]);
+            Run { seed, summary: Arc::new(Summary { fct_us, ..Summary::default() }), ..Run::default() }
+        };
+        let planned: Vec<u64> = (1..=seeds).collect();
+        Arm { variant: variant.into(), load, runs: planned.iter().map(|seed| run(*seed)).collect(), planned }
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it_in_all_seeds() {
+        let (experiment, load) = ("x", 90.0);
+        let statistic = Statistic::Flows("all", crate::statistic::Of::P999);
+        let pair = |seeds| found(vec![flows("a", 90.0, 2.0, seeds), flows("b", 90.0, 4.0, seeds)]);
+        let change = || Measure::Change { experiment, load, statistic, of: "a", than: "b" };
+        let why = measured(change(), &pair(3)).unwrap_err();
+        assert_eq!(why, "with a 9.0 samples of 3 seeds exceed the percentile, of the ten that it takes");
+        assert_eq!(measured(change(), &pair(4)), Ok(-50.0));
+        let order = || Measure::Order { experiment, load, statistic, groups: &[&["a"], &["b"]], slack: &[] };
+        assert!(measured(order(), &pair(3)).is_err());
+        assert_eq!(measured(order(), &pair(4)), Ok(100.0));
+        let paired = || Measure::Paired { experiment, load, statistic, of: "a", than: "b" };
+        assert!(measured(paired(), &pair(3)).is_err());
+        let best = || Measure::BestOf { experiment, statistic, pairs: &[("a", "b")] };
+        let mut sweep = pair(4);
+        sweep.arms.extend([flows("a", 50.0, 1.0, 3), flows("b", 50.0, 9.0, 3)]);
+        assert_eq!(measured(best(), &sweep), Ok(-50.0), "the point at 50 is left out");
+        assert_eq!(best().points(&sweep), Some(2));
+        assert!(measured(best(), &pair(3)).unwrap_err().contains("at every point"));
     }
 
     #[test]

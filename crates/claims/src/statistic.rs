@@ -2,6 +2,7 @@
 //!
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
+use crate::experiment::Run;
 use millpond_results::{Packets, Summary};
 
 /// A number of a run.
@@ -33,6 +34,9 @@ pub enum Statistic {
     Calls(&'static str, Of),
     /// Of the flows of a class, this of their completion times.
     Flows(&'static str, Of),
+    /// Times of a class of flows from the first byte sent to the last byte acknowledged, in
+    /// microseconds. The run keeps its flows.
+    Acknowledged(&'static str, Of),
     /// Of the flows of a class, this of their slowdowns.
     Slowdown(&'static str, Of),
     /// Of the flows of a bin of sizes, this of their slowdowns.
@@ -116,10 +120,61 @@ impl OfSamples {
     }
 }
 
+impl Of {
+    /// The share of samples that are beyond it; `None` for what is no percentile.
+    fn beyond(self) -> Option<f64> {
+        match self {
+            Of::Count | Of::Mean => None,
+            Of::P50 => Some(0.5),
+            Of::P95 => Some(0.05),
+            Of::P99 => Some(0.01),
+            Of::P999 => Some(0.001),
+        }
+    }
+
+    /// Of sorted values, interpolated between ranks as in all results.
+    fn of_sorted(self, values: &[f64]) -> Option<f64> {
+        let last = values.len().checked_sub(1)?;
+        let Some(beyond) = self.beyond() else {
+            let n = values.len() as f64;
+            return Some(if self == Of::Count { n } else { values.iter().sum::<f64>() / n });
+        };
+        let rank = (1.0 - beyond) * last as f64;
+        let low = rank as usize;
+        let next = values[(low + 1).min(last)];
+        Some(values[low] + (next - values[low]) * (rank - low as f64))
+    }
+}
+
 impl Statistic {
     /// Its value in a run, if the run has it.
+    pub fn of_run(self, run: &Run) -> Option<f64> {
+        match self {
+            Statistic::Acknowledged(class, of) => of.of_sorted(run.acknowledged.as_ref()?.get(class)?),
+            _ => self.of(&run.summary),
+        }
+    }
+
+    /// How many samples of a run are beyond it, if it is a percentile; calls have their own rule, in
+    /// each run.
+    pub fn beyond(self, run: &Run) -> Option<f64> {
+        let flows = |class: &str| run.summary.fct_us.get(class).map(|flows| flows.count);
+        let (count, share) = match self {
+            Statistic::P99 => (run.summary.qct_us.completed, 0.01),
+            Statistic::Flows(class, of) | Statistic::Slowdown(class, of) => (flows(class)?, of.beyond()?),
+            Statistic::Acknowledged(class, of) => (run.acknowledged.as_ref()?.get(class)?.len() as u64, of.beyond()?),
+            Statistic::SlowdownOfSizes(sizes, of) => (run.summary.slowdown_by_size.get(sizes)?.completed, of.beyond()?),
+            Statistic::ProbeP50 => (run.summary.rtt_us.count, 0.5),
+            Statistic::ProbeP999 => (run.summary.rtt_us.count, 0.001),
+            _ => return None,
+        };
+        Some(count as f64 * share)
+    }
+
+    /// Its value in a summary, if the summary has it: [`Statistic::of_run`] has all of them.
     pub fn of(self, summary: &Summary) -> Option<f64> {
         match self {
+            Statistic::Acknowledged(..) => None,
             Statistic::Mean => summary.qct_us.mean,
             Statistic::P99 => summary.qct_us.p99,
             Statistic::Completed => Some(summary.qct_us.completed as f64),
@@ -231,12 +286,14 @@ impl Statistic {
             | Statistic::Counter(..)
             | Statistic::Calls(_, Of::Count)
             | Statistic::Flows(_, Of::Count)
+            | Statistic::Acknowledged(_, Of::Count)
             | Statistic::SlowdownOfSizes(..) => "count",
             Statistic::Mean
             | Statistic::P99
             | Statistic::RoundTrip
             | Statistic::Calls(..)
             | Statistic::Flows(..)
+            | Statistic::Acknowledged(..)
             | Statistic::ProbeP50
             | Statistic::ProbeP999
             | Statistic::RttP95(_)
@@ -262,6 +319,7 @@ impl Statistic {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
             Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
+            Statistic::Acknowledged(..) => "no flow of a kept table was acknowledged",
             Statistic::Flows(..)
             | Statistic::TimeoutsPerThousand(_)
             | Statistic::Slowdown(..)
@@ -274,8 +332,8 @@ impl Statistic {
     /// What it is called where it is not what a claim is of.
     pub fn name(self) -> &'static str {
         match self {
-            Statistic::Flows(_, Of::P50) => "the median",
-            Statistic::Flows(_, Of::Mean) => "the mean",
+            Statistic::Flows(_, Of::P50) | Statistic::Acknowledged(_, Of::P50) => "the median",
+            Statistic::Flows(_, Of::Mean) | Statistic::Acknowledged(_, Of::Mean) => "the mean",
             Statistic::P99 => "p99",
             _ => "the other",
         }
@@ -291,6 +349,7 @@ impl Statistic {
 mod tests {
     use super::*;
     use millpond_results::{Fct, GoodputOverTime, Ordered, SizeBin, Slowdown};
+    use std::sync::Arc;
 
     #[test]
     fn what_is_sent_again_is_counted_and_none_is_a_number() {
@@ -352,6 +411,18 @@ mod tests {
         assert_eq!((mice(Of::Mean).of(&summary), mice(Of::P95).unit()), (None, ""));
         assert_eq!((small(Of::Count).of(&summary), small(Of::Count).unit()), (Some(7.0), "count"));
         assert_eq!((small(Of::P99).of(&summary), small(Of::P99).unit()), (Some(9.0), ""));
+    }
+
+    #[test]
+    fn times_to_the_last_acknowledgement_are_of_a_class() {
+        let times = Ordered::from(vec![("foreground".to_string(), vec![1.0, 2.0, 3.0, 5.0, 9.0])]);
+        let run = Run { acknowledged: Some(Arc::new(times)), ..Run::default() };
+        let of = |of| Statistic::Acknowledged("foreground", of).of_run(&run);
+        assert_eq!((of(Of::P50), of(Of::Mean), of(Of::Count)), (Some(3.0), Some(4.0), Some(5.0)));
+        assert!((of(Of::P95).unwrap() - 8.2).abs() < 1e-9, "interpolated between 5 and 9");
+        assert_eq!(Statistic::Acknowledged("background", Of::P50).of_run(&run), None);
+        assert_eq!(Statistic::Acknowledged("foreground", Of::P50).of_run(&Run::default()), None, "no flows were kept");
+        assert_eq!(Statistic::Acknowledged("foreground", Of::P99).beyond(&run), Some(0.05));
     }
 
     #[test]

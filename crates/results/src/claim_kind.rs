@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::compare::Noise;
 use crate::reproduction::{Claim, Verdict};
 
 /// Whose a claim is: where its number, its order or its bound comes from.
@@ -65,8 +66,12 @@ pub(crate) fn tally(claims: &[&Claim]) -> Vec<String> {
             0 => String::new(),
             n => format!(" ({n} also with the mechanism off)"),
         };
+        let noise = match of.iter().filter(|claim| claim.noise == Noise::Within).count() {
+            0 => String::new(),
+            n => format!("; {n} within the noise"),
+        };
         let (name, all) = (kind.name(), of.len());
-        (all > 0).then(|| format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated"))
+        (all > 0).then(|| format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated{noise}"))
     };
     let lines: Vec<String> = ClaimKind::ALL.into_iter().filter_map(line).collect();
     if lines.is_empty() { vec!["no claims".to_string()] } else { lines }
@@ -94,8 +99,8 @@ mod tests {
         assert_eq!(tally(&all.iter().collect::<Vec<_>>()), lines);
         assert_eq!(tally(&[]), ["no claims"]);
         let anyway = Claim { status: Verdict::Holds, baseline: Verdict::Holds, ..Claim::default() };
-        let fails = Claim { status: Verdict::Fails, ..anyway.clone() };
-        let line = "published 2: 1 hold (1 also with the mechanism off), 1 fail, 0 not evaluated";
+        let fails = Claim { status: Verdict::Fails, noise: Noise::Within, ..anyway.clone() };
+        let line = "published 2: 1 hold (1 also with the mechanism off), 1 fail, 0 not evaluated; 1 within the noise";
         assert_eq!(tally(&[&anyway, &fails]), [line]);
     }
 
@@ -106,7 +111,7 @@ mod tests {
             assert!(text.contains(&format!("\"kind\":\"{}\"", kind.name())), "{text}");
             assert_eq!(serde_json::from_str::<Claim>(&text).unwrap().kind, kind);
             let old = text.replace(&format!("\"kind\":\"{}\",", kind.name()), "");
-            assert!(!old.contains("kind"), "{old}");
+            assert!(!old.contains("\"kind\""), "{old}");
             assert_eq!(serde_json::from_str::<Claim>(&old).unwrap().kind, ClaimKind::Published);
         }
     }

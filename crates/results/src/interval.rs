@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 pub const FEW: usize = 6;
 /// Resamples of an interval, for as many seeds as [`DRAWS`] allows.
 const RESAMPLES: usize = 10_000;
+/// Resamples of a number that is worked out anew for each.
+const RESAMPLES_OF_NUMBERS: usize = 1_000;
 /// Draws of an interval at most: beyond 100 seeds there are fewer resamples (1,000 for 1,000 seeds).
 const DRAWS: usize = 1_000_000;
 /// Beyond so many seeds the bootstrap's distribution of a mean is the normal one, which is then taken itself.
@@ -138,6 +140,35 @@ impl Resampler {
         let mean = |of: &[u16]| of.iter().map(|&at| values[usize::from(at)]).sum::<f64>() / n as f64;
         self.means.extend(draws.chunks_exact(n).map(mean));
     }
+}
+
+/// The interval of a number that is worked out anew for each resample of `n` seeds, as a ratio of
+/// means or a median is. `number` gets the places of the drawn seeds, and gives nothing where the
+/// resample has no number.
+///
+/// Below [`FEW`] seeds it is the range over the seeds, each alone (drawn `n` times). `None` for fewer
+/// than two seeds or numbers.
+pub fn of_resamples(n: usize, number: impl Fn(&[usize]) -> Option<f64>) -> Option<Interval> {
+    if n < 2 {
+        return None;
+    }
+    let each: Vec<f64> = (0..n).filter_map(|seed| number(&vec![seed; n])).collect();
+    let first = *each.first().filter(|_| each.len() > 1)?;
+    if each.iter().all(|value| *value == first) {
+        return Some(Interval { ends: [first, first], kind: IntervalKind::Identical });
+    }
+    if n < FEW {
+        return Some(Interval { ends: range(&each), kind: IntervalKind::Range });
+    }
+    let mut stream = Stream::new(n as u64, "results/bootstrap-of-numbers");
+    let mut draw = || (0..n).map(|_| stream.below(n as u64) as usize).collect::<Vec<usize>>();
+    let mut numbers: Vec<f64> = (0..RESAMPLES_OF_NUMBERS).filter_map(|_| number(&draw())).collect();
+    if numbers.is_empty() {
+        return None;
+    }
+    let tail = tail(n);
+    let ends = [quantile(&mut numbers, tail), quantile(&mut numbers, 1.0 - tail)];
+    Some(Interval { ends, kind: IntervalKind::Bootstrap95 })
 }
 
 /// Whether an interval lies on one side of zero.
@@ -257,6 +288,23 @@ mod tests {
             let share = covered as f64 / trials as f64;
             assert!((0.925..0.97).contains(&share), "n = {n}: {share}");
         }
+    }
+
+    #[test]
+    fn a_ratio_of_means_has_the_interval_of_its_resamples() {
+        let (a, b) = ([2.0, 4.0, 6.0, 8.0, 10.0, 12.0], [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
+        let ratio = |drawn: &[usize]| {
+            let sum = |of: &[f64]| drawn.iter().map(|&at| of[at]).sum::<f64>();
+            Some(sum(&a) / sum(&b))
+        };
+        let Interval { ends: [low, high], kind } = of_resamples(6, ratio).unwrap();
+        assert_eq!(kind, IntervalKind::Bootstrap95);
+        assert!(2.0 < low && low < 3.5 && 3.5 < high && high <= 4.0, "{low} to {high} about 3.5");
+        assert_eq!(of_resamples(6, ratio), of_resamples(6, ratio));
+        let few = of_resamples(3, ratio).unwrap();
+        assert_eq!((few.ends, few.kind), ([2.0, 4.0], IntervalKind::Range));
+        assert_eq!(of_resamples(9, |_| Some(1.0)).unwrap().kind, IntervalKind::Identical);
+        assert_eq!((of_resamples(1, ratio), of_resamples(6, |_| None)), (None, None));
     }
 
     #[test]

@@ -58,14 +58,14 @@ pub use fct::write_fct;
 pub use folder::{Folder, Progress, folder_name};
 pub use goodput::GoodputOverTime;
 pub use html::write_report;
-pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero};
+pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero, of_resamples};
 pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use millpond_core::congestion::Quantity;
 pub use ordered::Ordered;
 pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 pub use reproduction::{
     Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
-    Reproduction, Scheme, Verdict, claims_json, query_times,
+    Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
 };
 pub use reproduction_table::reproduction_table;
 pub use sizes::{SizeBin, SizeBins};

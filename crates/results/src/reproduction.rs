@@ -19,16 +19,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::claim_kind::ClaimKind;
-use crate::compare::Estimate;
+use crate::compare::{Estimate, Noise};
 use crate::error::{At, Result};
 use crate::goodput::GoodputOverTime;
 use crate::html;
 use crate::html::rows::Rows;
-use crate::interval::Resampler;
+use crate::interval::{Interval, IntervalKind, Resampler};
 use crate::manifest::{Kind, LinkFailure, Manifest};
 use crate::ordered::Ordered;
 use crate::summary::{Latency, SCHEMA, Summary, World};
-use crate::writer::QUERIES;
+use crate::writer::{FLOWS, QUERIES};
 
 const CLAIMS: &str = "claims.json";
 /// Its name in the folder.
@@ -94,6 +94,18 @@ pub struct Claim {
     pub accept: [Option<f64>; 2],
     /// Whether it holds.
     pub status: Verdict,
+    /// The spread of `measured` over the seeds; `null` for one seed.
+    #[serde(default)]
+    pub interval: Option<[f64; 2]>,
+    /// What the ends of the interval are; `null` where there is none.
+    #[serde(default)]
+    pub interval_kind: Option<IntervalKind>,
+    /// What the spread makes of the verdict, in the words of `compare`.
+    #[serde(default)]
+    pub noise: Noise,
+    /// Points of a sweep of which `measured` is the best; absent where it is of one point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<u32>,
     /// Whether it holds with its mechanism off; folders of older versions do not have it.
     #[serde(default)]
     pub baseline: Verdict,
@@ -147,6 +159,23 @@ impl Claim {
     pub fn judge(&mut self, measured: f64) {
         self.status = Verdict::of(self.accept, measured);
         self.measured = Some(measured).filter(|measured| measured.is_finite());
+    }
+
+    /// Puts in the spread over seeds, and what it makes of the verdict: it is within the noise if
+    /// another value of the interval has another verdict.
+    pub fn spread(&mut self, interval: Option<Interval>) {
+        self.interval = interval.map(|interval| interval.ends);
+        self.interval_kind = interval.map(|interval| interval.kind);
+        let Some(Interval { ends, kind }) = interval else { return };
+        let [low, high] = self.accept;
+        let is_apart = low.is_some_and(|low| ends[1] < low) || high.is_some_and(|high| ends[0] > high);
+        let is_inside = ends.iter().all(|end| Verdict::of(self.accept, *end) == Verdict::Holds);
+        self.noise = match kind {
+            _ if !is_apart && !is_inside => Noise::Within,
+            IntervalKind::Identical => Noise::Identical,
+            IntervalKind::Range => Noise::Agreed,
+            IntervalKind::Bootstrap95 | IntervalKind::Normal95 => Noise::Beyond,
+        };
     }
 
     /// Whether it holds with its mechanism and without it: then it says nothing of the mechanism.
@@ -493,6 +522,32 @@ fn replace_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     fs::rename(&next, path).at("replace", path)
 }
 
+/// The times of a run's flows from the first byte sent to the last byte acknowledged, in
+/// microseconds: of each class by its name, and of `all`. Of completed flows whose last
+/// acknowledgement came; `None` if the run did not keep its flows.
+pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
+    let path = run.join(FLOWS);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut times: Vec<(String, Vec<f64>)> = vec![("all".to_string(), Vec::new())];
+    Rows::open(&path)?.each(["class", "fct_sender_us"], |columns, count| {
+        for row in 0..count {
+            let (Some(class), Some(us)) = (columns[0].text(row), columns[1].float(row)) else { continue };
+            times[0].1.push(us);
+            match times.iter_mut().skip(1).find(|(name, _)| name == class) {
+                Some((_, of_class)) => of_class.push(us),
+                None => times.push((class.to_string(), vec![us])),
+            }
+        }
+        Ok(())
+    })?;
+    for (_, of_class) in &mut times {
+        of_class.sort_by(f64::total_cmp);
+    }
+    Ok(Some(Ordered::from(times)))
+}
+
 /// The completion times of a run's completed queries, in microseconds and in the order in which they ended; `None` if the
 /// run did not keep its queries.
 pub fn query_times(run: &Path) -> Result<Option<Vec<f64>>> {
@@ -525,6 +580,29 @@ mod tests {
         assert_eq!(status([Some(5.0), Some(25.0)], 4.9), Verdict::Fails);
         assert_eq!(status([Some(0.0), None], 1e9), Verdict::Holds);
         assert_eq!(status([None, None], f64::NAN), Verdict::NotEvaluated);
+    }
+
+    #[test]
+    fn a_verdict_that_changes_within_the_spread_is_within_the_noise() {
+        use IntervalKind::{Bootstrap95, Identical, Range};
+        let noise = |accept, measured: f64, ends: [f64; 2], kind| {
+            let mut claim = Claim { accept, ..Claim::default() };
+            claim.judge(measured);
+            claim.spread(Some(Interval { ends, kind }));
+            claim.noise
+        };
+        let most = [None, Some(-40.0)];
+        assert_eq!(noise(most, -50.0, [-60.0, -45.0], Bootstrap95), Noise::Beyond);
+        assert_eq!(noise(most, -50.0, [-60.0, -45.0], Range), Noise::Agreed);
+        assert_eq!(noise(most, -50.0, [-60.0, -35.0], Range), Noise::Within, "it would fail");
+        assert_eq!(noise(most, -30.0, [-41.0, -20.0], Bootstrap95), Noise::Within, "it would hold");
+        assert_eq!(noise(most, -30.0, [-39.0, -20.0], Bootstrap95), Noise::Beyond, "it fails anyway");
+        assert_eq!(noise([Some(5.0), Some(6.0)], 4.0, [3.0, 9.0], Range), Noise::Within, "both ends fail");
+        assert_eq!(noise(most, -50.0, [-50.0, -50.0], Identical), Noise::Identical);
+        let mut one = Claim { accept: most, ..Claim::default() };
+        one.judge(-50.0);
+        one.spread(None);
+        assert_eq!((one.noise, one.interval), (Noise::Unknown, None));
     }
 
     #[test]

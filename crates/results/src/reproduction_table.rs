@@ -3,9 +3,9 @@
 //! Invariant: a mean never stands without the share of the queries that it is a mean of.
 
 use crate::claim_kind::tally;
-use crate::compare::Estimate;
+use crate::compare::{Estimate, Noise};
 use crate::format::{NONE, count, digits, percent, time};
-use crate::interval::FEW;
+use crate::interval::{FEW, IntervalKind};
 use crate::reproduction::{Claim, Experiment, Number, Reproduction};
 use crate::summary::World;
 use crate::table::{clean, fitted, wrapped};
@@ -119,6 +119,29 @@ pub(crate) fn about(claim: &Claim) -> String {
     }
 }
 
+/// Of how many points of a sweep a claim's number is the best; empty where it is of one point.
+pub(crate) fn best_of(claim: &Claim) -> String {
+    claim.best_of.map_or(String::new(), |points| format!("the best of {points} points"))
+}
+
+/// The spread over seeds, with what it is; empty without one.
+pub(crate) fn spread(claim: &Claim) -> String {
+    let Some(([low, high], kind)) = claim.interval.zip(claim.interval_kind) else { return String::new() };
+    let text = |x: f64| value(Some(x), &claim.unit);
+    match kind {
+        IntervalKind::Identical => kind.words().to_string(),
+        _ => format!("{} {} to {}", kind.words(), text(low), text(high)),
+    }
+}
+
+/// What the spread makes of the verdict, where it makes it doubtful.
+pub(crate) fn within(claim: &Claim) -> String {
+    match claim.noise {
+        Noise::Within => format!("within the noise: {}", spread(claim)),
+        _ => String::new(),
+    }
+}
+
 /// What stands for the paper's relative number and for ours, in lines; none where nothing does.
 pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
     let Some(of) = &claim.absolute else { return (Vec::new(), Vec::new()) };
@@ -134,7 +157,11 @@ fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String
     let mut statement = broken(&clean(&claim.statement), columns.statement);
     let (kind, rows) = (claim.kind.told().unwrap_or_default(), clean(&about(claim)));
     let anyway = if claim.holds_anyway() { ANYWAY } else { "" };
-    let words = [kind, &rows, anyway].into_iter().filter(|words| !words.is_empty()).map(|words| format!("· {words}"));
+    let (best, spread) = (best_of(claim), within(claim));
+    let words = [kind, &rows, &best, &spread, anyway]
+        .into_iter()
+        .filter(|words| !words.is_empty())
+        .map(|words| format!("· {words}"));
     statement.extend(broken(&words.collect::<Vec<_>>().join(" "), columns.statement));
     let (theirs, ours) = absolutes(claim);
     let first = columns.row([
@@ -352,6 +379,7 @@ fn half(estimate: &Estimate) -> String {
 mod tests {
     use super::*;
     use crate::claim_kind::ClaimKind;
+    use crate::interval::Interval;
     use crate::reproduction::{Absolute, LoadPoint, Published, Scheme, Verdict};
 
     #[test]
@@ -416,6 +444,20 @@ mod tests {
             reproduction_table(&Reproduction { claims, ..Reproduction::new("canary", "C", "0", "full") }, |_| true);
         assert!(text.contains("\nV55-vertigo a statement") && text.contains("\nS1a         a statement"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_doubtful_verdict_and_the_best_of_a_sweep_are_told() {
+        let mut claim =
+            Claim { id: "tlt-5".into(), accept: [None, Some(-40.0)], unit: "percent".into(), ..Claim::default() };
+        claim.judge(-43.0);
+        claim.spread(Some(Interval { ends: [-50.0, -38.5], kind: IntervalKind::Range }));
+        claim.best_of = Some(12);
+        let of = Reproduction { claims: vec![claim], ..Reproduction::new("tlt", "TLT", "0", "full") };
+        let text = reproduction_table(&of, |_| true).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("· the best of 12 points · within the noise:"), "{text}");
+        assert!(text.contains("range of the seeds -50.0% to -38.5%"), "{text}");
+        assert!(text.contains("1 hold, 0 fail, 0 not evaluated; 1 within the noise"), "{text}");
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub enum Keep {
     Summary,
     /// `queries.parquet`.
     Queries,
+    /// `flows.parquet` and `queries.parquet`.
+    Flows,
     /// `flows.parquet`, `queries.parquet`, `sizes.parquet` and `report.html`.
     #[default]
     All,
@@ -156,7 +158,7 @@ impl RunWriter {
             dir,
         };
         // From here on, dropping the writer removes the files.
-        if keep == Keep::All {
+        if matches!(keep, Keep::Flows | Keep::All) {
             writer.flows = Some(Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?);
         }
         if keep != Keep::Summary {

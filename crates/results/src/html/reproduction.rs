@@ -11,10 +11,13 @@ use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use super::reproduction_charts::charts;
 use crate::claim_kind::tally;
+use crate::compare::Noise;
 use crate::error::Result;
 use crate::format::digits;
 use crate::reproduction::{Claim, Experiment, LoadPoint, Number, Reproduction, Verdict};
-use crate::reproduction_table::{ANYWAY, about, absolutes, accepted, number_text, short_id, value, worlds};
+use crate::reproduction_table::{
+    ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, spread, value, worlds,
+};
 
 /// Charts of an experiment that are not behind a click.
 const OPEN: usize = 4;
@@ -74,6 +77,7 @@ fn claims_table(page: &mut String, of: &Reproduction) {
         let small = |lines: Vec<String>| -> String {
             lines
                 .into_iter()
+                .filter(|line| !line.is_empty())
                 .map(|line| format!("<small>{}</small>", signed(escape(&line)).replace("us", "µs")))
                 .collect()
         };
@@ -87,13 +91,29 @@ fn claims_table(page: &mut String, of: &Reproduction) {
             format!("<span id=\"claim-{0}\">{0}</span>{kind}", escape(short_id(of, claim))),
             text(format!("{}{rows}", escape(&claim.statement))),
             signed(value(claim.paper, &claim.unit)) + &small(theirs),
-            signed(value(claim.measured, &claim.unit)) + &small(ours),
+            signed(value(claim.measured, &claim.unit)) + &small(ours) + &small(vec![spread(claim), best_of(claim)]),
             signed(accepted(claim)),
-            format!("<td class=\"{class}\">{sign}{}{}</td>", claim.status.name(), baseline(claim)),
+            format!("<td class=\"{class}\">{sign}{}{}{}</td>", claim.status.name(), noise(claim), baseline(claim)),
             text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
         ]
     };
     table(page, "claims", &head, &of.claims.iter().map(row).collect::<Vec<_>>());
+}
+
+/// What the spread over seeds makes of the verdict, in the words of `compare`.
+fn noise(claim: &Claim) -> String {
+    if claim.measured.is_none() {
+        return String::new();
+    }
+    let words = match claim.noise {
+        Noise::Beyond => "beyond the noise",
+        Noise::Agreed => "all seeds agree, too few for a 95\u{202f}% interval",
+        Noise::Within => "<b>within the noise</b>: the verdict changes within the spread",
+        Noise::Identical => "identical in every seed",
+        Noise::Open => "open flows could undo it",
+        Noise::Unknown => "one seed: nothing separates it from noise",
+    };
+    format!("<small>{words}</small>")
 }
 
 /// What the claim comes to with its mechanism off, or why it has no baseline.
