@@ -79,6 +79,79 @@ fn every_claim_has_a_baseline_or_says_why_not() {
     }
 }
 
+/// Titles, each with what may stand before the colon in front of it: the last of its authors, or the
+/// first with *et al.*
+const AUTHORS: &[(&str, &[&str])] = &[
+    ("backdraft: a lossless virtual switch", &["Sanaee, Shahinfar, Antichi, Stephens"]),
+    ("burst-tolerant datacenter networks", &["Abdous, Sharafzadeh, Ghorbani", "Abdous et al."]),
+    ("presto: edge-based load balancing", &["He et al.", "He, Rozner, Agarwal, Felter, Carter, Akella"]),
+    ("towards timeout-less transport", &["Lim, Bai, Zhu, Jung, Han", "Lim et al."]),
+    ("hpcc: high precision congestion control", &["Li et al."]),
+    ("backpressure flow control", &["Goyal et al.", "Goyal and others"]),
+    ("dibs: just-in-time", &["Zarifis et al."]),
+    ("programmable packet scheduling with a single", &["Yu et al."]),
+    ("programmable packet scheduling at line", &["Sivaraman et al."]),
+    ("sp-pifo: approximating", &["Gran Alcoz et al."]),
+    ("conga: distributed", &["Alizadeh et al."]),
+    ("plb: congestion signals", &["Qureshi et al."]),
+    ("harnessing tcp's burstiness", &["Sinha, Kandula, Katabi"]),
+    ("let it flow", &["Vanini, Pan, Alizadeh, Taheri, Edsall"]),
+    ("on the impact of packet spraying", &["Dixit, Prakash, Hu, Kompella"]),
+    ("hedera: dynamic flow scheduling", &["Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat", "Al-Fares and others"]),
+    ("drill: micro load balancing", &["Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian"]),
+    ("picnic: predictable", &["Kumar and others"]),
+    ("efficient fair queuing", &["Shreedhar, Varghese"]),
+    ("random early detection gateways", &["Floyd, Jacobson"]),
+];
+
+/// Documents, code and scenarios below a folder.
+fn texts(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            texts(&path, found);
+        } else if [".md", ".rs", ".toml", ".py"].iter().any(|end| name.ends_with(end)) {
+            found.push(path);
+        }
+    }
+}
+
+/// A citation credits the authors of its paper.
+#[test]
+fn papers_are_cited_with_their_authors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in ["crates", "docs", "scenarios"] {
+        texts(&root.join(folder), &mut files);
+    }
+    files.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    let mut cited = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let words = text.split_whitespace().filter(|word| !["//!", "///", "//", "#", "\\"].contains(word));
+        let text = words.collect::<Vec<_>>().join(" ");
+        // Of the same length, so that places are the same in both.
+        let small = text.to_ascii_lowercase();
+        for (title, authors) in AUTHORS {
+            for (at, _) in small.match_indices(title) {
+                let before = text[..at].trim_end_matches('*').strip_suffix(": ");
+                // A name alone before the colon is the mechanism's.
+                let is_list = |before: &&str| {
+                    let of_two = before.rsplit(' ').nth(1).is_some_and(|word| word.ends_with(','));
+                    of_two || before.ends_with("et al.") || before.ends_with("others")
+                };
+                let Some(before) = before.filter(is_list) else { continue };
+                let credited = authors.iter().any(|authors| before.ends_with(authors));
+                let from = before.char_indices().rev().nth(60).map_or(0, |(at, _)| at);
+                assert!(credited, "{}: {:?} before {title:?}", file.display(), &before[from..]);
+                cited += 1;
+            }
+        }
+    }
+    assert!(cited > 30, "citations are found: {cited}");
+}
+
 #[test]
 fn counts_read_well() {
     let kinds = |of: &[(ClaimKind, usize)]| Kinds::of(of.iter().flat_map(|&(kind, n)| std::iter::repeat_n(kind, n)));

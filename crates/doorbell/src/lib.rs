@@ -1,6 +1,6 @@
 //! Doorbells: a core polls one ring, however many queues there are.
 //!
-//! Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents
+//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents
 //! the Slow Receiver Problem, NSDI 2022) gives each core a doorbell queue, into which producers put
 //! messages about data queues. The authors' messages carry counts, are staged, and are lost where
 //! staging is full. Here the state is level-triggered and the message edge-triggered: a queue that

@@ -2,8 +2,8 @@
 //!
 //! An application attaches to a port of the kind `shared` and sends and receives Ethernet frames
 //! without a system call, unless one of the two sleeps. It sends by *flows*: each has a ring of its
-//! own, so a flow whose receiver is slow is paused and blocks no other (Sharafzadeh, Ghorbani and
-//! others: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver Problem, NSDI 2022).
+//! own, so a flow whose receiver is slow is paused and blocks no other (Sanaee, Shahinfar, Antichi,
+//! Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver Problem, NSDI 2022).
 //! No frame is lost between two such ports: who sends too much is told [`Unsent::WouldBlock`].
 //!
 //! ```no_run

@@ -1,7 +1,7 @@
 //! Dynamic per-flow queues: a queue a flow, made when its first packet comes, with memory by what
 //! waits in it, and served in turn.
 //!
-//! Backdraft (Sharafzadeh, Ghorbani, Peters and others: Backdraft: a Lossless Virtual Switch that
+//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that
 //! Prevents the Slow Receiver Problem, NSDI 2022) puts them between a virtual switch and what is
 //! slower than the network. This module is one egress port's. It decides and counts; packets stay
 //! with the driver, who gives handles. `millpond switch` drives it for applications, and the

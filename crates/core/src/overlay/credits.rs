@@ -1,6 +1,6 @@
 //! Credits: a sender may have in flight what the receiver has granted it from its memory.
 //!
-//! Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents
+//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents
 //! the Slow Receiver Problem, NSDI 2022) names credits among what it does without, for their extra
 //! round trip: who has none asks, and waits for a grant. It describes no protocol; this one is this
 //! project's.

@@ -1,6 +1,6 @@
 //! The overlay: virtual switches tell each other whom to pause.
 //!
-//! Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents
+//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents
 //! the Slow Receiver Problem, NSDI 2022) keeps packets that a slow receiver has no room for in the
 //! memory of their senders' hosts. The switch at the receiver sends PAUSE and RESUME past the
 //! fabric. Drivers are the simulator's hosts and `millpond switch`.

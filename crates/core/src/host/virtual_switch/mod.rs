@@ -6,7 +6,7 @@
 //!                                  └────────────► what has no payload ─────────────────────────► up
 //! ```
 //!
-//! Follows Backdraft (Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that
+//! Follows Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that
 //! Prevents the Slow Receiver Problem, NSDI 2022) and what it compares with:
 //!
 //! | kind | the queue | without room |

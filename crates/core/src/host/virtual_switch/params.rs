@@ -298,7 +298,7 @@ const FLOW_QUEUES: About = About {
 };
 const BACKDRAFT: About = About {
     summary: "flow queues, and pauses past the fabric: what has no room waits in the senders' memory",
-    source: "Sharafzadeh, Ghorbani and others: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver \
+    source: "Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver \
              Problem, NSDI 2022",
     needs: &[PathProperty::ControlNeverWaits],
     breaks: &[],
