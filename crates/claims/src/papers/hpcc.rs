@@ -194,16 +194,6 @@ const CLAIMS: &[Claim] = &[
         35.23,
     ),
     at_most(
-        0.0,
-        claim(
-            "X3",
-            ABSTRACT,
-            "HPCC keeps queues near zero: two flows to one host pause nobody",
-            Shape,
-            Measure::Part { experiment: "example", load: 100.0, statistic: Statistic::Pauses, of: "hpcc", whole: 1.0 },
-        ),
-    ),
-    at_most(
         -70.0,
         claim(
             "A1",
