@@ -92,8 +92,8 @@ impl Recording {
             self.captures.push(Capture::create(&path, name, what.snaplen, what.tcp_timestamps)?);
         }
         if what.trace {
-            let (path, counters) = (file(TRACE), file(".spill-trace"));
-            self.trace = Some(Trace::create(&path, &counters, classes.to_vec(), what.nodes.clone())?);
+            let [path, queries, counters] = [TRACE, ".spill-trace-queries", ".spill-trace"].map(file);
+            self.trace = Some(Trace::create(&path, [&queries, &counters], classes.to_vec(), what.nodes.clone())?);
         }
         Ok(())
     }
