@@ -223,7 +223,7 @@ impl Hosts {
 
     /// Gives one packet to a host that no connection here stands behind.
     fn put(&mut self, now: Time, host: u32, packet: Packet, mapping: Option<Mapping>, fabric: &mut Fabric) {
-        let class = || wire::class_of(&self.senders, &self.receivers, packet.flow);
+        let class = || wire::class_of(host, &self.senders, &self.receivers, packet.flow);
         let (node, mut link) = at_host!(self, host, fabric);
         link.mapping = mapping.map(|mapping| (mapping, 0));
         node.put(now, packet, class, &mut link);

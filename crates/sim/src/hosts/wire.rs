@@ -172,8 +172,9 @@ impl HostWire for Link<'_> {
     }
 }
 
-/// The connections that have an end here.
+/// The connections that have an end at a host.
 struct Ends<'a> {
+    host: u32,
     senders: &'a Slab<Sending>,
     receivers: &'a mut Slab<Receiving>,
 }
@@ -183,7 +184,7 @@ impl Flows for Ends<'_> {
         // Data says the slot that it is for, but for that of the first round trip.
         match self.receivers.find(packet.peer, packet.flow) {
             Some(it) if packet.payload > 0 => Some(it.opening.class),
-            _ => class_of(self.senders, self.receivers, packet.flow),
+            _ => class_of(self.host, self.senders, self.receivers, packet.flow),
         }
     }
     #[inline]
@@ -214,12 +215,12 @@ pub(super) fn slot_of(receivers: &Slab<Receiving>, packet: &Packet) -> u32 {
     if packet.peer != NONE { packet.peer } else { receivers.slot_of(packet.flow).unwrap_or(NONE) }
 }
 
-/// The class of a connection that has an end here.
-pub(super) fn class_of(senders: &Slab<Sending>, receivers: &Slab<Receiving>, flow: FlowId) -> Option<u16> {
-    if let Some(slot) = receivers.slot_of(flow) {
-        return Some(receivers.look(slot).opening.class);
-    }
-    senders.slot_of(flow).map(|slot| senders.look(slot).opening.class)
+/// The class of a connection that has an end at this host. An end at another host of the partition does not count: which
+/// hosts share a partition changes no result.
+pub(super) fn class_of(host: u32, senders: &Slab<Sending>, receivers: &Slab<Receiving>, flow: FlowId) -> Option<u16> {
+    let receiving = receivers.slot_of(flow).map(|slot| receivers.look(slot)).filter(|it| it.host == host);
+    let sending = || senders.slot_of(flow).map(|slot| senders.look(slot)).filter(|it| it.host == host);
+    receiving.map(|it| it.opening.class).or_else(|| sending().map(|it| it.opening.class))
 }
 
 impl Hosts {
@@ -270,7 +271,7 @@ impl Hosts {
             4 => Call::Application(number),
             _ => Call::Overlay,
         };
-        let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
+        let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
         let has_news = node.on_switch(now, call, &mut ends, &mut link);
         self.hand_up(now, host, fabric);
@@ -281,7 +282,7 @@ impl Hosts {
 
     /// An ordering buffer has held a packet long enough, unless the gap has filled since.
     pub fn on_ordering_timer(&mut self, now: Time, host: u32, flow: FlowId, fabric: &mut Fabric) {
-        let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
+        let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_order(now, flow, &mut ends, &mut link);
         self.hand_up(now, host, fabric);
@@ -298,7 +299,7 @@ impl Hosts {
     /// Gives the endpoints what a host lets through, one after the other.
     fn hand_up(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
         loop {
-            let mut ends = Ends { senders: &self.senders, receivers: &mut self.receivers };
+            let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
             let (node, mut link) = at_host!(self, host, fabric);
             let Some(id) = node.hand_up(now, &mut ends, &mut link) else { return };
             let packet = fabric.packets.take(id);
