@@ -108,6 +108,7 @@ fn limits(plan: &Plan, host: HostId) -> Option<LimiterConfig> {
         random: Stream::new(plan.seed, &format!("limit/host{host}")),
         measured_from: plan.warm_up,
         headers: HEADERS,
+        frame: plan.host.frame_overhead,
     })
 }
 

@@ -18,7 +18,7 @@ use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, ran
 use crate::edge::flowcell::counted;
 use crate::edge::{Heard, Ranker};
 use crate::importance::Marker;
-use crate::packet::{Body, Importance, Packet, PacketId, flags};
+use crate::packet::{Body, Ecn, Importance, Packet, PacketId, flags};
 use crate::switch::pause::PauseFrame;
 use crate::units::Time;
 
@@ -289,7 +289,10 @@ impl<K: Copy + Eq> Host<K> {
         class: impl FnOnce() -> Option<u16>,
         wire: &mut W,
     ) {
-        let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
+        let leave = self.ask_for_one(now, &packet, class);
+        if leave.refused {
+            return;
+        }
         if let Some(label) = ingress.and_then(|ingress| ingress.label.as_deref_mut()) {
             let bytes = counted(0, u32::from(packet.size));
             label.stamp(now, &mut packet, bytes, wire);
@@ -297,7 +300,8 @@ impl<K: Copy + Eq> Host<K> {
         self.send_one(now, packet, &leave, wire);
     }
 
-    /// A packet that TLT forces out of what was sent before.
+    /// A packet that TLT forces out of what was sent before. Returns what the limits make of it: where they refuse it
+    /// nothing was sent.
     #[allow(clippy::too_many_arguments)]
     pub fn force<S: Stream, W: HostWire>(
         &mut self,
@@ -309,10 +313,16 @@ impl<K: Copy + Eq> Host<K> {
         class: impl FnOnce() -> Option<u16>,
         cut: Cut,
         wire: &mut W,
-    ) {
+    ) -> Leave {
         let Segment { first: mut packet, len } = segment;
         (packet.payload, packet.size) = (len as u16, (len + cut.header) as u16);
-        let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
+        let leave = self.ask_for_one(now, &packet, class);
+        if leave.refused {
+            return leave;
+        }
+        if leave.mark && packet.ecn() == Ecn::Ect {
+            packet.mark();
+        }
         packet.class = packet.class.with_importance(importance);
         super::passes!(Importance);
         if let Some(stages) = egress.stages.as_deref_mut() {
@@ -324,11 +334,15 @@ impl<K: Copy + Eq> Host<K> {
             }
         }
         self.send_one(now, packet, &leave, wire);
+        leave
     }
 
     /// A packet that no connection here stands behind: an answer to a handshake or to a late copy.
     pub fn put<W: HostWire>(&mut self, now: Time, packet: Packet, class: impl FnOnce() -> Option<u16>, wire: &mut W) {
-        let Some(leave) = self.ask_for_one(now, &packet, class) else { return };
+        let leave = self.ask_for_one(now, &packet, class);
+        if leave.refused {
+            return;
+        }
         self.send_one(now, packet, &leave, wire);
     }
 
@@ -351,20 +365,21 @@ impl<K: Copy + Eq> Host<K> {
         self.nic.on_pause(now, frame, wire);
     }
 
-    /// What the limits make of one packet that nobody would keep; `None`: it is refused, and gone,
-    /// as in the kernel.
-    fn ask_for_one(&mut self, now: Time, packet: &Packet, class: impl FnOnce() -> Option<u16>) -> Option<Leave> {
-        let Some(limit) = &mut self.limit else { return Some(Leave::at_once(now)) };
+    /// What the limits make of one packet. Where nobody would keep it and they refuse it, it is gone, as in the kernel.
+    fn ask_for_one(&mut self, now: Time, packet: &Packet, class: impl FnOnce() -> Option<u16>) -> Leave {
+        let Some(limit) = &mut self.limit else { return Leave::at_once(now) };
+        let payload = u32::from(packet.payload);
         let seen = Seen {
             class: class(),
-            payload: u32::from(packet.payload),
+            payload,
             packets: 1,
+            options: limit.options(u32::from(packet.size), payload, 1),
             // What it answers is another connection's, and what is forced out was sent before.
             in_flight: 0,
             srtt: Time::ZERO,
             ecn: packet.ecn() as u32,
         };
-        Some(limit.leave(now, &seen)).filter(|leave| !leave.refused)
+        limit.leave(now, &seen)
     }
 
     fn send_one<W: HostWire>(&mut self, now: Time, packet: Packet, leave: &Leave, wire: &mut W) {

@@ -353,10 +353,12 @@ impl super::Limiter {
     /// Whether what has arrived may go up.
     fn admits<F: Flows, W: HostWire>(&mut self, now: Time, received: Received, flows: &F, wire: &mut W) -> bool {
         let packet = &mut wire.packets()[received.id];
+        let payload = u32::from(packet.payload);
         let seen = Seen {
             class: flows.class(packet),
-            payload: u32::from(packet.payload),
+            payload,
             packets: received.packets,
+            options: self.options(received.bytes, payload, received.packets),
             in_flight: u32::MAX,
             srtt: Time::ZERO,
             ecn: packet.ecn() as u32,

@@ -5,8 +5,9 @@
 //! a departure time waits in a qdisc, cut and stamped, until then. On what arrives it decides by the
 //! segments that receive offload and the ordering buffer let through.
 //!
-//! Invariant: a segment that is refused was charged to nothing, and what waits leaves at its time,
-//! each flow in order.
+//! Invariant: a segment that a virtual queue refuses was charged to nothing, and what waits leaves at
+//! its time, each flow in order. A class of HTB that is full refuses what the virtual queues have been
+//! charged for, as the qdisc behind the kernel's hook does.
 
 use super::passes;
 use crate::limit::{Ask, Form, Length, Outcome, Scopes, Settings, State, Verdict, charge, wire_bytes};
@@ -32,6 +33,8 @@ pub struct LimiterConfig {
     pub measured_from: Time,
     /// IP's and the transport's headers, in bytes.
     pub headers: u32,
+    /// Bytes of framing that a packet has on the wire here, whatever a limit charges for it.
+    pub frame: u32,
 }
 
 /// The virtual queues of one direction.
@@ -165,6 +168,8 @@ pub struct Seen {
     pub payload: u32,
     /// Packets that it is cut into.
     pub packets: u32,
+    /// Bytes of TCP options beyond those that every packet has: SACK blocks.
+    pub options: u32,
     /// The flow's packets in flight; `u32::MAX`: unknown.
     pub in_flight: u32,
     /// The flow's smoothed round-trip time; zero: unknown.
@@ -209,6 +214,7 @@ pub struct Limiter {
     random: Stream,
     measured_from: Time,
     headers: u32,
+    frame: u32,
     /// Packets marked here.
     pub marked: u64,
 }
@@ -216,7 +222,7 @@ pub struct Limiter {
 impl Limiter {
     /// Idle.
     pub fn new(config: LimiterConfig) -> Limiter {
-        let LimiterConfig { egress, ingress, classes, random, measured_from, headers } = config;
+        let LimiterConfig { egress, ingress, classes, random, measured_from, headers, frame } = config;
         let class = |config| Class { config, state: State::default(), waiting: 0, counts: LimitCounts::default() };
         Limiter {
             egress: Side::new(egress),
@@ -227,6 +233,7 @@ impl Limiter {
             random,
             measured_from,
             headers,
+            frame,
             marked: 0,
         }
     }
@@ -234,6 +241,11 @@ impl Limiter {
     /// Whether anything limits what arrives.
     pub fn sees_arrivals(&self) -> bool {
         !self.ingress.limits.is_empty()
+    }
+
+    /// Of a segment of so many bytes on the wire: those that are neither payload nor what every packet has.
+    pub(super) fn options(&self, bytes: u32, payload: u32, packets: u32) -> u32 {
+        bytes.saturating_sub(payload + packets * (self.headers + self.frame))
     }
 
     /// Decides on a segment that wants to leave, and charges it unless it is refused.
@@ -249,8 +261,7 @@ impl Limiter {
         if let Some((number, class)) = class
             && !leave.refused
         {
-            // A class that is full refuses as any qdisc does: the sender reduces its window. Nothing precedes it here that
-            // would have to be taken back: who has both kinds of limit has been charged by the first.
+            // A class that is full refuses as any qdisc does: the sender reduces its window.
             match class.enter(at, seen, self.headers, self.measured_from) {
                 Some(departs) => (leave.at, leave.class) = (departs, Some(number as u16)),
                 None => (leave.refused, leave.reduce) = (true, true),
@@ -348,7 +359,7 @@ impl Side {
             }
         }
         let Some(&first) = self.ids.first() else { return Outcome::default() };
-        let bytes = seen.payload + headers;
+        let bytes = seen.payload + headers + seen.options;
         // All of a host's limits are charged alike, by the first one's rule.
         let meter = &self.meters[first as usize];
         let charged = match meter.config.length {
@@ -396,7 +407,7 @@ impl LimitCounts {
 impl Class {
     /// A segment joins the queue, if there is room: when it leaves.
     fn enter(&mut self, now: Time, seen: &Seen, headers: u32, measured_from: Time) -> Option<Time> {
-        let charged = wire_bytes(seen.payload + headers, seen.packets, headers, self.config.framing);
+        let charged = wire_bytes(seen.payload + headers + seen.options, seen.packets, headers, self.config.framing);
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
         let ask = Ask { bytes: charged, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn, share: 0 };
         self.counts.packets += 1;

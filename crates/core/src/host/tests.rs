@@ -179,6 +179,7 @@ fn limits(mbps: u64, classes: Vec<ClassConfig>) -> LimiterConfig {
         random: Draws::new(1, "limit"),
         measured_from: Time::ZERO,
         headers: HEADERS,
+        frame: 0,
     }
 }
 
@@ -248,5 +249,6 @@ fn data(n: u64) -> Packet {
 }
 
 fn seen(payload: u32) -> Seen {
-    Seen { class: Some(0), payload, packets: payload.div_ceil(1460).max(1), in_flight: 1, srtt: Time::ZERO, ecn: 0 }
+    let packets = payload.div_ceil(1460).max(1);
+    Seen { class: Some(0), payload, packets, options: 0, in_flight: 1, srtt: Time::ZERO, ecn: 0 }
 }

@@ -120,6 +120,13 @@ impl Marker {
         }
     }
 
+    /// What was to be forced out was refused at its own host, and never sent ([`WindowMarker::on_refusal`]).
+    pub fn on_refusal(&mut self, forced: &Forced) {
+        if let Marker::Window(marker) = self {
+            marker.on_refusal(forced);
+        }
+    }
+
     /// The sender goes back to what is missing.
     pub fn on_rewind(&mut self) {
         if let Marker::Rate(marker) = self {

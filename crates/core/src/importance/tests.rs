@@ -106,6 +106,33 @@ fn forced_size_and_range() {
     assert_eq!(m.on_packet(6000, MSS, false), Importance::Important);
 }
 
+/// A refusal at the sending host is as if nothing had been forced: the next event forces the same bytes.
+#[test]
+fn refused_bytes_are_forced_again() {
+    for lost_rounds in [LostRounds::All, LostRounds::Last] {
+        let mut m = WindowMarker::new(&TltParams { lost_rounds, ..TltParams::default() });
+        send(&mut m, 0, 4);
+        m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
+        let sent = m.sent;
+        let forced = m.after_ack(at(0, 4000, false), MSS).expect("nothing else keeps the clock running");
+        for _ in 0..3 {
+            m.on_refusal(&forced);
+            assert_eq!((m.masked, m.sent), (0, sent));
+            assert_eq!(m.after_ack(at(0, 4000, false), MSS), Some(forced));
+        }
+        assert_eq!((m.masked, m.sent[2].bytes), (1, 1000));
+        // In a recovery a segment's place is taken, and with nothing left a byte is forced.
+        m.on_ack(Importance::ForcedEcho, 1000, &[], 0);
+        let instead = m.instead(4000, MSS).expect("more is lost");
+        m.on_refusal(&instead);
+        assert_eq!((instead.seq, m.sent[1], m.instead(4000, MSS)), (1000, sent[1], Some(instead)));
+        m.on_ack(Importance::Echo, 3000, &[], 1000);
+        let byte = m.after_ack(at(3000, 4000, false), MSS).expect("all is protected, and the clock would stop");
+        m.on_refusal(&byte);
+        assert_eq!((byte.len, m.after_ack(at(3000, 4000, false), MSS)), (1, Some(byte)));
+    }
+}
+
 #[test]
 fn ablations_force_a_byte_or_a_segment_always() {
     for (force, len) in [(Force::Byte, 1), (Force::Segment, 1000)] {

@@ -96,6 +96,19 @@ struct Round {
     used: bool,
 }
 
+/// Which bytes of what was sent unprotected those are that were taken to be sent protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// Of the round under way.
+    Current,
+    /// What tells of losses.
+    Previous,
+    /// What earlier rounds have left.
+    Older,
+    /// None of them: all was protected already.
+    Nothing,
+}
+
 /// A packet to be sent at once, whatever the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forced {
@@ -137,6 +150,8 @@ pub struct WindowMarker {
     round_ends: bool,
     /// It is an echo that is to be ignored otherwise.
     stale: bool,
+    /// Where the last forced packet's bytes belong as long as they have not left, and whether it counts as a masked loss.
+    taken: (Taken, bool),
     /// Segments that were forced out because something seemed lost while the transport was not in recovery, so that its
     /// congestion control may never see the loss.
     pub masked: u32,
@@ -173,6 +188,7 @@ impl WindowMarker {
             echoed: 0,
             round_ends: false,
             stale: false,
+            taken: (Taken::Nothing, false),
             masked: 0,
             sent: [Sent::default(); 3],
         }
@@ -238,7 +254,8 @@ impl WindowMarker {
         if self.clock == Clock::Armed && una < nxt && !waits {
             let repairs = self.loses() && self.is_loss_probable() && !recovering;
             let lost = self.take(mss);
-            self.masked += u32::from(repairs && lost.is_some());
+            self.taken.1 = repairs && lost.is_some();
+            self.masked += u32::from(self.taken.1);
             // Where all that is outstanding was protected already, its first byte once more.
             let (seq, len) = lost.unwrap_or((una, 1));
             self.clock = Clock::Running;
@@ -261,7 +278,31 @@ impl WindowMarker {
                 self.previous.bytes = over.bytes;
             }
         }
+        self.taken.0 = match (self.taken.0, self.params.lost_rounds) {
+            (Taken::Current, _) => Taken::Previous,
+            (Taken::Previous, LostRounds::Last) => Taken::Older,
+            (taken, _) => taken,
+        };
         self.previous.used = over.used;
+    }
+
+    /// What was to be forced out was refused at its own host: it was never sent, and the next event forces it out again.
+    pub fn on_refusal(&mut self, forced: &Forced) {
+        let (from, to) = (forced.seq, forced.seq + u64::from(forced.len));
+        let set = match self.taken.0 {
+            Taken::Current => Some(&mut self.current.bytes),
+            Taken::Previous => Some(&mut self.previous.bytes),
+            Taken::Older => Some(&mut self.older),
+            Taken::Nothing => None,
+        };
+        if let Some(set) = set {
+            set.insert(from, to);
+        }
+        self.clock = Clock::Armed;
+        self.masked -= u32::from(self.taken.1);
+        let sent = if forced.importance == Importance::Forced { 2 } else { 1 };
+        self.sent[sent].packets -= 1;
+        self.sent[sent].bytes -= u64::from(forced.len);
     }
 
     /// The retransmission timer has expired.
@@ -288,11 +329,18 @@ impl WindowMarker {
 
     /// The range to send protected: the lowest that counts as lost, else the lowest at all.
     fn take(&mut self, mss: u32) -> Option<(u64, u32)> {
-        let rest = || self.older.first().into_iter().chain(self.current.bytes.first()).min();
-        let (from, to) = self.previous.bytes.first().or_else(rest)?;
+        let previous = self.previous.bytes.first().map(|range| (range, Taken::Previous));
+        let older = self.older.first().map(|range| (range, Taken::Older));
+        let current = self.current.bytes.first().map(|range| (range, Taken::Current));
+        let rest = || older.into_iter().chain(current).min_by_key(|(range, _)| *range);
+        let Some(((from, to), taken)) = previous.or_else(rest) else {
+            self.taken = (Taken::Nothing, false);
+            return None;
+        };
         let len = if self.loses() { (to - from).min(mss as u64) } else { 1 };
         self.protect(from, from + len);
         self.clock = Clock::Running;
+        self.taken = (taken, false);
         Some((from, len as u32))
     }
 

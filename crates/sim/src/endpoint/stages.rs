@@ -88,12 +88,20 @@ impl Sender {
     pub fn rewinds(&self) -> u32 {
         if let Self::Rdma(end) = self { end.rewinds() } else { 0 }
     }
-    /// `len` bytes from `seq` on once more, whatever the windows.
-    pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
+    /// `len` bytes from `seq` on once more, whatever the windows. Once they have left, [`Sender::forced_out`] follows.
+    pub fn forced(&self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
         match self {
             Self::Tcp(end) => Some(end.forced(seq, len, &cfg.tcp)),
             Self::Mptcp(_) | Self::Homa(_) => None,
             Self::Rdma(end) => Some(end.forced(seq, len, &cfg.rdma)),
+        }
+    }
+    /// A forced segment has left.
+    pub fn forced_out(&mut self) {
+        match self {
+            Self::Tcp(end) => end.forced_out(),
+            Self::Mptcp(_) | Self::Homa(_) => (),
+            Self::Rdma(end) => end.forced_out(),
         }
     }
     /// The next segment's place was taken by one of `len` bytes.

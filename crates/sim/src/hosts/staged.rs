@@ -1,8 +1,10 @@
 //! Sending through the stages of a host: limits, importance, ranks, labels.
 //!
 //! A refusal by a limit is a local failure to send: nothing was sent, nothing is lost, and the
-//! transport keeps the segment. A pure ACK that is refused is gone, as in the kernel; a SYN is sent
-//! again by its timer.
+//! transport keeps the segment. So it is with what TLT forces out. A pure ACK that is refused is gone,
+//! as in the kernel; a SYN is sent again by its timer.
+//!
+//! One loop hands down for all combinations of stages. A limit that never acts therefore changes nothing.
 //!
 //! A connection's marker (TLT) may put what it knows to be lost in the place of the transport's next
 //! segment; and when the transport has sent what it may and the clock would stop, it forces a packet
@@ -14,7 +16,7 @@
 use super::sending::{first_packet, wake_when_room};
 use super::*;
 use crate::endpoint::Config;
-use millpond_core::host::{Seen, Segment, Stream};
+use millpond_core::host::{Leave, Seen, Segment, Stream};
 use millpond_core::importance::{Forced, Standing};
 
 /// A connection's stream, as stages ask about it.
@@ -35,6 +37,14 @@ impl Stream for Written<'_> {
     }
 }
 
+/// Which stages a connection has that its loop asks.
+#[derive(Clone, Copy)]
+struct Stages {
+    is_limited: bool,
+    is_marked: bool,
+    is_switched: bool,
+}
+
 impl Hosts {
     /// As `pump`, of a connection that has stages.
     #[inline(never)]
@@ -43,115 +53,115 @@ impl Hosts {
         if egress.is_scheduled() {
             return self.pump_message(now, slot, fabric);
         }
-        let (is_limited, is_marked) = (egress.is_limited(), egress.marker().is_some());
-        let is_switched = egress.is_switched();
-        if is_limited {
-            self.pump_limited(now, slot, is_switched, fabric);
-        } else {
-            self.pump_stamped(now, slot, (is_marked, is_switched), fabric);
+        let stages = Stages {
+            is_limited: egress.is_limited(),
+            is_marked: egress.marker().is_some(),
+            is_switched: egress.is_switched(),
+        };
+        if stages.is_limited {
+            // A look is an attempt there, and may be refused: one that nobody waits for when a segment leaves has no place.
+            egress.queue.is_wanted = false;
         }
-        if is_marked {
+        while self.send_next(now, slot, stages, fabric) {}
+        if stages.is_marked {
             self.keep_clock(now, slot, fabric);
         }
     }
 
-    /// Of a host without limits.
-    fn pump_stamped(&mut self, now: Time, slot: u32, (is_marked, is_switched): (bool, bool), fabric: &mut Fabric) {
-        loop {
-            let Some(most) = self.most(now, slot, is_switched, fabric) else { return };
-            let shared = &*self.shared;
-            let it = self.senders.at(slot);
-            let Some(egress) = &mut it.egress else { return };
-            let Some(room) = egress.queue.room(now, most) else {
-                return wake_when_room(it, shared, fabric);
-            };
-            if is_marked && self.sends_instead(now, slot, room, fabric) {
-                continue;
-            }
-            let (it, shared) = (self.senders.at(slot), &*self.shared);
-            let Some(out) = it.sender.poll_send(now, room, &shared.transport) else { return };
-            let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
-            let (node, mut link) = at_host!(self, it.host, fabric);
-            let Some(egress) = &mut it.egress else { return };
-            let stream = Written(&it.sender, &shared.transport);
-            link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
-            link.telemetry = out.telemetry();
-            node.send_staged(now, egress, &stream, segment, None, shared.cut_of(&out), &mut link);
-            self.note_departures(fabric);
-            if self.shared.is_metered {
-                self.handed_down(now, slot, out.len, fabric);
-            }
+    /// Hands down a segment, if everybody allows one: the virtual switch, the NIC's queue, the limits, and the transport.
+    /// Returns whether to go on.
+    fn send_next(&mut self, now: Time, slot: u32, stages: Stages, fabric: &mut Fabric) -> bool {
+        let Some(most) = self.most(now, slot, stages.is_switched, fabric) else { return false };
+        let it = self.senders.at(slot);
+        let Some(egress) = &mut it.egress else { return false };
+        let Some(room) = egress.queue.room(now, most) else {
+            wake_when_room(it, &self.shared, fabric);
+            return false;
+        };
+        let room = if it.sender.is_probing() { self.shared.mss } else { room };
+        if stages.is_marked
+            && let Some(left) = self.send_instead(now, slot, room, fabric)
+        {
+            return left;
         }
+        let leave = if stages.is_limited {
+            let Some(leave) = self.ask(now, slot, room) else { return false };
+            Some(leave)
+        } else {
+            None
+        };
+        let (it, shared) = (self.senders.at(slot), &*self.shared);
+        let Some(mut out) = it.sender.poll_send(now, room, &shared.transport) else { return false };
+        if leave.is_some_and(|leave| leave.mark) && out.ecn == Ecn::Ect {
+            out.ecn = Ecn::Ce;
+        }
+        let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
+        let (node, mut link) = at_host!(self, it.host, fabric);
+        let Some(egress) = &mut it.egress else { return false };
+        let stream = Written(&it.sender, &shared.transport);
+        link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
+        link.telemetry = out.telemetry();
+        node.send_staged(now, egress, &stream, segment, leave.as_ref(), shared.cut_of(&out), &mut link);
+        if leave.is_some_and(|leave| leave.reduce) {
+            it.sender.reduce(now, &shared.transport);
+        }
+        self.note_departures(fabric);
+        if self.shared.is_metered {
+            self.handed_down(now, slot, out.len, fabric);
+        }
+        true
     }
 
-    /// Of a host with limits: each segment is looked at, decided on, and only then sent.
-    fn pump_limited(&mut self, now: Time, slot: u32, is_switched: bool, fabric: &mut Fabric) {
-        // To be looked at when a segment leaves only if it waits for that: a look is an attempt here, and may be refused.
-        if let Some(egress) = &mut self.senders.at(slot).egress {
-            egress.queue.is_wanted = false;
-        }
-        loop {
-            let Some(most) = self.most(now, slot, is_switched, fabric) else { return };
-            let shared = &*self.shared;
-            let it = self.senders.at(slot);
-            let Some(egress) = &mut it.egress else { return };
-            let Some(room) = egress.queue.room(now, most) else {
-                return wake_when_room(it, shared, fabric);
-            };
-            let room = if it.sender.is_probing() { shared.mss } else { room };
-            let Some(next) = it.sender.peek(now, room, &shared.transport) else { return };
-            let seen = Seen {
-                class: Some(it.opening.class),
-                payload: next.len,
-                packets: next.len.div_ceil(shared.mss).max(1),
-                in_flight: if next.syn { 0 } else { it.sender.packets_out(&shared.transport) },
-                srtt: it.sender.srtt(),
-                ecn: next.ecn as u32,
-            };
-            let (node, mut link) = at_host!(self, it.host, fabric);
-            let leave = node.ask(now, &seen);
-            if leave.refused && !next.syn {
-                if leave.reduce {
-                    it.sender.reduce(now, &shared.transport);
-                }
-                it.sender.refused(now, leave.reduce, &shared.transport);
-                return;
-            }
+    /// Asks a host's limits about the transport's next segment, of at most `room` bytes. `None`: there is none, or it may
+    /// not leave, and the transport knows.
+    fn ask(&mut self, now: Time, slot: u32, room: u32) -> Option<Leave> {
+        let shared = &*self.shared;
+        let it = self.senders.at(slot);
+        let next = it.sender.peek(now, room, &shared.transport)?;
+        let seen = Seen {
+            class: Some(it.opening.class),
+            payload: next.len,
+            packets: next.len.div_ceil(shared.mss).max(1),
+            options: 0,
+            in_flight: if next.syn { 0 } else { it.sender.packets_out(&shared.transport) },
+            srtt: it.sender.srtt(),
+            ecn: next.ecn as u32,
+        };
+        let leave = self.hosts[it.host as usize].node.ask(now, &seen);
+        if !leave.refused {
             it.sender.accepted();
-            let Some(mut out) = it.sender.poll_send(now, room, &shared.transport) else { return };
-            if leave.refused {
-                return; // a SYN: its timer is set
-            }
-            if leave.mark && out.ecn == Ecn::Ect {
-                out.ecn = Ecn::Ce;
-            }
-            let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
-            let Some(egress) = &mut it.egress else { return };
-            let stream = Written(&it.sender, &shared.transport);
-            node.send_staged(now, egress, &stream, segment, Some(&leave), shared.cut(), &mut link);
-            if leave.reduce {
-                it.sender.reduce(now, &shared.transport);
-            }
-            self.note_departures(fabric);
-            if self.shared.is_metered {
-                self.handed_down(now, slot, out.len, fabric);
-            }
+            return Some(leave);
         }
+        if next.syn {
+            it.sender.accepted();
+            it.sender.poll_send(now, room, &shared.transport); // it counts as sent, and its timer is set
+            return None;
+        }
+        if leave.reduce {
+            it.sender.reduce(now, &shared.transport);
+        }
+        it.sender.refused(now, leave.reduce, &shared.transport);
+        None
     }
 
-    /// Whether the place of the transport's next segment, of at most `room` bytes, is taken by what is known to be lost.
-    fn sends_instead(&mut self, now: Time, slot: u32, room: u32, fabric: &mut Fabric) -> bool {
+    /// Puts what is known to be lost in the place of the transport's next segment, of at most `room` bytes. `None`: there is
+    /// nothing to put there. Otherwise whether it left: a limit may refuse it, as it may that segment.
+    fn send_instead(&mut self, now: Time, slot: u32, room: u32, fabric: &mut Fabric) -> Option<bool> {
         let it = self.senders.at(slot);
         let transport = &self.shared.transport;
         if !it.sender.is_recovering() {
-            return false;
+            return None;
         }
-        let Some(next) = it.sender.peek(now, room, transport) else { return false };
-        let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker()) else { return false };
-        let Some(forced) = marker.instead(next.seq, self.shared.mss) else { return false };
-        it.sender.displaced(forced.len);
-        self.force_out(now, slot, forced, fabric);
-        true
+        let next = it.sender.peek(now, room, transport)?;
+        let forced = it.egress.as_mut()?.marker()?.instead(next.seq, self.shared.mss)?;
+        let leave = self.force_out(now, slot, forced, fabric)?;
+        let (it, transport) = (self.senders.at(slot), &self.shared.transport);
+        if leave.refused {
+            it.sender.refused(now, leave.reduce, transport);
+        } else {
+            it.sender.displaced(forced.len);
+        }
+        Some(!leave.refused)
     }
 
     /// The transport has sent what it may: forces a packet out if the clock would stop.
@@ -169,18 +179,28 @@ impl Hosts {
         }
     }
 
-    /// Sends one packet of what was sent before. It asks for no room in the NIC, as an acknowledgement does not.
-    fn force_out(&mut self, now: Time, slot: u32, forced: Forced, fabric: &mut Fabric) {
+    /// Sends one packet of what was sent before. It asks for no room in the NIC, as an acknowledgement does not. Where a limit
+    /// refuses it nothing was sent, and the clock is to be kept running at the next event.
+    fn force_out(&mut self, now: Time, slot: u32, forced: Forced, fabric: &mut Fabric) -> Option<Leave> {
         let shared = &*self.shared;
         let it = self.senders.at(slot);
-        let Some(out) = it.sender.forced(forced.seq, forced.len, &shared.transport) else { return };
+        let out = it.sender.forced(forced.seq, forced.len, &shared.transport)?;
         let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
         let class = Some(it.opening.class);
         let (node, mut link) = at_host!(self, it.host, fabric);
-        let Some(egress) = &mut it.egress else { return };
+        let egress = it.egress.as_mut()?;
         let stream = Written(&it.sender, &shared.transport);
         link.telemetry = out.telemetry();
-        node.force(now, egress, &stream, segment, forced.importance, || class, shared.cut_of(&out), &mut link);
+        let (importance, cut) = (forced.importance, shared.cut_of(&out));
+        let leave = node.force(now, egress, &stream, segment, importance, || class, cut, &mut link);
+        match egress.marker() {
+            Some(marker) if leave.refused => marker.on_refusal(&forced),
+            _ => it.sender.forced_out(),
+        }
+        if leave.reduce {
+            it.sender.reduce(now, &shared.transport);
+        }
         self.note_departures(fabric);
+        Some(leave)
     }
 }

@@ -55,7 +55,8 @@ fn a_refusal_comes_before_any_stamp() {
     passed();
     host.answer(us(1), packet(ACK), Some(&mut ingress), || Some(0), &mut world);
     let segment = Segment { first: packet(Body::default()), len: 1000 };
-    host.force(us(1), &mut egress, &Untouched, segment, Importance::Forced, || Some(0), CUT, &mut world);
+    let leave = host.force(us(1), &mut egress, &Untouched, segment, Importance::Forced, || Some(0), CUT, &mut world);
+    assert!(leave.refused, "the connection's marker needs to know");
     host.put(us(1), packet(SYN_ACK), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Limit, Limit]);
     assert_eq!((world.injected, world.packets.live()), (0, 0));

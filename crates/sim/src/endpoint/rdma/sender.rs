@@ -304,9 +304,13 @@ impl Sender {
     }
 
     /// `len` bytes from `seq` on once more, whatever the windows and the pace.
-    pub fn forced(&mut self, seq: u64, len: u32, cfg: &[Config]) -> Outgoing {
-        self.retransmitted += 1;
+    pub fn forced(&self, seq: u64, len: u32, cfg: &[Config]) -> Outgoing {
         self.outgoing(seq, len, true, true, &cfg[usize::from(self.which)])
+    }
+
+    /// A forced packet has left.
+    pub fn forced_out(&mut self) {
+        self.retransmitted += 1;
     }
 
     /// An acknowledgement, a NACK, or a notification of congestion.

@@ -335,7 +335,6 @@ impl Sender {
         if self.phase == Phase::Paced && !self.held && self.nxt == self.una && self.nxt < self.written {
             self.begin_flight(now, cfg);
         }
-        let max_len = if cfg.spaces { cfg.mss } else { max_len };
         let segment = match self.plan(max_len, cfg)? {
             Next::Syn => return Some(self.send_syn(now)),
             Next::Again(from, to, why) => self.send_again(now, from, to, why, cfg),

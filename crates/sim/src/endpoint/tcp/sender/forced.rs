@@ -21,10 +21,14 @@ impl Sender {
     }
 
     /// `len` bytes from `seq` on once more, whatever the windows.
-    pub fn forced(&mut self, seq: u64, len: u32, cfg: &Config) -> Outgoing {
-        self.retransmitted += 1;
+    pub fn forced(&self, seq: u64, len: u32, cfg: &Config) -> Outgoing {
         let ecn = cfg.of(self.which).retransmission_ecn;
         Outgoing { seq, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None, rdma: None }
+    }
+
+    /// A forced segment has left.
+    pub fn forced_out(&mut self) {
+        self.retransmitted += 1;
     }
 
     /// The next segment's place was taken by one of `len` bytes.

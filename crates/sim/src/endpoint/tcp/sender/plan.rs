@@ -9,8 +9,9 @@ use crate::endpoint::tcp::Config;
 use crate::endpoint::tcp::scoreboard::NextSeg;
 
 impl Sender {
-    /// The next segment, if the windows allow one.
+    /// The next segment, if the windows allow one. A law that spaces its segments sends a packet at a time.
     pub(super) fn plan(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        let max_len = if cfg.spaces { cfg.mss } else { max_len };
         if self.held {
             return None;
         }
