@@ -49,6 +49,8 @@ pub struct Hops {
     /// The traffic asks for much more than hosts' links carry: what the network lets through is
     /// less, and only a run tells.
     pub is_bound: bool,
+    /// The time in which they are asked for: to the last arrival, or to the end of the run.
+    pub span: Time,
 }
 
 /// A sweep with what is needed to run it.
@@ -83,7 +85,7 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
             Ok(plan) => {
                 let new: Vec<String> = plan.warnings.iter().filter(|w| !warnings.contains(w)).cloned().collect();
                 warnings.extend(new);
-                hops.push(if request.estimate { roughly(&plan) } else { None });
+                hops.push(if request.estimate { packet_hops(&plan) } else { None });
                 points.push((values, Ok(plan.resolved.clone())));
                 first.get_or_insert_with(|| (plan, recipe.clone()));
             }
@@ -151,9 +153,10 @@ fn recipe(grid: &[Axis], values: &[String], set: &[(String, String)]) -> Recipe 
     recipe
 }
 
-/// Packet-hops of a run: data and ACKs over the usual number of links, of what its traffic asks for and hosts' links can carry
-/// in its time. Closed loops of calls do not tell.
-fn roughly(plan: &Plan) -> Option<Hops> {
+/// Packet-hops of a run: data and ACKs over the usual number of links, of what its traffic asks for
+/// and hosts' links can carry in its time. `None` for closed loops of calls, and for a traffic of
+/// more than 200,000 arrivals in a run without a duration: neither bounds its packets.
+pub fn packet_hops(plan: &Plan) -> Option<Hops> {
     const LOOKED_AT: usize = 200_000;
     let links = if plan.topology.switches.len() == 1 { 2.0 } else { 4.0 };
     let payload = f64::from(plan.host.mtu.saturating_sub(40).max(1));
@@ -172,6 +175,9 @@ fn roughly(plan: &Plan) -> Option<Hops> {
             cut = true;
             break;
         }
+    }
+    if cut && plan.horizon == Time::MAX {
+        return None;
     }
     if cut && last > Time::ZERO {
         let whole = horizon / last.as_s_f64();
@@ -206,7 +212,8 @@ fn roughly(plan: &Plan) -> Option<Hops> {
     let bound = |asked: &[f64]| asked.iter().enumerate().map(|(host, asked)| fits(host, *asked)).sum::<f64>();
     let carried = bound(&asked.sent).min(bound(&asked.received));
     let is_bound = asked.sent.iter().sum::<f64>() > 1.2 * carried;
-    Some(Hops { count: carried * links * 2.0, is_bound })
+    let span = if plan.horizon == Time::MAX { last } else { plan.horizon };
+    Some(Hops { count: carried * links * 2.0, is_bound, span })
 }
 
 /// Packets that a run's traffic asks for, by host.

@@ -28,7 +28,7 @@ pub use baseline::{Baseline, Baselines, Off};
 pub use chosen::{Chosen, all_claims, emulated_claims};
 pub use claim::{Claim, Value};
 pub use counts::{Counts, Kinds};
-pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design};
+pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design, packet_hops};
 pub use emulated::Case;
 pub use error::Error;
 pub use experiment::{Arm, Effort, Experiment, Found, Paper, Prepared, Published, Run, Runs};

@@ -11,6 +11,7 @@ use crate::revision::{self, REVISION, VERSION};
 use crate::run::{default_out, load};
 use crate::say;
 use crate::tell;
+use crate::threads;
 use crate::values::values;
 use crate::watch::{catch_interrupts, interrupted, progress_bar};
 use millpond_claims::check_runs;
@@ -221,6 +222,10 @@ impl<'a> Comparison<'a> {
     fn run_one(&self, folder: &Folder, arm: &Arm, seed: u64, threads: usize) -> Result<Summary, Failure> {
         let plan = arm.plan(&self.scenario, Some(seed))?;
         let dir = self.place(folder.path(), arm, seed);
+        let threads = match self.args.threads.given {
+            None if threads > 1 => threads.min(threads::choose(&plan).threads),
+            _ => threads,
+        };
         Ok(execute(&plan, threads, &dir, None, None, &arm.overrides)?)
     }
 

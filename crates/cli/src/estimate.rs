@@ -250,6 +250,7 @@ pub fn span(seconds: f64) -> String {
 mod tests {
     use super::*;
     use millpond_claims::{Request, design};
+    use millpond_core::Time;
     use millpond_results::Axis;
 
     const OPEN: &str = r#"
@@ -308,7 +309,7 @@ mod tests {
         let scenario = Scenario::parse("trial.toml", OPEN).unwrap();
         let request = Request { grid: vec![axis], estimate: true, seeds: Some((1, 4)), ..Request::default() };
         let mut design = design(&scenario, &request).unwrap();
-        design.hops = [10.0, 20.0, 30.0].map(|count| Some(Hops { count, is_bound: false })).to_vec();
+        design.hops = [10.0, 20.0, 30.0].map(|count| Some(Hops { count, is_bound: false, span: Time::ZERO })).to_vec();
         let to_do = BTreeMap::from([(1, (1, 4)), (2, (1, 4)), (3, (1, 1))]);
         // Seconds go by hops where a point was not tried: 5, 10 and 15.
         let told = total(&design, &to_do, &BTreeMap::from([(1, 5.0), (2, 10.0)]), 2);

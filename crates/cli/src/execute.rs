@@ -12,7 +12,7 @@ use millpond_results::{
     SizeBins, Status, Summary, Totals, World, jain, peak_rss_bytes,
 };
 use millpond_scenario::plan::{self, FailurePlan, Plan};
-use millpond_scenario::topology::End;
+use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
@@ -119,10 +119,13 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
         horizon: outcome.simulated,
         measured,
         bytes_delivered: outcome.hosts.measured_bytes,
-        goodput_over_time: plan
-            .capture
-            .goodput
-            .and_then(|period| GoodputOverTime::of(period, &plan.traffic.classes, &outcome.delivered)),
+        goodput_over_time: plan.capture.goodput.and_then(|period| {
+            let links = plan.topology.links.iter().enumerate();
+            let of_hosts = links.filter(|(at, _)| plan.topology.is_host_link(*at));
+            let time = |link: &LinkSite| link.rate.transmission_time(plan.host.packet_max());
+            let packet = of_hosts.map(|(_, link)| time(link)).max().unwrap_or_default();
+            GoodputOverTime::of(period, packet, &plan.traffic.classes, &outcome.delivered)
+        }),
         run: RunInfo {
             wall_s,
             simulated_s: outcome.simulated.as_s_f64(),

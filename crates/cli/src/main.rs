@@ -21,6 +21,7 @@ mod stderr;
 mod stdout;
 mod sweep;
 mod switch;
+mod threads;
 mod values;
 mod watch;
 

@@ -5,6 +5,7 @@ use crate::execute::execute;
 use crate::failure::Failure;
 use crate::say;
 use crate::tell;
+use crate::threads;
 use crate::watch::{STEPS, catch_interrupts, progress_bar};
 use millpond_results::{Folder, Kind, MANIFEST, Manifest, Owner, Status, folder_name, run_table};
 use millpond_scenario::Scenario;
@@ -93,7 +94,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     catch_interrupts();
     let bar = progress_bar(STEPS, quiet);
     bar.set_prefix(plan.name.clone());
-    let threads = args.threads.count();
+    let threads = match args.threads.given {
+        Some(threads) => threads,
+        None => {
+            let choice = threads::choose(&plan);
+            if !quiet {
+                tell(format_args!("{}", choice.reason));
+            }
+            choice.threads
+        }
+    };
     let done = execute(&plan, threads, folder.path(), Some(&folder), Some(&bar), &overrides);
     bar.finish_and_clear();
     let summary = done?;

@@ -177,7 +177,8 @@ pub struct Seeds {
 /// How much at a time.
 #[derive(Args, Debug, Default)]
 pub struct Threads {
-    /// Threads, or runs at a time; the results are the same for any number [default: all cores]
+    /// Threads, or runs at a time; the results are the same for any number [default: all cores, and
+    /// one for a run whose windows hold too little to share]
     #[arg(long = "threads", value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub given: Option<usize>,
 }

@@ -121,10 +121,20 @@ impl Axis {
         Some(Axis { scale: Scale::Log, unit, title: title.into(), shared: "", from, to, pad: 0.02, ticks })
     }
 
-    /// A linear axis between two numbers.
+    /// A linear axis between two numbers. Where they are one number, the axis reaches from there to
+    /// zero. Shares of a whole lie between nothing and the whole.
     pub fn linear(from: f64, to: f64, unit: Unit, title: &str) -> Axis {
+        let (from, to) = match unit {
+            Unit::Percent => (from.clamp(0.0, 100.0), to.clamp(0.0, 100.0)),
+            _ => (from, to),
+        };
         let thin = from.abs().max(to.abs()) * THIN;
-        let to = if to - from > thin { to } else { from + from.abs().max(1.0) };
+        let (from, to) = match to {
+            to if to - from > thin => (from, to),
+            to if to > 0.0 => (0.0, to),
+            to if to < 0.0 => (to, 0.0),
+            _ => (0.0, 1.0),
+        };
         let (ticks, shared) = ticks::even(from, to, unit);
         Axis { scale: Scale::Linear, unit, title: title.into(), shared, from, to, pad: 0.0, ticks }
     }
@@ -252,6 +262,22 @@ mod tests {
         let many: Vec<f64> = (0..100).map(f64::from).collect();
         assert!(axis(&many).ticks.len() < 10);
         assert!(Axis::points(&[], Unit::Ratio, "").is_none());
+    }
+
+    #[test]
+    fn shares_never_exceed_the_whole_and_one_value_has_an_axis_from_zero() {
+        let ends = |from, to, unit| {
+            let axis = Axis::linear(from, to, unit, "");
+            (axis.from, axis.to)
+        };
+        assert_eq!(ends(100.0, 100.0, Unit::Percent), (0.0, 100.0));
+        assert_eq!(ends(98.0, 103.5, Unit::Percent), (98.0, 100.0));
+        assert_eq!(ends(-2.0, 40.0, Unit::Percent), (0.0, 40.0));
+        assert_eq!(ends(0.0, 0.0, Unit::Percent), (0.0, 1.0));
+        assert_eq!(ends(44.0, 44.0, Unit::Count), (0.0, 44.0));
+        assert_eq!(ends(-3.0, -3.0, Unit::Ratio), (-3.0, 0.0));
+        let axis = Axis::linear(100.0, 100.0, Unit::Percent, "");
+        assert!(axis.ticks.iter().all(|(tick, _)| *tick <= 100.0), "{:?}", axis.ticks);
     }
 
     proptest! {

@@ -24,6 +24,9 @@ const LETTER: f64 = 6.4;
 const LETTER_ON_PHONE: f64 = 9.4;
 /// How many colours the style sheet has; beyond them lines are dashed.
 const COLOURS: usize = 8;
+/// How many outlines marks have. It has no factor in common with [`COLOURS`], so that the first 56
+/// series differ in colour and outline.
+const SHAPES: usize = 7;
 /// An axis of values that span less is as good without its logarithms.
 const WIDE: f64 = 3.0;
 
@@ -427,13 +430,17 @@ fn dashes(series: usize) -> &'static str {
     ["", " d1", " d2", " d3"][series / COLOURS % 4]
 }
 
-/// A mark's outline: circle, square, triangle, diamond in turn, so that colour is not all that tells series apart.
+/// A mark's outline, so that colour is not all that tells series apart: circle, square, triangle,
+/// diamond, falling triangle, plus, bow tie.
 fn shape(series: usize, x: f64, y: f64) -> String {
-    match series % 4 {
+    match series % SHAPES {
         0 => format!("M{:.1} {y:.1}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0Z", x - 2.5),
         1 => format!("M{:.1} {:.1}h4.4v4.4h-4.4Z", x - 2.2, y - 2.2),
         2 => format!("M{x:.1} {:.1}l2.9 5h-5.8Z", y - 3.2),
-        _ => format!("M{x:.1} {:.1}l3.1 3.1l-3.1 3.1l-3.1 -3.1Z", y - 3.1),
+        3 => format!("M{x:.1} {:.1}l3.1 3.1l-3.1 3.1l-3.1 -3.1Z", y - 3.1),
+        4 => format!("M{x:.1} {:.1}l2.9 -5h-5.8Z", y + 3.2),
+        5 => format!("M{:.1} {:.1}h1.6v2.4h2.4v1.6h-2.4v2.4h-1.6v-2.4h-2.4v-1.6h2.4Z", x - 0.8, y - 3.2),
+        _ => format!("M{:.1} {:.1}v5.6l6 -5.6v5.6Z", x - 3.0, y - 2.8),
     }
 }
 
@@ -456,9 +463,45 @@ pub(crate) struct Row {
     pub dots: Vec<(usize, f64, Option<[f64; 2]>, bool)>,
 }
 
+/// What the names of a forest's rows may take of its width.
+const NAMES: [f64; 2] = [126.0, 200.0];
+
+/// A row's name as a text at a height, cut to what its column holds on a screen and on a phone. The
+/// whole name is its title.
+fn row_name(name: &str, room: f64, y: f64) -> String {
+    let on_screen = cut(name, (room / LETTER) as usize);
+    let on_phone = cut(name, (room / LETTER_ON_PHONE) as usize);
+    let text = |class: &str, text: &str| {
+        let title = if text == name { String::new() } else { format!("<title>{name}</title>") };
+        format!("<text class=\"row{class}\" x=\"0\" y=\"{y:.1}\">{text}{title}</text>")
+    };
+    match on_screen == on_phone {
+        true => text("", &on_screen),
+        false => text(" wide", &on_screen) + &text(" narrow", &on_phone),
+    }
+}
+
+/// A name's first letters, if it has more than `most`; an escaped letter is one.
+fn cut(name: &str, most: usize) -> String {
+    if letters(name) as usize <= most {
+        return name.to_string();
+    }
+    let (mut end, mut taken, mut inside) = (0, 0, false);
+    for (at, letter) in name.char_indices() {
+        taken += usize::from(!inside);
+        inside = (inside || letter == '&') && letter != ';';
+        if taken == most {
+            end = at;
+            break;
+        }
+    }
+    format!("{}…", &name[..end])
+}
+
 /// Ratios around one, a row a figure, a dot a series, with intervals: beyond `axis` they end in its edge.
 pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
-    let (left, width, top) = (126.0, WIDTH, 6.0);
+    let longest = rows.iter().map(|row| letters(&row.name)).fold(0.0, f64::max);
+    let (left, width, top) = ((longest * LETTER + 14.0).clamp(NAMES[0], NAMES[1]), WIDTH, 6.0);
     let at = |ratio: f64| left + axis.place(ratio) * (width - left - RIGHT);
     let heights: Vec<f64> = rows.iter().map(|row| 12.0 + 9.0 * row.dots.len().max(1) as f64).collect();
     let bottom = top + heights.iter().sum::<f64>();
@@ -480,7 +523,7 @@ pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
     let mut y = top;
     for (row, height) in rows.iter().zip(&heights) {
         let _ = write!(svg, "<path class=\"grid\" d=\"M0 {y:.1}H{}\"/>", width - RIGHT);
-        let _ = write!(svg, "<text class=\"row\" x=\"0\" y=\"{:.1}\">{}</text>", y + height / 2.0 + 4.0, row.name);
+        svg.push_str(&row_name(&row.name, left - 4.0, y + height / 2.0 + 4.0));
         for (at_dot, &(series, ratio, interval, doubtful)) in row.dots.iter().enumerate() {
             let (x, line) = (at(ratio), y + 10.5 + 9.0 * at_dot as f64);
             let class = if doubtful { " doubtful" } else { "" };
@@ -595,6 +638,23 @@ mod tests {
         assert!((3..9).contains(&on(Shown::Everywhere)));
         assert_eq!((shown(&places)[0], shown(&places)[8]), (Shown::Everywhere, Shown::Everywhere));
         assert_eq!((letters("a&amp;b"), letters("&lt;&gt;")), (3.0, 2.0));
+    }
+
+    #[test]
+    fn the_first_28_series_differ_in_colour_and_outline() {
+        let looks = |series| (colour(series), shape(series, 0.0, 0.0));
+        for series in 0..28 {
+            assert!((0..series).all(|other| looks(other) != looks(series)), "{series}");
+        }
+    }
+
+    #[test]
+    fn long_names_of_rows_are_cut_between_letters() {
+        assert_eq!(cut("short &amp; sweet", 13), "short &amp; sweet");
+        assert_eq!(cut("a&lt;b-with-a-name", 9), "a&lt;b-with…");
+        let name = row_name("a-name-of-18-lette", 126.0, 1.0);
+        assert!(name.contains("row wide\" x=\"0\" y=\"1.0\">a-name-of-18-lette</text>"), "{name}");
+        assert!(name.contains("narrow\"") && name.contains(">a-name-of-18…<title>"), "{name}");
     }
 
     #[test]

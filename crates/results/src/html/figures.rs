@@ -238,7 +238,12 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
     figures(page, &[figure]);
     let several = variants.iter().any(|variant| variant.runs.len() > 1);
     let mean = if several { ", the mean over seeds" } else { "" };
-    note(page, &format!("Application bytes delivered in order, all classes together, between two samples{mean}."));
+    note(
+        page,
+        &format!(
+            "Application bytes delivered in order, all classes together, between two samples, or over as many as eight full packets take{mean}."
+        ),
+    );
     end(page);
     Ok(())
 }

@@ -17,18 +17,25 @@ pub(crate) struct Headline {
     pub path: &'static [&'static str],
     /// What it is a number of.
     pub unit: Unit,
+    /// Whether less of it is better.
+    pub less_is_better: bool,
 }
 
 /// In the order of charts.
 pub(crate) const HEADLINES: [Headline; 8] = [
-    Headline { name: "FCT p99 of mice", path: &["fct_us", "mice", "p99"], unit: Unit::Time },
-    Headline { name: "Mean FCT", path: &["fct_us", "all", "mean"], unit: Unit::Time },
-    Headline { name: "QCT p99", path: &["qct_us", "p99"], unit: Unit::Time },
-    Headline { name: "Mean QCT", path: &["qct_us", "mean"], unit: Unit::Time },
-    Headline { name: "Queries completed", path: &["qct_us", "completed_fraction"], unit: Unit::Percent },
-    Headline { name: "Goodput", path: &["flows", "goodput_gbps"], unit: Unit::Rate },
-    Headline { name: "Drops", path: &["packets", "dropped"], unit: Unit::Count },
-    Headline { name: "Timeouts", path: &["timeouts"], unit: Unit::Count },
+    Headline { name: "FCT p99 of mice", path: &["fct_us", "mice", "p99"], unit: Unit::Time, less_is_better: true },
+    Headline { name: "Mean FCT", path: &["fct_us", "all", "mean"], unit: Unit::Time, less_is_better: true },
+    Headline { name: "QCT p99", path: &["qct_us", "p99"], unit: Unit::Time, less_is_better: true },
+    Headline { name: "Mean QCT", path: &["qct_us", "mean"], unit: Unit::Time, less_is_better: true },
+    Headline {
+        name: "Queries completed",
+        path: &["qct_us", "completed_fraction"],
+        unit: Unit::Percent,
+        less_is_better: false,
+    },
+    Headline { name: "Goodput", path: &["flows", "goodput_gbps"], unit: Unit::Rate, less_is_better: false },
+    Headline { name: "Drops", path: &["packets", "dropped"], unit: Unit::Count, less_is_better: true },
+    Headline { name: "Timeouts", path: &["timeouts"], unit: Unit::Count, less_is_better: true },
 ];
 
 impl Headline {

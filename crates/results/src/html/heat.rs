@@ -1,4 +1,5 @@
-//! A heat map: a number for each pair of two keys' values, as cells that are the darker the more it is.
+//! A heat map: a number for each pair of two keys' values, as cells that are the darker the worse it
+//! is.
 //!
 //! Invariant: every cell says its number, in the drawing or under the pointer; a pair without one stays empty.
 
@@ -28,6 +29,8 @@ pub(crate) struct Heat {
     pub cells: Vec<Vec<Option<f64>>>,
     /// What the numbers are.
     pub unit: Unit,
+    /// Whether less of it is better: then more is darker, else less is.
+    pub less_is_better: bool,
     /// For those who do not see it.
     pub label: String,
 }
@@ -98,7 +101,7 @@ impl Heat {
         svg.push_str("</g>");
     }
 
-    /// How dark a number is, from 0 to 1.
+    /// How dark a number is, from 0 (the best) to 1 (the worst).
     fn depth(&self, value: f64) -> f64 {
         let all = || self.cells.iter().flatten().flatten().copied();
         let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
@@ -107,7 +110,11 @@ impl Heat {
         } else {
             (value - least) / (most - least)
         };
-        if most > least { part.clamp(0.0, 1.0) } else { 0.5 }
+        match most > least {
+            true if self.less_is_better => part.clamp(0.0, 1.0),
+            true => 1.0 - part.clamp(0.0, 1.0),
+            false => 0.5,
+        }
     }
 
     /// A line a pair; the page's script hands it out.
@@ -137,13 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_say_their_numbers_and_more_is_darker() {
+    fn cells_have_their_numbers_and_worse_is_darker() {
         let names = |all: &[&str]| all.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let heat = Heat {
             x: ("load".into(), names(&["0.2", "0.8"])),
             y: ("a&quot;b".into(), names(&["50KB", "1MB"])),
             cells: vec![vec![Some(1000.0), Some(2500.0)], vec![None, Some(90_000.0)]],
             unit: Unit::Time,
+            less_is_better: true,
             label: "x".into(),
         };
         let svg = heat.svg();
@@ -156,6 +164,9 @@ mod tests {
         );
         // Beyond a factor of 20 a decade is a step, so the middle is not lost at the bottom.
         assert!(heat.depth(2500.0) > 0.15 && heat.depth(2500.0) < 0.3);
-        assert_eq!(Heat { cells: vec![vec![Some(3.0)]], ..heat }.depth(3.0), 0.5);
+        assert_eq!(Heat { cells: vec![vec![Some(3.0)]], ..heat.clone() }.depth(3.0), 0.5);
+        // Of a goodput the least is the worst.
+        let goodput = Heat { unit: Unit::Rate, less_is_better: false, ..heat };
+        assert_eq!((goodput.depth(1000.0), goodput.depth(90_000.0)), (1.0, 0.0));
     }
 }

@@ -272,12 +272,16 @@
     figure.querySelector("figcaption").append(tools);
   }
   addEventListener("scroll", () => hide(), { passive: true });
-  for (const button of document.querySelectorAll("[data-toggle]")) {
-    button.addEventListener("click", () => {
-      const on = button.getAttribute("aria-pressed") !== "true";
-      button.setAttribute("aria-pressed", String(on));
-      for (const part of document.querySelectorAll(`[data-v="${button.dataset.toggle}"]`)) part.classList.toggle("off", !on);
-    });
+  const toggle = (button, on) => {
+    button.setAttribute("aria-pressed", String(on));
+    for (const part of document.querySelectorAll(`[data-v="${button.dataset.toggle}"]`)) part.classList.toggle("off", !on);
+  };
+  const toggles = [...document.querySelectorAll("[data-toggle]")];
+  for (const button of toggles) {
+    button.addEventListener("click", () => toggle(button, button.getAttribute("aria-pressed") !== "true"));
+  }
+  for (const button of document.querySelectorAll("[data-toggle-all]")) {
+    button.addEventListener("click", () => toggles.forEach((one) => toggle(one, button.dataset.toggleAll === "true")));
   }
   document.documentElement.dataset.ready = "yes";
 })();

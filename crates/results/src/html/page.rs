@@ -85,12 +85,26 @@ pub(crate) fn head(page: &mut String, name: &str, kind: &str, facts: &[String]) 
     page.push_str("</ul>\n</header>\n");
 }
 
-/// The legend of a compare: it stays in sight, and a click hides a variant.
+/// Names of a legend that need no lid.
+const CHIPS: usize = 8;
+
+/// The legend of a compare: it stays in sight, and a click hides a variant. One of many names is
+/// folded, and has buttons that hide and show all.
 pub(crate) fn legend(page: &mut String, names: &[&str]) {
     if names.len() < 2 {
         return;
     }
+    let is_folded = names.len() > CHIPS;
+    if is_folded {
+        let _ = write!(page, "<details class=\"legend-lid\"><summary>Legend: {} variants</summary>", names.len());
+    }
     page.push_str("<div class=\"legend\" role=\"group\" aria-label=\"Variants shown\">");
+    if is_folded {
+        page.push_str(
+            "<button type=\"button\" data-toggle-all=\"true\">all</button>\
+             <button type=\"button\" data-toggle-all=\"false\">none</button>",
+        );
+    }
     for (series, name) in names.iter().enumerate() {
         let (mark, name) = (swatch(series), escape(name));
         let _ = write!(
@@ -98,7 +112,7 @@ pub(crate) fn legend(page: &mut String, names: &[&str]) {
             "<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{series}\">{mark}{name}</button>"
         );
     }
-    page.push_str("</div>\n");
+    page.push_str(if is_folded { "</div></details>\n" } else { "</div>\n" });
 }
 
 /// Definitions, script and end of a page that shows nothing but simulated results.

@@ -191,9 +191,11 @@ fn charts(page: &mut String, sweep: &Sweep, runs: &Runs, key: usize, groups: &[G
         n => format!(" {n} further combinations are in the table alone."),
     };
     let means = match sweep.seeds.len() {
-        0 | 1 => "One seed, what completed.",
-        n if n < FEW => "Means over seeds of what completed, with the range of the seeds. A pale dot is one seed.",
-        _ => "Means over seeds of what completed, with their 95 % intervals. A pale dot is one seed.",
+        0 | 1 => "One seed; times are of what completed.",
+        n if n < FEW => {
+            "Means over seeds, with the range of the seeds; times are of what completed. A pale dot is one seed."
+        }
+        _ => "Means over seeds, with their 95 % intervals; times are of what completed. A pale dot is one seed.",
     };
     note(page, &format!("{means}{more}"));
 }
@@ -344,7 +346,9 @@ fn maps(page: &mut String, sweep: &Sweep) {
             return None;
         }
         let label = format!("{} by {} and {}", headline.name, key(x).0, key(y).0);
-        let svg = Heat { x: key(x), y: key(y), cells, unit: headline.unit, label }.svg();
+        let svg =
+            Heat { x: key(x), y: key(y), cells, unit: headline.unit, less_is_better: headline.less_is_better, label }
+                .svg();
         let below = variant.map_or(String::new(), escape);
         Some(Figure { caption: headline.name.into(), below, svg, otherwise: None })
     };
@@ -361,7 +365,7 @@ fn maps(page: &mut String, sweep: &Sweep) {
     let more =
         sweep.grid.iter().find(|key| key.key == "variant").map_or(0, |key| key.values.len().saturating_sub(MAPS));
     let more = if more > 0 { format!(" {more} further variants are in the table alone.") } else { String::new() };
-    note(page, &format!("Means over seeds; the darker, the more.{more}"));
+    note(page, &format!("Means over seeds; the darker, the worse.{more}"));
     end(page);
 }
 

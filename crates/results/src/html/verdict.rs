@@ -50,7 +50,7 @@ const FIGURES: [Figure; 25] = [
     figure!("Queries", "QCT p99", ["qct_us", "p99"], time, LESS, "QCT"),
     figure!("Probes", "RTT p50", ["rtt_us", "p50"], time, LESS, ""),
     figure!("Probes", "RTT p99", ["rtt_us", "p99"], time, LESS, ""),
-    figure!("Flows", "completed", ["flows", "completed"], percent, MORE, "open"),
+    figure!("Flows", "completed", ["fct_us", "all", "completed_fraction"], percent, MORE, "open"),
     figure!("Flows", "FCT mean", ["fct_us", "all", "mean"], time, LESS, "FCT"),
     figure!(
         "Flows",
@@ -81,14 +81,7 @@ impl Figure {
     fn shown(&self, variant: &Variant) -> Option<Shown<'static>> {
         let statistics = &variant.result.statistics;
         statistics.leaf(self.path)?;
-        let mut shown = shown(statistics, self.path);
-        if self.path == ["flows", "completed"] {
-            let started = statistics.leaf(&["flows", "started"])?.mean.filter(|n| *n > 0.0)?;
-            let estimate = shown.estimate;
-            let interval = estimate.interval.map(|ends| ends.map(|end| end / started));
-            shown.estimate = Estimate { mean: estimate.mean.map(|n| n / started), interval, ..estimate };
-        }
-        Some(shown)
+        Some(shown(statistics, self.path))
     }
 
     fn value(&self, variant: &Variant) -> Option<f64> {
@@ -165,6 +158,7 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     matrix(page, &figures, &best, variants);
     changes(page, &figures, variants);
     page.push_str("</div>\n");
+    changes_of_many(page, &figures, variants);
     legend_of_marks(page, variants);
     end(page);
 }
@@ -350,36 +344,76 @@ fn signed(form: fn(Option<f64>) -> String, value: f64) -> String {
     format!("{sign}{}", form(Some(value.abs())))
 }
 
-/// The changes against the first variant as ratios, with their intervals.
+/// Figures whose changes are drawn where there are too many variants for one chart of all figures:
+/// of these the first that are there.
+const DRAWN: [&str; 7] = ["QCT p99", "mice p99", "RTT p99", "FCT mean", "elephants p50", "slowdown p99", "timeouts"];
+const DRAWN_MOST: usize = 4;
+
+/// A dot of a chart of changes: series, ratio, interval, doubtful.
+type Dot = (usize, f64, Option<[f64; 2]>, bool);
+
+/// A variant's change against the first one as a ratio, with its interval.
+fn dot(figure: &Figure, variants: &[Variant], at: usize) -> Option<Dot> {
+    let difference = figure.difference(variants, at)?;
+    let relative = difference.relative?;
+    let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
+    let interval = base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
+    let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
+    Some((at, 1.0 + relative, interval, doubtful))
+}
+
+/// A chart of changes in its frame.
+fn changes_figure(page: &mut String, class: &str, caption: &str, first: &str, rows: &[Row]) {
+    let _ = write!(
+        page,
+        "<figure class=\"{class}\"><figcaption><b>{caption}</b><span>ratio to {}, less is \
+         better</span></figcaption>{}</figure>\n",
+        escape(first),
+        forest(rows, &ratio_axis(rows), &format!("{caption}: ratios to the first variant"))
+    );
+}
+
+/// The changes against the first variant as ratios, a row a figure, beside the table.
 fn changes(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
     if variants.len() > COLUMNS {
         return;
     }
-    let (mut rows, mut group) = (Vec::new(), "");
-    for figure in figures.iter().filter(|figure| figure.less_is_better == LESS) {
-        let dot = |at: usize| {
-            let difference = figure.difference(variants, at)?;
-            let relative = difference.relative?;
-            let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
-            let interval = base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
-            let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
-            Some((at, 1.0 + relative, interval, doubtful))
-        };
-        let dots: Vec<_> = (0..variants.len()).filter_map(dot).collect();
-        if !dots.is_empty() {
-            let name = figure.name.replace(", open at horizon", " at horizon");
-            group = figure.group;
-            rows.push(Row { name, dots });
-        }
+    let judged = figures.iter().filter(|figure| figure.less_is_better == LESS);
+    let row = |figure: &&Figure| {
+        let dots: Vec<Dot> = (0..variants.len()).filter_map(|at| dot(figure, variants, at)).collect();
+        let name = figure.name.replace(", open at horizon", " at horizon");
+        (!dots.is_empty()).then_some(Row { name, dots })
+    };
+    let rows: Vec<Row> = judged.filter_map(row).collect();
+    if !rows.is_empty() {
+        changes_figure(page, "changes", "Change", &variants[0].result.variant, &rows);
     }
-    if group.is_empty() {
+}
+
+/// The same for many variants: a chart a figure, a row a variant, below the table.
+fn changes_of_many(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
+    if variants.len() <= COLUMNS {
         return;
     }
-    let axis = ratio_axis(&rows);
-    page.push_str("<figure class=\"changes\"><figcaption><b>Change</b><span>ratio to ");
-    let _ = write!(page, "{}, less is better</span></figcaption>", escape(&variants[0].result.variant));
-    page.push_str(&forest(&rows, &axis, "Ratios to the first variant, by figure"));
-    page.push_str("</figure>\n");
+    let charted = |name: &&str| {
+        let figure = figures.iter().find(|figure| figure.name == *name)?;
+        let row = |at: usize| {
+            let name = escape(&variants[at].result.variant);
+            Some(Row { name, dots: vec![dot(figure, variants, at)?] })
+        };
+        let rows: Vec<Row> = (1..variants.len()).filter_map(row).collect();
+        (!rows.is_empty()).then_some((figure.name, rows))
+    };
+    let charts: Vec<(&str, Vec<Row>)> = DRAWN.iter().filter_map(charted).take(DRAWN_MOST).collect();
+    if charts.is_empty() {
+        return;
+    }
+    page.push_str("<div class=\"charts\">\n");
+    for (name, rows) in &charts {
+        let caption = format!("Change of {name}");
+        changes_figure(page, "change", &caption, &variants[0].result.variant, rows);
+    }
+    page.push_str("</div>\n");
 }
 
 /// Around one, the same distance to both sides, at most sixteen times.
