@@ -192,10 +192,10 @@ impl Reproducing {
         if !is_ours && !is_empty && !self.force {
             return Err(not_a_result(out).into());
         }
-        if out.join(REPRODUCTION).is_file() {
+        if out.join(REPRODUCTION).is_file() && !self.force {
             let old = Reproduction::read(out)?;
             let (was, is) = ((old.paper.as_str(), old.effort.as_str()), (self.paper.name, self.effort.name()));
-            if was != is && !self.force {
+            if was != is {
                 let text = format!(
                     "{} holds {} ({}); choose another --out, or replace it with --force",
                     out.display(),

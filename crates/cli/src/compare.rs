@@ -70,6 +70,9 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let is_ours =
         |place: &Path, manifest: &Manifest| jobs.get(place).is_some_and(|job| comparison.made(*job, manifest));
     let folder = Folder::resume(&out, &owner, args.output.force, &is_ours)?;
+    for what in folder.damaged() {
+        tell(format_args!("warning: {what}; what is damaged is run again"));
+    }
     catch_interrupts();
     let runs = comparison.run_all(&folder);
     if let Some(error) = runs.error {

@@ -32,9 +32,11 @@ pub fn run_all(
     design: &Design,
     folder: &SweepFolder,
 ) -> Result<Vec<(u32, String)>, Error> {
+    for what in folder.damaged() {
+        tell(format_args!("warning: {what}; what is damaged is run again"));
+    }
     let all = design.sweep.runs().count();
-    let jobs: Vec<(&Point, &SweepRun)> =
-        design.sweep.runs().filter(|(_, run)| run.finished(folder.path()).is_none()).collect();
+    let jobs: Vec<(&Point, &SweepRun)> = design.sweep.runs().filter(|(_, run)| !folder.has(run)).collect();
     let finished = all - jobs.len();
     if finished > 0 && !running.quiet {
         let of = if running.label == "sweep" { String::new() } else { format!("{}: ", running.label) };

@@ -18,6 +18,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::error::{At, Error, Result};
+use crate::guard::guarded;
 
 /// Rows of a row group: some 15 MB of flows.
 pub(crate) const ROW_GROUP: usize = 1 << 17;
@@ -152,6 +153,11 @@ impl Table {
         self
     }
 
+    /// The values of the first columns of a row.
+    pub fn lead(&mut self, values: &[Lead]) {
+        values.iter().for_each(|value| self.next().repeat(value, 1));
+    }
+
     fn next(&mut self) -> &mut Values {
         let at = self.at;
         self.at += 1;
@@ -170,6 +176,10 @@ impl Table {
     /// Appends the rows of a file that has this table's columns but the first ones, whose values
     /// are given.
     pub fn append(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
+        guarded(path, || self.append_rows(lead, path))
+    }
+
+    fn append_rows(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
         let file = SerializedFileReader::new(File::open(path).at("read", path)?).at("read", path)?;
         let there = file.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name());
         if !there.eq(self.names[lead.len()..].iter().map(String::as_str)) {

@@ -12,20 +12,22 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::bins;
 use crate::censoring;
 use crate::error::{At, Error, Result};
 use crate::folder::{Folder, folder_name};
 use crate::html;
 use crate::interval::{IntervalKind, Resampler, excludes_zero};
-use crate::manifest::{Kind, Manifest};
+use crate::manifest::{Kind, Manifest, check_files};
 use crate::ordered::Ordered;
 use crate::pool::pool_compare;
 use crate::summary::{Status, Summary};
 
 /// Its name in the folder.
-const COMPARE: &str = "compare.json";
+pub(crate) const COMPARE: &str = "compare.json";
 /// What of a summary is no statistic.
-const NO_STATISTICS: [&str; 9] = ["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "audit"];
+const NO_STATISTICS: [&str; 10] =
+    ["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "slowdown_by_fixed_size", "audit"];
 
 /// A statistic over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -283,20 +285,21 @@ pub fn finish_compare(
     manifest: Manifest,
 ) -> Result<Vec<VariantResult>> {
     let root = folder.path();
-    let mut with_summaries = Vec::new();
-    for (name, seeds) in variants {
-        let summaries: Result<Vec<Summary>> =
-            seeds.iter().map(|&seed| Summary::read(&run_folder(root, name, seed, several_seeds))).collect();
-        with_summaries.push((name.clone(), summaries?));
-    }
-    let results = compare(&with_summaries)?;
-    crate::write_json(&root.join(COMPARE), &results)?;
-    let mut runs = Vec::new();
+    let (mut with_summaries, mut runs) = (Vec::new(), Vec::new());
     for (name, seeds) in variants {
         let run = |&seed: &u64| (name.clone(), seed, run_folder(root, name, seed, several_seeds));
-        runs.extend(seeds.iter().map(run));
+        let own: Vec<_> = seeds.iter().map(run).collect();
+        let summaries: Result<Vec<Summary>> = own.iter().map(|(_, _, folder)| Summary::read(folder)).collect();
+        with_summaries.push((name.clone(), summaries?));
+        runs.extend(own);
     }
-    pool_compare(root, &runs)?;
+    let folders: Vec<PathBuf> = runs.iter().map(|(_, _, folder)| folder.clone()).collect();
+    let mut summaries: Vec<&mut Summary> = with_summaries.iter_mut().flat_map(|(_, own)| own).collect();
+    bins::share(&folders, &mut summaries, root)?;
+    let results = compare(&with_summaries)?;
+    crate::write_json(&root.join(COMPARE), &results)?;
+    let summaries: Vec<&Summary> = with_summaries.iter().flat_map(|(_, own)| own).collect();
+    pool_compare(root, &runs, &summaries)?;
     let manifest = Manifest {
         kind: if manifest.kind == Kind::Run { Kind::Compare } else { manifest.kind },
         status: worst(results.iter().map(|result| result.status).chain([manifest.status])),
@@ -310,6 +313,7 @@ pub fn finish_compare(
 
 /// Reads `DIR/compare.json`.
 pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
+    check_files(dir, &|name| name == COMPARE)?;
     let path = dir.join(COMPARE);
     serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use crate::compare::{Difference, Estimate, Tree, read_compare};
+use crate::compare::{COMPARE, Difference, Estimate, Tree, read_compare};
 use crate::error::{At, Error, Result};
 use crate::guard::guarded;
 use crate::interval::IntervalKind;
-use crate::manifest::{Kind, Manifest};
+use crate::manifest::{Kind, Manifest, check_files};
 use crate::sweep::SWEEP;
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of `compare.json`.
@@ -34,14 +34,19 @@ pub fn default_table(dir: &Path) -> Result<&'static str> {
 /// `target` is what errors of `out` name: the file, or "stdout".
 pub fn write_csv(dir: &Path, table: &str, out: &mut dyn Write, target: &Path) -> Result<u64> {
     if table == "compare" {
-        let results = read_compare(dir).map_err(|_| missing(dir, table))?;
+        if !dir.join(COMPARE).is_file() {
+            return Err(missing(dir, table));
+        }
+        let results = read_compare(dir)?;
         return compare_csv(&results, out).at("write", target);
     }
-    let path = dir.join(format!("{table}.parquet"));
+    let name = format!("{table}.parquet");
+    let path = dir.join(&name);
     let file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(dir, table)),
         other => other.at("read", &path)?,
     };
+    check_files(dir, &|listed| listed == name)?;
     let reader = guarded(&path, || SerializedFileReader::new(file).at("read", &path))?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let head: Vec<String> = schema.columns().iter().map(|column| quoted(column.name())).collect();

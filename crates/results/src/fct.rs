@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::error::{At, Error, Result};
 use crate::html::rows::Rows;
-use crate::manifest::{Kind, Manifest};
+use crate::manifest::{Kind, Manifest, check_files};
 use crate::writer::FLOWS;
 
 /// The first source port of a host, and every destination port.
@@ -28,6 +28,7 @@ pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> 
         let reason = "fct.txt is made of one run's flows.parquet; name the folder of a run".to_string();
         return Err(Error::NoTable { path: dir.to_path_buf(), table: "flows".into(), reason });
     }
+    check_files(dir, &|name| name == FLOWS)?;
     let (mut ports, mut lines): (BTreeMap<u64, u64>, u64) = (BTreeMap::new(), 0);
     let columns = ["src", "dst", "bytes", "start_us", "fct_us", "slowdown", "flow"];
     // Ports follow the order of starts there; a flow's number does here.

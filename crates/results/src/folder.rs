@@ -61,6 +61,8 @@ pub struct Folder {
     partial: PathBuf,
     owner: Owner,
     force: bool,
+    /// Runs of an interrupted command that were found damaged.
+    damaged: Vec<String>,
     /// Held for as long as the folder is written.
     _lock: File,
     /// What dropping it leaves.
@@ -111,10 +113,19 @@ impl Folder {
         let lock = acquire(&partial)?;
         // From here on, dropping the folder cleans up, but for what an interrupted command has
         // left.
-        let mut folder =
-            Folder { out, partial, owner: owner.clone(), force, _lock: lock, leaves: Leaves::FinishedRuns };
+        let mut folder = Folder {
+            out,
+            partial,
+            owner: owner.clone(),
+            force,
+            damaged: Vec::new(),
+            _lock: lock,
+            leaves: Leaves::FinishedRuns,
+        };
         folder.put_back()?;
-        let mut finished = folder.finished_runs()?;
+        let (mut finished, broken) = folder.finished_runs()?;
+        folder.damaged = broken;
+        folder.damaged.extend(damaged(&folder.partial, &mut finished));
         let before = finished.len();
         finished.retain(|(place, manifest)| mine(place, manifest));
         if finished.len() < before && !force {
@@ -129,9 +140,9 @@ impl Folder {
     }
 
     /// The complete runs in folders below `OUT.partial`, told by their manifests, which are written
-    /// last.
-    fn finished_runs(&self) -> Result<Vec<(PathBuf, Manifest)>> {
-        let (mut found, mut places) = (Vec::new(), vec![PathBuf::new()]);
+    /// last; and why manifests that are there cannot be read.
+    fn finished_runs(&self) -> Result<(Vec<(PathBuf, Manifest)>, Vec<String>)> {
+        let (mut found, mut broken, mut places) = (Vec::new(), Vec::new(), vec![PathBuf::new()]);
         while let Some(place) = places.pop() {
             let dir = self.partial.join(&place);
             for entry in fs::read_dir(&dir).at("read", &dir)? {
@@ -145,12 +156,20 @@ impl Folder {
                     Ok(manifest) if manifest.kind == Kind::Run && manifest.status.is_final() => {
                         found.push((below, manifest));
                     }
+                    Err(error) if entry.path().join(MANIFEST).is_file() => broken.push(error.to_string()),
                     _ => places.push(below),
                 }
             }
         }
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(found)
+        broken.sort();
+        Ok((found, broken))
+    }
+
+    /// The runs of an interrupted command that were found damaged when the folder was opened, each
+    /// with the reason. They are removed, so that they are run again.
+    pub fn damaged(&self) -> &[String] {
+        &self.damaged
     }
 
     /// Where files are written until the commit: `OUT.partial`.
@@ -255,6 +274,19 @@ impl Folder {
     }
 }
 
+/// Takes the runs whose files are not what was written out of `finished`, and gives the reasons.
+fn damaged(partial: &Path, finished: &mut Vec<(PathBuf, Manifest)>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    finished.retain(|(place, _)| match Manifest::verified(&partial.join(place)) {
+        Ok(_) => true,
+        Err(error) => {
+            reasons.push(error.to_string());
+            false
+        }
+    });
+    reasons
+}
+
 impl AsRef<Path> for Folder {
     fn as_ref(&self) -> &Path {
         &self.partial
@@ -268,7 +300,7 @@ impl Drop for Folder {
             Leaves::Nothing => Vec::new(),
             // What cannot be told apart is left to the next command.
             Leaves::FinishedRuns => match self.finished_runs() {
-                Ok(finished) => finished.into_iter().map(|(place, _)| place).collect(),
+                Ok((finished, _)) => finished.into_iter().map(|(place, _)| place).collect(),
                 Err(_) => return,
             },
         };

@@ -8,8 +8,10 @@
 //! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
 //! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
 
+mod bins;
 mod capture;
 mod censoring;
+mod checksum;
 mod claim_kind;
 mod columns;
 mod compare;

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::{self, Seal};
 use crate::error::{At, Result};
 use crate::summary::{SCHEMA, Status, World};
 
@@ -70,6 +71,9 @@ pub struct FileSize {
     pub name: String,
     /// Its size.
     pub bytes: u64,
+    /// Its XXH64 in hexadecimal. Files of subfolders have none: the runs' own manifests have theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
 }
 
 /// `manifest.json`. The caller fills in what it knows with struct update syntax over [`Manifest::new`].
@@ -135,18 +139,79 @@ impl Manifest {
     }
 
     /// Reads `DIR/manifest.json`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is damaged.
     pub fn read(dir: &Path) -> Result<Manifest> {
-        let path = dir.join(MANIFEST);
-        serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+        checksum::read_sealed(&dir.join(MANIFEST))
     }
 
-    /// Lists the folder's files, sets the time, and writes `DIR/manifest.json`.
+    /// Lists the folder's files with their checksums, sets the time, and writes `DIR/manifest.json`.
     pub fn write(mut self, dir: &Path) -> Result<()> {
         self.finished_at = rfc3339(SystemTime::now());
         self.files.clear();
         list(dir, "", &mut self.files)?;
-        crate::write_json(&dir.join(MANIFEST), &self)
+        self.seal(dir)
     }
+
+    fn seal(&self, dir: &Path) -> Result<()> {
+        crate::write_file(&dir.join(MANIFEST), checksum::sealed_text(self).as_bytes())
+    }
+
+    /// Reads the manifest of a finished run and checks every file that it lists.
+    ///
+    /// # Errors
+    /// Names the first file that is missing, damaged or without a checksum.
+    pub fn verified(dir: &Path) -> Result<Manifest> {
+        let path = dir.join(MANIFEST);
+        if checksum::seal_of(&std::fs::read(&path).at("read", &path)?) != Seal::Whole {
+            return Err(checksum::damaged(&path));
+        }
+        let manifest = Manifest::read(dir)?;
+        for file in &manifest.files {
+            if file.checksum.is_none() || !file.is_whole(dir)? {
+                return Err(checksum::damaged(&dir.join(&file.name)));
+            }
+        }
+        Ok(manifest)
+    }
+}
+
+impl FileSize {
+    /// Whether the file has its checksum. One without a checksum in the manifest is taken as it is.
+    fn is_whole(&self, dir: &Path) -> Result<bool> {
+        let path = dir.join(&self.name);
+        let Some(checksum) = &self.checksum else { return Ok(true) };
+        let bytes = std::fs::metadata(&path).at("read", &path)?.len();
+        Ok(bytes == self.bytes && checksum::of_file(&path)? == *checksum)
+    }
+}
+
+/// Checks those of the files in `dir` that its manifest lists and `wanted` names.
+///
+/// # Errors
+/// If one of them is damaged or missing, or the manifest is damaged. Without a manifest nothing is
+/// known of the files, which is no error.
+pub(crate) fn check_files(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<()> {
+    if !dir.join(MANIFEST).is_file() {
+        return Ok(());
+    }
+    for file in Manifest::read(dir)?.files.iter().filter(|file| wanted(&file.name)) {
+        if !file.is_whole(dir)? {
+            return Err(checksum::damaged(&dir.join(&file.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Lists a file of `dir` anew, which a command has made again from the others.
+pub(crate) fn list_again(dir: &Path, name: &str) -> Result<()> {
+    let mut manifest = Manifest::read(dir)?;
+    let Some(file) = manifest.files.iter_mut().find(|file| file.name == name) else { return Ok(()) };
+    let path = dir.join(name);
+    let bytes = std::fs::metadata(&path).at("read", &path)?.len();
+    *file = FileSize { name: name.into(), bytes, checksum: Some(checksum::of_file(&path)?) };
+    manifest.seal(dir)
 }
 
 /// Whether the folder is a millpond result: its manifest carries our mark.
@@ -177,7 +242,9 @@ fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
         if meta.is_dir() {
             list(&entry.path(), &format!("{name}/"), files)?;
         } else {
-            files.push(FileSize { name, bytes: meta.len() });
+            // What is in a subfolder is read once, by the command that wrote it.
+            let checksum = if prefix.is_empty() { Some(checksum::of_file(&entry.path())?) } else { None };
+            files.push(FileSize { name, bytes: meta.len(), checksum });
         }
     }
     Ok(())

@@ -1,7 +1,10 @@
 //! Pooled tables: the rows of several runs in one file, behind columns that tell the runs apart.
 //!
-//! Invariant: the rows are those of the runs' own files, in the order of the runs; memory is that
-//! of a row group, however many runs there are, and the bytes depend on the runs' rows alone.
+//! Rows of flows and queries are those of the runs' own files. Rows of sizes are made anew, for the
+//! bins that all runs share.
+//!
+//! Invariant: rows are in the order of the runs; memory is that of a row group, however many runs
+//! there are, and the bytes depend on the runs' rows alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +13,9 @@ use parquet::data_type::ByteArray;
 
 use crate::columns::{Column, Lead, Of, ROW_GROUP, Table};
 use crate::error::{At, Result};
-use crate::sizes::{SIZE_COLUMNS, SIZES};
-use crate::summary::SCHEMA;
+use crate::ordered::Ordered;
+use crate::sizes::{SIZE_COLUMNS, SIZES, SizeBin, size_row};
+use crate::summary::{SCHEMA, Status, Summary};
 use crate::sweep::{Axis, Sweep};
 use crate::sweep_results::is_numeric;
 use crate::writer::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS};
@@ -22,21 +26,25 @@ const VARIANT: &str = "variant";
 const VARIANT_COLUMN: Column<'static> = (VARIANT, Of::Name, "the variant; base: the scenario as it stands");
 const SEED_COLUMN: Column<'static> = ("seed", Of::I64, "the seed");
 
-/// One run's folder, and its values of the columns that tell runs apart.
-type Run = (PathBuf, Vec<Lead>);
+/// One run's folder, its values of the columns that tell runs apart, and its bins of size.
+type Run<'a> = (PathBuf, Vec<Lead>, &'a Ordered<SizeBin>);
 
-/// Pools the tables of a compare's runs, each of (variant, seed, folder), in this order.
-pub(crate) fn pool_compare(dir: &Path, runs: &[(String, u64, PathBuf)]) -> Result<()> {
-    let run = |(variant, seed, folder): &(String, u64, PathBuf)| -> Run {
-        (folder.clone(), vec![Lead::Name(ByteArray::from(variant.as_str())), Lead::I64(*seed)])
-    };
-    let runs: Vec<Run> = runs.iter().map(run).collect();
-    pool_all(dir, &[VARIANT_COLUMN, SEED_COLUMN], &runs)
+/// Pools the tables of a compare's runs, each of (variant, seed, folder), in this order, with the
+/// summaries of all.
+pub(crate) fn pool_compare(dir: &Path, runs: &[(String, u64, PathBuf)], summaries: &[&Summary]) -> Result<()> {
+    let mut pooled: Vec<Run<'_>> = Vec::new();
+    for ((variant, seed, folder), summary) in runs.iter().zip(summaries) {
+        let lead = vec![Lead::Name(ByteArray::from(variant.as_str())), Lead::I64(*seed)];
+        pooled.push((folder.clone(), lead, &summary.slowdown_by_size));
+    }
+    pool_all(dir, &[VARIANT_COLUMN, SEED_COLUMN], &pooled)
 }
 
 /// Pools the tables of a sweep's complete runs, in the order of the sweep. Runs have the tables
 /// that they were asked to keep; a table that one of them lacks is not pooled.
-pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep) -> Result<()> {
+///
+/// `bins` are those of all runs in their order.
+pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -> Result<()> {
     let has_variants = sweep.grid.iter().any(|axis| axis.key == VARIANT);
     let mut columns: Vec<Column<'_>> = Vec::new();
     if !has_variants {
@@ -45,8 +53,9 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep) -> Result<()> {
     let of = |axis: &Axis| if is_numeric(axis) { Of::F64 } else { Of::Name };
     columns.extend(sweep.grid.iter().map(|axis| (axis.key.as_str(), of(axis), "the grid's value of this key")));
     columns.push(SEED_COLUMN);
-    let mut runs: Vec<Run> = Vec::new();
-    for (point, run) in sweep.runs().filter(|(_, run)| run.finished(dir).is_some()) {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let complete = sweep.runs().zip(bins).filter(|((_, run), _)| run.status.is_some_and(Status::is_final));
+    for ((point, run), bins) in complete {
         let mut lead = Vec::new();
         if !has_variants {
             lead.push(Lead::Name(ByteArray::from(BASE)));
@@ -58,28 +67,40 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep) -> Result<()> {
             });
         }
         lead.push(Lead::I64(run.seed));
-        runs.push((dir.join(&run.folder), lead));
+        runs.push((dir.join(&run.folder), lead, bins));
     }
     pool_all(dir, &columns, &runs)
 }
 
-fn pool_all(dir: &Path, lead: &[Column<'_>], runs: &[Run]) -> Result<()> {
-    pool(dir, FLOWS, lead, &FLOW_COLUMNS, runs)?;
-    pool(dir, QUERIES, lead, &QUERY_COLUMNS, runs)?;
-    pool(dir, SIZES, lead, &SIZE_COLUMNS, runs)
+fn pool_all(dir: &Path, lead: &[Column<'_>], runs: &[Run<'_>]) -> Result<()> {
+    pool(dir, FLOWS, &[lead, &FLOW_COLUMNS].concat(), runs, |table, (folder, lead, _)| {
+        table.append(lead, &folder.join(FLOWS))
+    })?;
+    pool(dir, QUERIES, &[lead, &QUERY_COLUMNS].concat(), runs, |table, (folder, lead, _)| {
+        table.append(lead, &folder.join(QUERIES))
+    })?;
+    pool(dir, SIZES, &[lead, &SIZE_COLUMNS].concat(), runs, |table, (_, lead, bins)| {
+        bins.iter().try_for_each(|(name, bin)| {
+            table.lead(lead);
+            size_row(table, name, bin)
+        })
+    })
 }
 
-/// Writes `DIR/NAME` of the runs' files of this name, in place of an older one. Where a run has no
-/// such file, or no run has a row, there is none afterwards.
-fn pool(dir: &Path, name: &str, lead: &[Column<'_>], own: &[Column<'_>], runs: &[Run]) -> Result<()> {
+/// Writes `DIR/NAME` with the rows that `append` makes of each run, in place of an older one. Where
+/// a run has no file of this name, or no run has a row, there is none afterwards.
+fn pool(
+    dir: &Path,
+    name: &str,
+    columns: &[Column<'_>],
+    runs: &[Run<'_>],
+    append: impl Fn(&mut Table, &Run<'_>) -> Result<()>,
+) -> Result<()> {
     let (next, path) = (dir.join(format!(".{name}")), dir.join(name));
     let mut rows = 0;
-    if runs.iter().all(|(folder, _)| folder.join(name).is_file()) {
-        let columns = [lead, own].concat();
-        let mut table = Table::create(&next, &columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
-        for (folder, lead) in runs {
-            table.append(lead, &folder.join(name))?;
-        }
+    if runs.iter().all(|(folder, ..)| folder.join(name).is_file()) {
+        let mut table = Table::create(&next, columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
+        runs.iter().try_for_each(|run| append(&mut table, run))?;
         rows = table.rows;
         table.close()?;
     }

@@ -124,10 +124,13 @@ pub struct FlowRecord {
     pub retransmitted: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Data packets that arrived before an earlier one, which was late or lost.
-    pub out_of_order: u32,
-    /// How often the path changed between two packets.
-    pub path_changes: u32,
+    /// Data packets that arrived before an earlier one, which was late or lost; `None` if nobody counted them for this
+    /// flow alone.
+    pub out_of_order: Option<u32>,
+    /// How often the path changed between two packets; `None` as above.
+    pub path_changes: Option<u32>,
+    /// A call on a persistent connection, which shares the connection's retransmissions and timeouts with other calls.
+    pub is_call: bool,
     /// The query that it answers, if any.
     pub query: Option<u32>,
     /// The smoothed round-trip time at its end; zero: none was measured.

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::{read_sealed, sealed_text};
 use crate::claim_kind::ClaimKind;
 use crate::compare::{Estimate, Noise};
 use crate::error::{At, Result};
@@ -497,8 +498,7 @@ impl Reproduction {
 
     /// Reads `DIR/reproduce.json`.
     pub fn read(dir: &Path) -> Result<Reproduction> {
-        let path = dir.join(REPRODUCTION);
-        serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)
+        read_sealed(&dir.join(REPRODUCTION))
     }
 
     /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the page and the manifest.
@@ -518,7 +518,7 @@ pub fn claims_json(claims: &[Claim]) -> String {
 /// A reader sees the old or the new file.
 fn replace_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let next: PathBuf = path.with_extension("json.next");
-    crate::write_json(&next, value)?;
+    crate::write_file(&next, sealed_text(value).as_bytes())?;
     fs::rename(&next, path).at("replace", path)
 }
 

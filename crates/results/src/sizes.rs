@@ -74,9 +74,9 @@ impl SizeBins {
     }
 
     /// The bins' upper edges with their names. The largest size is in the last.
-    fn cut(&self, sizes: &mut Samples) -> Result<Vec<(u64, String)>> {
+    pub(crate) fn cut(&self, sizes: &mut Samples) -> Result<Vec<Edge>> {
         let (Some(last), Some(largest)) = (sizes.count().checked_sub(1), sizes.max()) else { return Ok(Vec::new()) };
-        let mut bins: Vec<(u64, String)> = Vec::new();
+        let mut bins: Vec<Edge> = Vec::new();
         match self {
             SizeBins::Equal(count) => {
                 let count = u64::from((*count).max(1));
@@ -106,6 +106,23 @@ impl SizeBins {
         }
         Ok(bins)
     }
+}
+
+/// The upper edge of a bin, and the bin's name.
+pub(crate) type Edge = (u64, String);
+
+/// Edges that do not depend on the flows: 1, 2 and 5 times a power of ten, up to the largest size.
+fn fixed(largest: u64) -> Vec<Edge> {
+    let steps = (0..).map(|n| [1, 2, 5][n as usize % 3] * 10u128.pow(n / 3));
+    let (mut bins, mut from) = (Vec::new(), 0);
+    for step in steps.map(|step| u64::try_from(step).unwrap_or(u64::MAX)) {
+        bins.push((step, format!("{from}-{step}")));
+        if step >= largest {
+            return bins;
+        }
+        from = step;
+    }
+    bins
 }
 
 /// At most two decimals, and none that say nothing.
@@ -181,14 +198,26 @@ impl BySize {
 
     /// The bins by name, from the smallest sizes up. A bin without flows is there if its edge was
     /// given.
-    pub fn end(mut self, rule: &SizeBins) -> Result<Ordered<SizeBin>> {
+    pub fn by(&mut self, rule: &SizeBins) -> Result<Ordered<SizeBin>> {
         let edges = rule.cut(&mut self.sizes)?;
+        self.at(edges)
+    }
+
+    /// The bins with fixed edges that have flows.
+    pub fn by_fixed_size(&mut self) -> Result<Ordered<SizeBin>> {
+        let Some(largest) = self.sizes.max() else { return Ok(Ordered::default()) };
+        let bins = self.at(fixed(largest))?;
+        Ok(Ordered(bins.0.into_iter().filter(|(_, bin)| bin.completed + bin.unfinished > 0).collect()))
+    }
+
+    /// The bins with these edges. What is larger than the last is in the last.
+    pub fn at(&mut self, edges: Vec<Edge>) -> Result<Ordered<SizeBin>> {
         let collector = |at: usize| Samples::with_limit(part(&self.scratch, &at.to_string()), OF_A_BIN);
         let mut bins: Vec<(SizeBin, Samples, f64)> =
             (0..edges.len()).map(|at| (SizeBin::default(), collector(at), 0.0)).collect();
         let mut failed = Ok(());
         let mut sort = |[bytes, bits]: [u64; 2]| {
-            let at = edges.partition_point(|(edge, _)| *edge < bytes);
+            let at = edges.partition_point(|(edge, _)| *edge < bytes).min(edges.len().saturating_sub(1));
             let Some((bin, values, sum)) = bins.get_mut(at) else { return };
             if bits == OPEN {
                 bin.unfinished += 1;
@@ -218,10 +247,15 @@ impl BySize {
 pub(crate) fn write(dir: &Path, bins: &Ordered<SizeBin>) -> Result<()> {
     let mut table = Table::create(&dir.join(SIZES), &SIZE_COLUMNS, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
     for (name, bin) in bins.iter() {
-        table.name(&name.into()).i64(bin.above_bytes).i64(bin.to_bytes).i64(bin.completed).i64(bin.unfinished);
-        table.optional_f64(bin.mean).optional_f64(bin.p50).optional_f64(bin.p95).optional_f64(bin.p99).end_row()?;
+        size_row(&mut table, name, bin)?;
     }
     table.close()
+}
+
+/// The columns of a bin, which end a row.
+pub(crate) fn size_row(table: &mut Table, name: &str, bin: &SizeBin) -> Result<()> {
+    table.name(&name.into()).i64(bin.above_bytes).i64(bin.to_bytes).i64(bin.completed).i64(bin.unfinished);
+    table.optional_f64(bin.mean).optional_f64(bin.p50).optional_f64(bin.p95).optional_f64(bin.p99).end_row()
 }
 
 fn bytes_of([bytes, bits]: &[u64; 2]) -> [u8; 16] {
@@ -251,7 +285,7 @@ mod tests {
         let dir = crate::test_dir("sizes");
         let mut sizes = BySize::new(dir.join("spill"));
         flows.iter().for_each(|&(bytes, value)| sizes.push(bytes, value).unwrap());
-        sizes.end(rule).unwrap().iter().map(|(name, bin)| (name.to_string(), *bin)).collect()
+        sizes.by(rule).unwrap().iter().map(|(name, bin)| (name.to_string(), *bin)).collect()
     }
 
     #[test]
@@ -297,6 +331,26 @@ mod tests {
             |open| by_size(&flows(open), &SizeBins::Equal(20)).into_iter().map(|(name, bin)| (name, bin.to_bytes));
         assert!(edges(true).eq(edges(false)));
         assert!(edges(true).eq([("0-30%".to_string(), 7), ("30-65%".to_string(), 9), ("65-100%".to_string(), 30)]));
+    }
+
+    #[test]
+    fn fixed_edges_are_those_of_every_run() {
+        let dir = crate::test_dir("fixed");
+        let of = |flows: &[u64]| {
+            let mut sizes = BySize::new(dir.join("spill"));
+            flows.iter().for_each(|&bytes| sizes.push(bytes, Some(1.0)).unwrap());
+            sizes
+                .by_fixed_size()
+                .unwrap()
+                .iter()
+                .map(|(name, bin)| (name.to_string(), bin.completed))
+                .collect::<Vec<_>>()
+        };
+        let named = |bins: &[(&str, u64)]| bins.iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
+        assert_eq!(of(&[1, 1_000, 501, 90_000]), named(&[("0-1", 1), ("500-1000", 2), ("50000-100000", 1)]));
+        assert_eq!(of(&[1_000, 1_001]), named(&[("500-1000", 1), ("1000-2000", 1)]));
+        assert_eq!(of(&[u64::MAX]).len(), 1);
+        assert!(of(&[]).is_empty());
     }
 
     #[test]

@@ -497,6 +497,10 @@ pub struct Summary {
     /// Slowdown of all flows by their size, from the smallest up; see [`SizeBins`](crate::SizeBins).
     #[serde(default)]
     pub slowdown_by_size: Ordered<SizeBin>,
+    /// The same in bins whose edges all runs share: 1, 2 and 5 times a power of ten bytes. Absent where the scenario gives
+    /// the edges.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub slowdown_by_fixed_size: Ordered<SizeBin>,
     /// Queries.
     pub qct_us: Qct,
     /// Probes.

@@ -11,7 +11,8 @@
 //! point is known by its values and by a hash of its resolved scenario; runs of different scenarios or versions never meet
 //! in one folder.
 //!
-//! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done twice.
+//! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done twice; a damaged run is
+//! removed, so that it is run again.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -20,10 +21,11 @@ use std::path::{Path, PathBuf};
 use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::{read_sealed, sealed_text};
 use crate::compare::{Estimate, Tree};
 use crate::error::{At, Error, Result};
 use crate::folder::{Folder, LOCK, folder_name, plain};
-use crate::manifest::{Kind, MANIFEST, is_result};
+use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
 use crate::ordered::Ordered;
 use crate::summary::{SCHEMA, Status, Summary};
 use crate::target::{Owner, check_target};
@@ -143,8 +145,7 @@ impl Sweep {
 
     /// Reads `DIR/sweep.json`.
     pub fn read(dir: &Path) -> Result<Sweep> {
-        let path = dir.join(SWEEP);
-        serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)
+        read_sealed(&dir.join(SWEEP))
     }
 
     /// All runs, each with its point.
@@ -164,7 +165,8 @@ impl Sweep {
             let same = |other: &&Point| other.values == point.values && other.identity == point.identity;
             let runs = old.points.iter().find(same).map_or(&[][..], |other| &other.runs);
             for run in runs {
-                if !point.runs.iter().any(|own| own.seed == run.seed) && run.finished(out).is_some() {
+                let is_there = || is_complete(out, run) || run.is_damaged(out);
+                if !point.runs.iter().any(|own| own.seed == run.seed) && is_there() {
                     point.runs.push(SweepRun { status: None, reason: None, ..run.clone() });
                     if !self.seeds.contains(&run.seed) {
                         self.seeds.push(run.seed);
@@ -221,6 +223,8 @@ pub fn point_folder(values: &Ordered<String>) -> String {
 #[derive(Debug)]
 pub struct SweepFolder {
     out: PathBuf,
+    /// What was found damaged and removed.
+    damaged: Vec<String>,
     _lock: File,
 }
 
@@ -229,12 +233,9 @@ impl SweepFolder {
     /// another result, are an error; with `force` they make way, except for runs that both plans share.
     pub fn open(out: &Path, sweep: &Sweep, force: bool) -> Result<SweepFolder> {
         let out = &plain(out);
-        let old = match Sweep::read(out) {
-            Ok(old) => Some(old),
-            Err(error) if out.join(SWEEP).is_file() && !force => return Err(error),
-            Err(_) => None,
-        };
-        if old.is_none() && !is_empty(out) {
+        let old = Sweep::read(out).ok();
+        let lost_plan = old.is_none() && out.join(SWEEP).is_file() && out.join(RUNS).is_dir();
+        if old.is_none() && !lost_plan && !is_empty(out) {
             // A sweep goes on in its own folder; whatever else is there gives way by force alone.
             check_target(out, &Owner::new(Kind::Sweep, &sweep.name), force)?;
             if !force {
@@ -243,10 +244,13 @@ impl SweepFolder {
             return SweepFolder::replace(out, sweep);
         }
         fs::create_dir_all(out).at("create", out)?;
-        let folder = SweepFolder { out: out.to_path_buf(), _lock: lock(out)? };
-        if let Some(old) = old {
-            folder.adopt(&old, sweep, force)?;
+        let mut folder = SweepFolder { out: out.to_path_buf(), damaged: Vec::new(), _lock: lock(out)? };
+        match old {
+            Some(old) => folder.adopt(&old, sweep, force)?,
+            None if lost_plan => folder.adopt_by_manifests(sweep, force)?,
+            None => {}
         }
+        folder.remove_damaged(sweep)?;
         remove(&out.join(RUNNING))?;
         folder.write(sweep)?;
         Ok(folder)
@@ -256,9 +260,20 @@ impl SweepFolder {
     fn replace(out: &Path, sweep: &Sweep) -> Result<SweepFolder> {
         let owner = Owner::new(Kind::Sweep, &sweep.name);
         let next = Folder::create(out, &owner, true)?;
-        crate::write_json(&next.path().join(SWEEP), sweep)?;
+        crate::write_file(&next.path().join(SWEEP), sealed_text(sweep).as_bytes())?;
         let out = next.exchange()?;
-        Ok(SweepFolder { _lock: lock(&out)?, out })
+        Ok(SweepFolder { _lock: lock(&out)?, damaged: Vec::new(), out })
+    }
+
+    /// The runs that were found damaged when the folder was opened, each with the reason. They are
+    /// removed, so that they are run again.
+    pub fn damaged(&self) -> &[String] {
+        &self.damaged
+    }
+
+    /// Whether a run is complete or stalled in the folder.
+    pub fn has(&self, run: &SweepRun) -> bool {
+        is_complete(&self.out, run)
     }
 
     /// Its path.
@@ -297,8 +312,47 @@ impl SweepFolder {
     /// Writes the plan; a reader sees the old or the new one.
     pub(crate) fn write(&self, sweep: &Sweep) -> Result<()> {
         let (next, path) = (self.out.join(".sweep.json"), self.out.join(SWEEP));
-        crate::write_json(&next, sweep)?;
+        crate::write_file(&next, sealed_text(sweep).as_bytes())?;
         fs::rename(&next, &path).at("replace", &path)
+    }
+
+    /// Removes the runs of the plan whose files are not what was written.
+    fn remove_damaged(&mut self, sweep: &Sweep) -> Result<()> {
+        for (_, run) in sweep.runs() {
+            let place = self.out.join(&run.folder);
+            if place.is_dir()
+                && let Err(error) = Manifest::verified(&place)
+            {
+                self.damaged.push(error.to_string());
+                remove(&place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on without `sweep.json`, which is damaged: a run of the plan is known by its manifest.
+    fn adopt_by_manifests(&mut self, sweep: &Sweep, force: bool) -> Result<()> {
+        for place in run_folders(&self.out)? {
+            let manifest = Manifest::verified(&self.out.join(&place));
+            let known = sweep.runs().find(|(_, run)| Path::new(&run.folder) == place);
+            let is_ours = match (&known, &manifest) {
+                (None, _) => false,
+                (Some((point, run)), Ok(manifest)) => is_of(manifest, sweep, point, run),
+                // It is removed with the damaged ones.
+                (Some(_), Err(_)) => true,
+            };
+            if is_ours {
+                continue;
+            }
+            if !force {
+                let change = format!("{SWEEP} is damaged, and {} is no run of this sweep", place.display());
+                return Err(Error::OtherSweep { path: self.out.clone(), change });
+            }
+            remove(&self.out.join(&place))?;
+        }
+        self.damaged
+            .push(format!("{}: is damaged; its runs have manifests of their own", self.out.join(SWEEP).display()));
+        [MANIFEST, RESULTS, FLOWS, QUERIES].iter().try_for_each(|name| remove(&self.out.join(name)))
     }
 
     /// Goes on with the runs of `old`, as far as they are those of `new`.
@@ -327,6 +381,37 @@ impl SweepFolder {
     }
 }
 
+/// The folders of runs in a sweep's folder, relative to it, in order.
+fn run_folders(out: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let folders = |place: &Path| -> Result<Vec<PathBuf>> {
+        let dir = out.join(place);
+        let entries = fs::read_dir(&dir).at("read", &dir)?.collect::<io::Result<Vec<_>>>().at("read", &dir)?;
+        let below = entries.iter().map(|entry| place.join(entry.file_name()));
+        Ok(below.filter(|place| out.join(place).is_dir()).collect())
+    };
+    for point in folders(Path::new(RUNS))? {
+        found.extend(folders(&point)?);
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a run's manifest is that of this run of the plan.
+fn is_of(manifest: &Manifest, sweep: &Sweep, point: &Point, run: &SweepRun) -> bool {
+    // A point's identity is that of its scenario with seed 0.
+    let own = format!("seed = {}", manifest.seed);
+    let lines = manifest.scenario.lines().map(|line| if line == own { "seed = 0" } else { line });
+    let scenario: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let identity = format!("{:016x}", hash_name(&scenario));
+    manifest.version == sweep.version && manifest.seed == run.seed && identity == point.identity
+}
+
+/// Whether a run is complete or stalled in a sweep's folder, whose files are as they were written.
+fn is_complete(out: &Path, run: &SweepRun) -> bool {
+    summary_of(out, run).is_some_and(|summary| summary.status.is_final())
+}
+
 /// The summary of a finished run in a sweep's folder; `None` if it must be run (again).
 pub(crate) fn summary_of(out: &Path, run: &SweepRun) -> Option<Summary> {
     let dir = out.join(&run.folder);
@@ -335,10 +420,17 @@ pub(crate) fn summary_of(out: &Path, run: &SweepRun) -> Option<Summary> {
 }
 
 impl SweepRun {
-    /// The run's summary, if it is complete or stalled in the sweep's folder. A failed one is run
-    /// again.
+    /// The run's summary, if it is complete or stalled in the sweep's folder and its files are what
+    /// was written. A failed run and a damaged one are run again.
     pub fn finished(&self, out: &Path) -> Option<Summary> {
+        Manifest::verified(&out.join(&self.folder)).ok()?;
         summary_of(out, self).filter(|summary| summary.status.is_final())
+    }
+
+    /// Whether the run has a folder there, whose files are not what was written.
+    fn is_damaged(&self, out: &Path) -> bool {
+        let place = out.join(&self.folder);
+        place.is_dir() && Manifest::verified(&place).is_err()
     }
 }
 

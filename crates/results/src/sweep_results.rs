@@ -8,15 +8,19 @@ use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
+use crate::bins;
 use crate::censoring::shown;
 use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::compare::{Estimate, Json, Tree, each_once, estimates, numbers, warnings_over, worst};
 use crate::error::Result;
+use crate::folder::remove_if_there;
 use crate::format::{NONE, count, percent, time};
 use crate::html;
 use crate::interval::{FEW, Resampler};
-use crate::manifest::{Kind, Manifest};
+use crate::manifest::{Kind, MANIFEST, Manifest};
+use crate::ordered::Ordered;
 use crate::pool::pool_sweep;
+use crate::sizes::SizeBin;
 use crate::summary::{SCHEMA, Status, Summary};
 use crate::sweep::{Axis, RESULTS, Sweep, SweepFolder, summary_of};
 use crate::table::{AT_LEAST, clean, fitted, wrapped};
@@ -34,13 +38,19 @@ pub fn finish_sweep(
     failures: &[(u32, String)],
     manifest: Manifest,
 ) -> Result<Sweep> {
+    // The older manifest has the checksums of files that are replaced now.
+    remove_if_there(&folder.path().join(MANIFEST))?;
     let mut sweep = sweep.clone();
     let mut resampler = Resampler::new();
     let mut rows: Vec<Row> = Vec::new();
+    let found = summaries(folder.path(), &sweep)?;
+    let bins_of = |of: &Option<Summary>| of.as_ref().map_or_else(Ordered::default, |of| of.slowdown_by_size.clone());
+    let bins: Vec<Ordered<SizeBin>> = found.iter().map(bins_of).collect();
+    let mut found = found.into_iter();
     for point in &mut sweep.points {
         let mut summaries: Vec<Summary> = Vec::new();
         for run in &mut point.runs {
-            let summary = summary_of(folder.path(), run);
+            let summary = found.next().flatten();
             run.status = Some(summary.as_ref().map_or(Status::Failed, |summary| summary.status));
             let failure = failures.iter().find(|(number, _)| *number == run.run).map(|(_, reason)| reason.clone());
             run.reason = failure.filter(|_| !run.status.is_some_and(Status::is_final));
@@ -63,13 +73,30 @@ pub fn finish_sweep(
     }
     sweep.status = worst(sweep.runs().filter_map(|(_, run)| run.status));
     write_rows(&folder.path().join(RESULTS), &sweep.grid, &rows)?;
-    pool_sweep(folder.path(), &sweep)?;
+    pool_sweep(folder.path(), &sweep, &bins)?;
     folder.write(&sweep)?;
     let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings: warnings(&sweep), ..manifest };
     html::sweep::write(folder.path(), &sweep, &manifest)?;
     manifest.write(folder.path())?;
     folder.tidy();
     Ok(sweep)
+}
+
+/// The summaries of all runs in their order, `None` where there is none. The complete runs share
+/// their bins of size.
+fn summaries(out: &Path, sweep: &Sweep) -> Result<Vec<Option<Summary>>> {
+    let mut all: Vec<Option<Summary>> = sweep.runs().map(|(_, run)| summary_of(out, run)).collect();
+    let (mut folders, mut complete) = (Vec::new(), Vec::new());
+    for ((_, run), summary) in sweep.runs().zip(&mut all) {
+        if let Some(summary) = summary
+            && summary.status.is_final()
+        {
+            folders.push(out.join(&run.folder));
+            complete.push(summary);
+        }
+    }
+    bins::share(&folders, &mut complete, out)?;
+    Ok(all)
 }
 
 /// One run.

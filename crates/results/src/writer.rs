@@ -64,10 +64,14 @@ pub(crate) const FLOW_COLUMNS: [Column<'static>; 14] = [
     ("fct_us", Of::OptionalF64, "start to last byte delivered in order, in microseconds; null if unfinished"),
     ("fct_sender_us", Of::OptionalF64, "first data byte sent to last byte acknowledged, in microseconds"),
     ("slowdown", Of::OptionalF64, "fct_us over that of the same flow alone in the empty network"),
-    ("retransmitted", Of::U32, "data packets sent again"),
-    ("timeouts", Of::U32, "retransmission timeouts"),
-    ("out_of_order", Of::U32, "data packets that arrived before an earlier one, late or lost"),
-    ("path_changes", Of::U32, "how often the path changed between two packets"),
+    ("retransmitted", Of::OptionalU32, "data packets sent again; null for a call on a persistent connection"),
+    ("timeouts", Of::OptionalU32, "retransmission timeouts; null for a call on a persistent connection"),
+    (
+        "out_of_order",
+        Of::OptionalU32,
+        "data packets that arrived before an earlier one, late or lost; null if not counted",
+    ),
+    ("path_changes", Of::OptionalU32, "how often the path changed between two packets; null if not counted"),
     ("query", Of::OptionalU32, "the query that it answers"),
 ];
 
@@ -230,8 +234,9 @@ impl RunWriter {
         let us = |time: Option<Time>| time.map(Time::as_us_f64);
         table.u32(flow.flow).name(&self.names[flow.class as usize]).u32(flow.src).u32(flow.dst).i64(flow.bytes);
         table.f64(flow.start.as_us_f64()).optional_f64(us(fct)).optional_f64(us(flow.fct_sender()));
-        table.optional_f64(slowdown).u32(flow.retransmitted).u32(flow.timeouts).u32(flow.out_of_order);
-        table.u32(flow.path_changes).optional_u32(flow.query).end_row()
+        let own = |count: u32| (!flow.is_call).then_some(count);
+        table.optional_f64(slowdown).optional_u32(own(flow.retransmitted)).optional_u32(own(flow.timeouts));
+        table.optional_u32(flow.out_of_order).optional_u32(flow.path_changes).optional_u32(flow.query).end_row()
     }
 
     /// Adds a query that ended, or that is unfinished at the end.
@@ -310,7 +315,9 @@ impl RunWriter {
             let timer = Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
             timers.push((name, timer));
         }
-        let by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
+        let mut by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
+        let is_cut_by_flows = matches!(self.header.size_bins, SizeBins::Equal(_));
+        let by_fixed_size = if is_cut_by_flows { by_size.by_fixed_size()? } else { Ordered::default() };
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
         let Percentiles { p50, p90, p95, p99, p999, .. } =
             percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
@@ -337,7 +344,8 @@ impl RunWriter {
             latency_us: Ordered::from(latency),
             fct_us: Ordered::from(fct_us),
             slowdown: Ordered::from(slowdown),
-            slowdown_by_size: by_size.end(&self.header.size_bins)?,
+            slowdown_by_size: by_size.by(&self.header.size_bins)?,
+            slowdown_by_fixed_size: by_fixed_size,
             qct_us: qct.end(totals.horizon)?.qct(),
             rtt_us: Rtt { count: self.rtt.count(), p50, p90, p95, p99, p999 },
             timers_us: Ordered::from(timers),

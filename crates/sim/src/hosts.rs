@@ -175,6 +175,8 @@ pub struct Hosts {
     pub waiting: Waiting,
     /// Flows that are over, with the time at which they were.
     pub flow_records: Vec<(Time, FlowRecord)>,
+    /// By flow that is open at the end: packets that its receiver got out of order, and changes of path.
+    pub open_counts: Vec<(FlowId, u32, u32)>,
     /// Queries that are over.
     pub query_records: Vec<(Time, QueryRecord)>,
     /// Probes answered in the measured time: (when, the answers' flow, round-trip time).
@@ -220,6 +222,7 @@ impl Hosts {
             shuffled: BTreeMap::new(),
             waiting: Waiting::default(),
             flow_records: Vec::new(),
+            open_counts: Vec::new(),
             query_records: Vec::new(),
             rtts: Vec::new(),
             poll_records: Vec::new(),

@@ -212,6 +212,38 @@ fn runs_are_never_made_again_and_seeds_are_added() {
     assert_eq!(written(&out), grown);
 }
 
+/// Of an experiment that is asked for, a damaged run is run again; of another, it does not count.
+#[test]
+fn a_damaged_run_is_run_again() {
+    let dir = Dir::new("damaged");
+    let out = dir.0.join("x");
+    run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
+    let page = fs::read(out.join("report.html")).unwrap();
+    let run = out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-2");
+    for name in ["summary.json", "manifest.json", "queries.parquet"] {
+        let good = fs::read(run.join(name)).unwrap_or_default();
+        let mut bent = good.clone();
+        let Some(byte) = bent.get_mut(good.len() / 2) else { continue };
+        *byte ^= 4;
+        fs::write(run.join(name), bent).unwrap();
+        run_paper(&PAPER, &only(&["S2"]), &out).unwrap();
+        let claims = Reproduction::read(&out).unwrap().claims;
+        assert_eq!(claims[0].status, Verdict::NotEvaluated, "{name}");
+        run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
+        assert!(fs::read(out.join("report.html")).unwrap() == page, "{name}");
+        if name != "manifest.json" {
+            assert!(fs::read(run.join(name)).unwrap().len().abs_diff(good.len()) < 64, "{name}");
+        }
+    }
+    // What was told of the runs is refused by name, and made anew by force.
+    let path = out.join("reproduce.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("test", "tesu", 1)).unwrap();
+    let refused = run_paper(&PAPER, &only(&["buffers"]), &out).unwrap_err().to_string();
+    assert!(refused.contains("reproduce.json: is damaged"), "{refused}");
+    run_paper(&PAPER, &ReproduceArgs { force: true, ..only(&["buffers"]) }, &out).unwrap();
+}
+
 #[test]
 fn seeds_that_only_some_schemes_have_do_not_count() {
     let dir = Dir::new("uneven");

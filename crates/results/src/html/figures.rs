@@ -195,19 +195,21 @@ fn bins_table(page: &mut String, variants: &[Variant]) {
         "FCT p99",
     ];
     let size = |bytes: u64| number::short(number::bytes(bytes as f64));
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in variants.iter().flat_map(|variant| variant.times.slowdown.iter()) {
-        if !names.contains(&name) {
-            names.push(name);
+    // A bin is known by its edges: variants that are cut by different rules may share a name.
+    let mut keys: Vec<(u64, u64, &str)> = Vec::new();
+    for (name, bin) in variants.iter().flat_map(|variant| variant.times.slowdown.iter()) {
+        if !keys.iter().any(|(above, to, _)| (*above, *to) == (bin.above_bytes, bin.to_bytes)) {
+            keys.push((bin.above_bytes, bin.to_bytes, name));
         }
     }
     let mut rows = Vec::new();
-    for bin_name in names {
+    for (above, to, bin_name) in keys {
         if variants.len() > 1 {
             rows.push(vec![escape(bin_name)]);
         }
         for (at, variant) in variants.iter().enumerate() {
-            let Some(bin) = variant.times.slowdown.get(bin_name) else { continue };
+            let is_it = |(_, bin): &(&str, &SizeBin)| (bin.above_bytes, bin.to_bytes) == (above, to);
+            let Some((bin_name, bin)) = variant.times.slowdown.iter().find(is_it) else { continue };
             let fct = variant.times.fct.get(bin_name).copied().unwrap_or_default();
             let name =
                 if variants.len() > 1 { swatch(at) + &escape(&variant.result.variant) } else { escape(bin_name) };

@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use super::rows::Rows;
+use crate::bins::RULE;
 use crate::error::Result;
 use crate::ordered::Ordered;
-use crate::sizes::{BySize, SizeBin, SizeBins};
+use crate::sizes::{BySize, Edge, SizeBin, SizeBins};
 use crate::statistics::Samples;
 use crate::writer::{FLOWS, QUERIES};
 
@@ -116,7 +117,8 @@ fn curve(samples: &mut Samples) -> Result<Vec<(f64, f64)>> {
 
 impl Times {
     /// Of all runs in these folders (the seeds of one variant). Spills to `scratch` if they are many.
-    pub fn read(runs: &[PathBuf], scratch: &Path) -> Result<Times> {
+    /// Sizes are cut at `edges` where there are any, and by the rule of the runs otherwise.
+    pub fn read(runs: &[PathBuf], edges: Option<&[Edge]>, scratch: &Path) -> Result<Times> {
         let several = runs.len() > 1;
         let [mut all, mut mice, mut elephants, mut queries] =
             ["all", "mice", "elephants", "queries"].map(|name| Collector::new(scratch, name));
@@ -127,7 +129,7 @@ impl Times {
             let rows = Rows::open(&run.join(FLOWS))?;
             limits = (rows.note("millpond.mice_bytes")?, rows.note("millpond.elephants_bytes")?);
             // A file of before there were bins has no note of them.
-            rule = rows.text_note("millpond.size_bins").and_then(SizeBins::of_note).unwrap_or_default();
+            rule = rows.text_note(RULE).and_then(SizeBins::of_note).unwrap_or_default();
             rows.each(["bytes", "fct_us", "slowdown"], |columns, count| {
                 for row in 0..count {
                     let bytes = columns[0].whole(row).unwrap_or(0);
@@ -155,7 +157,10 @@ impl Times {
             }
         }
         let (all, mice, elephants, queries) = (all.end()?, mice.end()?, elephants.end()?, queries.end()?);
-        let (slowdown, fct) = (slowdown.end(&rule)?, times.end(&rule)?);
+        let (slowdown, fct) = match edges {
+            Some(edges) => (slowdown.at(edges.to_vec())?, times.at(edges.to_vec())?),
+            None => (slowdown.by(&rule)?, times.by(&rule)?),
+        };
         Ok(Times { all, mice, elephants, queries, slowdown, fct, limits })
     }
 }

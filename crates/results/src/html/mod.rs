@@ -29,15 +29,20 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+use crate::bins;
 use crate::compare::{Json, VariantResult, compare, numbers, read_compare, run_folder};
 use crate::error::{At, Result};
-use crate::manifest::{Kind, LinkFailure, Manifest};
+use crate::manifest::{Kind, LinkFailure, Manifest, check_files, list_again};
 use crate::ordered::Ordered;
 use crate::reproduction::Reproduction;
+use crate::sizes::Edge;
 use crate::summary::{Status, Summary, World};
-use crate::sweep::{SWEEP, Sweep};
+use crate::sweep::{RESULTS, SWEEP, Sweep};
 use flows::Times;
 use page::escape;
+
+/// The page's name in the folder.
+const REPORT: &str = "report.html";
 
 /// What the page knows of one variant.
 struct Variant {
@@ -74,22 +79,42 @@ impl Variant {
         runs: Vec<PathBuf>,
         summaries: &[Summary],
         failures: Vec<LinkFailure>,
+        edges: Option<&[Edge]>,
         scratch: &Path,
     ) -> Result<Variant> {
-        let (times, places) = (Times::read(&runs, scratch)?, places(&runs)?);
+        let (times, places) = (Times::read(&runs, edges, scratch)?, places(&runs)?);
         Ok(Variant { result, times, places, seeds: numbers(summaries)?, failures, runs })
     }
 }
 
 /// Makes `DIR/report.html` again from the other files of a results folder.
+///
+/// # Errors
+/// If one of these is damaged or missing.
 pub fn write_report(dir: &Path) -> Result<()> {
     let manifest = Manifest::read(dir)?;
     match manifest.kind {
-        Kind::Run => write_run(dir, &Summary::read(dir)?, &manifest),
-        Kind::Reproduce => reproduction::write(dir, &Reproduction::read(dir)?),
-        Kind::Sweep if dir.join(SWEEP).is_file() => sweep::write(dir, &Sweep::read(dir)?, &manifest),
-        Kind::Compare | Kind::Sweep => write_compare(dir, &read_compare(dir)?, &manifest),
+        Kind::Run => {
+            check_run(dir)?;
+            write_run(dir, &Summary::read(dir)?, &manifest)?;
+        }
+        Kind::Reproduce => reproduction::write(dir, &Reproduction::read(dir)?)?,
+        Kind::Sweep if dir.join(SWEEP).is_file() => {
+            check_files(dir, &|name| name == RESULTS)?;
+            sweep::write(dir, &Sweep::read(dir)?, &manifest)?;
+        }
+        Kind::Compare | Kind::Sweep => {
+            let results = read_compare(dir)?;
+            results.iter().flat_map(|result| runs_of(dir, result)).try_for_each(|run| check_run(&run))?;
+            write_compare(dir, &results, &manifest)?;
+        }
     }
+    list_again(dir, REPORT)
+}
+
+/// Checks the files of a run that its page is made of.
+fn check_run(dir: &Path) -> Result<()> {
+    check_files(dir, &|name| name != REPORT)
 }
 
 /// The page of one run whose Parquet files are in `dir`.
@@ -98,7 +123,7 @@ pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> R
     let mut variants = Vec::new();
     for result in compare(&[(name, vec![summary.clone()])])? {
         let (runs, failures) = (vec![dir.to_path_buf()], manifest.failures.clone());
-        variants.push(Variant::read(result, runs, std::slice::from_ref(summary), failures, dir)?);
+        variants.push(Variant::read(result, runs, std::slice::from_ref(summary), failures, None, dir)?);
     }
     let mut facts: Vec<String> = summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
     facts.push(format!("seed {}", summary.seed));
@@ -111,12 +136,14 @@ pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> R
 /// The page of a compare whose runs are below `dir`.
 pub(crate) fn write_compare(dir: &Path, results: &[VariantResult], manifest: &Manifest) -> Result<()> {
     let (mut variants, mut summaries) = (Vec::new(), Vec::new());
+    let all: Vec<PathBuf> = results.iter().flat_map(|result| runs_of(dir, result)).collect();
+    let edges = bins::edges(&all, dir)?.filter(|edges| !edges.is_empty());
     for result in results {
         let runs = runs_of(dir, result);
         let own: Vec<Summary> = runs.iter().map(|run| Summary::read(run)).collect::<Result<_>>()?;
         // A variant's failures are those of any of its seeds.
         let failures = runs.first().map_or(Ok(Vec::new()), |run| Ok(Manifest::read(run)?.failures))?;
-        variants.push(Variant::read(result.clone(), runs, &own, failures, dir)?);
+        variants.push(Variant::read(result.clone(), runs, &own, failures, edges.as_deref(), dir)?);
         summaries.extend(own);
     }
     let ended = results.iter().filter(|result| result.status != Status::Complete);
@@ -261,7 +288,7 @@ fn runs_of(root: &Path, result: &VariantResult) -> Vec<PathBuf> {
 
 /// The page in place of an older one, at once.
 fn replace(dir: &Path, page: &str) -> Result<()> {
-    let (next, path) = (dir.join(".report.html"), dir.join("report.html"));
+    let (next, path) = (dir.join(".report.html"), dir.join(REPORT));
     crate::write_file(&next, page.as_bytes())?;
     fs::rename(&next, &path).at("replace", &path)
 }

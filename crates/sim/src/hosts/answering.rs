@@ -100,6 +100,8 @@ impl Hosts {
                 bytes: o.bytes,
                 start: o.start,
                 query: o.query,
+                out_of_order: Some(0),
+                path_changes: Some(0),
                 counted: o.start >= self.shared.plan.warm_up,
                 ..FlowRecord::default()
             });

@@ -170,6 +170,8 @@ impl Hosts {
                             dst: o.src,
                             bytes: response,
                             finish: None,
+                            out_of_order: Some(0),
+                            path_changes: Some(0),
                             ..record
                         });
                     }
@@ -184,6 +186,9 @@ impl Hosts {
             self.close(&mut it, fabric);
             if it.opening.role == Role::RpcResponses && it.asked != Time::MAX && it.asked < end {
                 rest.push(call_record(&self.shared, &it, None));
+            }
+            if !it.opening.role.is_persistent() {
+                self.open_counts.push((it.opening.flow, it.out_of_order, it.path_changes));
             }
             self.count_received(&it);
         }
@@ -229,8 +234,10 @@ fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord
         ideal: if it.delivered.is_some() { ideal(shared, o) } else { Time::ZERO },
         retransmitted: sent.retransmitted,
         timeouts: sent.timeouts,
-        out_of_order: it.delivered.map_or(0, |d| d.out_of_order),
-        path_changes: it.delivered.map_or(0, |d| d.path_changes),
+        // The receiver counts; of an open flow it tells at the end.
+        out_of_order: it.delivered.map(|d| d.out_of_order),
+        path_changes: it.delivered.map(|d| d.path_changes),
+        is_call: false,
         query: o.query,
         srtt: it.sender.srtt(),
         rto: it.sender.rto(),
@@ -258,6 +265,7 @@ fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRec
         start: it.asked,
         finish,
         ideal: ideal.unwrap_or_default(),
+        is_call: true,
         counted: it.asked >= plan.warm_up,
         ..FlowRecord::default()
     }

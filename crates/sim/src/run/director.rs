@@ -204,10 +204,13 @@ impl<O: Observer> Director<'_, O> {
     pub(super) fn hand_over(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
         let mut flows: Vec<(Time, FlowRecord)> = Vec::new();
         let mut queries: Vec<(Time, QueryRecord)> = Vec::new();
+        let mut open: Vec<(FlowId, u32, u32)> = Vec::new();
         for p in partitions.iter_mut() {
             flows.append(&mut p.hosts.flow_records);
             queries.append(&mut p.hosts.query_records);
+            open.append(&mut p.hosts.open_counts);
         }
+        count_open(&mut flows, open);
         flows.sort_by_key(|(at, record)| (*at, record.flow, record.start));
         queries.sort_by_key(|(at, record)| (*at, record.query));
         for (_, record) in flows {
@@ -317,6 +320,21 @@ impl<O: Observer> Director<'_, O> {
         self.observer.edge(&standing)?;
         outcome.sampled = self.connections.kept();
         Ok(outcome)
+    }
+}
+
+/// Gives flows that are open at the end what their receivers have counted.
+fn count_open(flows: &mut [(Time, FlowRecord)], mut open: Vec<(FlowId, u32, u32)>) {
+    if open.is_empty() {
+        return;
+    }
+    open.sort_unstable();
+    for (_, record) in flows.iter_mut().filter(|(_, record)| record.finish.is_none() && !record.is_call) {
+        if let Ok(at) = open.binary_search_by_key(&record.flow, |(flow, ..)| *flow) {
+            let (_, out_of_order, path_changes) = open[at];
+            record.out_of_order.get_or_insert(out_of_order);
+            record.path_changes.get_or_insert(path_changes);
+        }
     }
 }
 
