@@ -2,12 +2,14 @@
 //! in `switch.rs`), and builds the network and the traffic.
 
 use crate::application;
+use crate::bounds::{self, Bounds};
 use crate::capture;
 use crate::cdf::SizeSpec;
 use crate::composition;
 use crate::error::{Problem, Report};
 use crate::families;
 use crate::files::FilesAt;
+use crate::follow;
 use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
 use crate::ports;
@@ -64,6 +66,8 @@ pub(crate) fn assemble(
     }
     switch::check_pools(&s, &topology, &host, report);
     ports::check(&s, &topology, &host, report);
+    let round_trip = round_trip(&s, &topology, &host);
+    follow::network(&mut s, &topology, round_trip);
     load_files(&mut s, files, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::END);
     let traffic = traffic::build(&s, &topology, horizon, report);
@@ -74,6 +78,7 @@ pub(crate) fn assemble(
     let applications = application::applications(&s, &topology, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
+    bounds::check(&Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon }, &limits, report);
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
         let text = "a link fails for good and the run has no duration: a flow that can use no other link never ends, and \
                     the run goes on until its timers have backed off to the end of time; give a duration";
@@ -108,6 +113,7 @@ pub(crate) fn assemble(
         elephants: s.run.elephants,
         size_bins: s.run.size_bins.clone(),
         topology: Arc::new(topology),
+        round_trip,
         host,
         switch: s.switch,
         transport: s.transport,
@@ -332,11 +338,13 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                     },
                     (None, Some(table)) => {
                         let at = s.place(&format!("traffic.{name}.rows"));
-                        for row in &table.rows {
-                            if let Err(message) = check_row(row, hosts) {
-                                report.value(at, &format!("traffic.{name}.rows"), message);
-                            }
+                        let wrong: Vec<String> =
+                            table.rows.iter().filter_map(|row| check_row(row, hosts).err()).collect();
+                        // Whatever builds on the rows takes their hosts for granted.
+                        if !wrong.is_empty() {
+                            p.rows = FlowRows(None);
                         }
+                        wrong.into_iter().for_each(|text| report.value(at, &format!("traffic.{name}.rows"), text));
                     }
                 }
             }
@@ -380,6 +388,12 @@ fn settle(s: &mut Settings, topology: &Topology) {
             _ => {}
         }
     }
+}
+
+/// The longest round trip of a full packet and an answer without payload.
+fn round_trip(s: &Settings, topology: &Topology, host: &HostPlan) -> Time {
+    let answer = wire_bytes(0, s.host.frame_overhead);
+    topology.longest_round_trip(host.packet_max(), answer, |rate| host.late(rate))
 }
 
 /// The largest packet on the wire: what one segment's payload, headers and framing take.

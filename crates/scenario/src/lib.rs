@@ -8,6 +8,7 @@
 
 pub mod application;
 mod assemble;
+mod bounds;
 mod capture;
 pub mod catalogue;
 pub mod cdf;
@@ -18,6 +19,7 @@ mod excerpt;
 pub mod explain;
 mod families;
 mod files;
+mod follow;
 mod idle;
 pub mod jitter;
 pub mod limit;

@@ -15,7 +15,8 @@ use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::congestion::Family;
-use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
+use millpond_core::switch::admission::Around;
+use millpond_core::switch::buffer::{BufferParams, Capacity, SwitchFacts};
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::site::PortSite;
@@ -46,6 +47,9 @@ pub struct Plan {
     pub size_bins: SizeBins,
     /// Hosts, switches, links and routes.
     pub topology: Arc<Topology>,
+    /// The longest time from a full packet's departure to the arrival of an answer without payload,
+    /// in the empty network.
+    pub round_trip: Time,
     /// How hosts send and receive.
     pub host: HostPlan,
     /// How switches treat packets.
@@ -109,6 +113,12 @@ impl Plan {
     /// Where a port is that has a link of this rate.
     pub fn port_site(&self, tier: u8, rate: Rate) -> PortSite {
         PortSite { rate, tier, packet_max: self.host.packet_max() }
+    }
+
+    /// What an admission's amounts follow from at a port that can hold so much.
+    pub fn around(&self, site: &PortSite, capacity: Capacity) -> Around {
+        let marks = self.switch.marking.threshold(site, capacity);
+        Around { site: *site, capacity, marks, round_trip: self.round_trip }
     }
 
     /// The ports of the switches, by tier and rate, with what they hold and when they mark.

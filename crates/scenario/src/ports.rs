@@ -24,6 +24,8 @@ pub struct PortKind {
     pub tier: String,
     /// Their links' rate.
     pub rate: Rate,
+    /// The same with their tier's number, for rules that follow them.
+    pub site: PortSite,
     /// How many there are.
     pub count: usize,
     /// The most that one can hold, all others being empty.
@@ -74,7 +76,7 @@ pub(crate) fn kinds(
                 Some((_, kind)) => kind.count += 1,
                 None => {
                     let tier = tier_name(topology, switch.tier);
-                    kinds.push((switch.tier, PortKind { tier, rate: *rate, count: 1, capacity, threshold }));
+                    kinds.push((switch.tier, PortKind { tier, rate: *rate, site, count: 1, capacity, threshold }));
                 }
             }
         }

@@ -106,14 +106,16 @@ millpond_core::params! {
         /// A receiver repeats a NACK for a packet that it holds only after so long. Source: 500us,
         /// TLT's released simulator.
         pub nack_interval: Time = Time::from_us(500),
-        /// The timeout while few packets are in flight. Source: RTO_low, 100us, IRN, SIGCOMM 2018
-        /// §3.1; 454us in TLT's released simulator.
-        #[within(1_000_000..)]
-        pub timeout_low: Time = Time::from_us(100),
-        /// The timeout otherwise. Source: RTO_high, 320us, IRN, SIGCOMM 2018 §4.1; 1930us in TLT's
+        /// The timeout while few packets are in flight. "auto" is four times base-rtt, at least
+        /// 100us. Source: RTO_low, 100us in a network of 24us, IRN, SIGCOMM 2018 §3.1; 454us in TLT's
         /// released simulator.
         #[within(1_000_000..)]
-        pub timeout_high: Time = Time::from_us(320),
+        pub timeout_low: Auto<Time> = Auto::Auto,
+        /// The timeout otherwise. "auto" is thirteen times base-rtt, at least 320us. Source:
+        /// RTO_high, 320us in a network of 24us, IRN, SIGCOMM 2018 §4.1; 1930us in TLT's released
+        /// simulator.
+        #[within(1_000_000..)]
+        pub timeout_high: Auto<Time> = Auto::Auto,
         /// N: how many packets are few. Source: 3, IRN, SIGCOMM 2018 §3.1.
         pub few: u32 = 3,
         /// BDP-FC: the most that may be unacknowledged; "auto" is base-rtt at the rate of the
@@ -124,6 +126,14 @@ millpond_core::params! {
         /// or "all" (also what lies beyond). After a timeout it is always all. Source: IRN, SIGCOMM
         /// 2018 §3.1; all, TLT's released simulator.
         pub resend: Resend = Resend::Lost,
+    }
+}
+
+impl SelectiveParams {
+    /// Both timeouts, the shorter first, where the longest round trip is this.
+    pub fn timeouts(&self, base_rtt: Time) -> (Time, Time) {
+        let times = |count: u64, least: u64| base_rtt.saturating_mul(count).max(Time::from_us(least));
+        (self.timeout_low.or(|| times(4, 100)), self.timeout_high.or(|| times(13, 320)))
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::catalogue::{KeyInfo, PlaceInfo, page_name, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::read::key_text;
+use millpond_core::params::Form;
 use millpond_core::registry::Mechanism;
+use millpond_core::switch::site::AUTO;
 use std::fmt::Write;
 
 /// The whole reference.
@@ -28,6 +30,7 @@ pub fn reference() -> String {
         key_table(&mut out, &table.keys);
     }
     pages(&mut out);
+    rules(&mut out);
     for place in places() {
         place_section(&mut out, &place);
     }
@@ -53,6 +56,40 @@ fn pages(out: &mut String) {
         let links: Vec<String> = mechanisms.map(link).collect();
         let _ = writeln!(out, "| `{}` | {} | {} |", info.place.path, info.place.question, links.join(", "));
     }
+}
+
+/// What each key that takes "auto" means by it.
+fn rules(out: &mut String) {
+    out.push_str(
+        "\n## Amounts that a rule gives\n\nA key that is `\"auto\"` follows the network: its links' rates and delays, its ports' \
+         memory. The empty network's longest round trip is that of a full packet and its answer between the two hosts that are \
+         furthest apart, with the hosts' delays and the most that their jitter adds.\n\n| key | kinds | default | rule |\n|---|---|---|---|\n",
+    );
+    let mut rows: Vec<(String, Vec<&str>, String, String)> = Vec::new();
+    let mut add = |info: &KeyInfo, kind: Option<&'static str>| {
+        let Some(rule) = rule(info) else { return };
+        let same = |row: &&mut (String, Vec<&str>, String, String)| row.0 == info.path && row.3 == rule;
+        match rows.iter_mut().find(same) {
+            Some(row) => row.1.extend(kind),
+            None => rows.push((info.path.clone(), kind.into_iter().collect(), info.default.clone(), rule)),
+        }
+    };
+    tables().iter().flat_map(|table| &table.keys).for_each(|info| add(info, None));
+    for kind in places().iter().flat_map(|place| &place.kinds) {
+        kind.keys.iter().for_each(|info| add(info, Some(kind.mechanism.kind)));
+    }
+    for (path, kinds, default, rule) in rows {
+        let _ = writeln!(out, "| `{path}` | {} | `{default}` | {} |", kinds.join(", "), cell(&rule));
+    }
+}
+
+/// What a key means by "auto", if it takes it: what its meaning says from that word on.
+fn rule(info: &KeyInfo) -> Option<String> {
+    let is_word = matches!(info.key.form, Form::Choice(words) if words.contains(&AUTO));
+    let (meaning, _) = info.meaning();
+    let word = format!("\"{AUTO}\"");
+    let from = meaning.find(&word).filter(|_| info.key.auto || is_word)?;
+    Some(meaning[from + word.len()..].trim_start_matches([':', ' ']).trim_start_matches("is ").to_string())
 }
 
 fn cell(text: &str) -> String {
@@ -108,6 +145,23 @@ fn place_section(out: &mut String, info: &PlaceInfo) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A key that takes "auto" says what it means by it, and the reference lists it.
+    #[test]
+    fn every_rule_is_listed() {
+        let text = reference();
+        let tables = tables().into_iter().flat_map(|table| table.keys);
+        let keys = tables.chain(places().into_iter().flat_map(|place| place.kinds).flat_map(|kind| kind.keys));
+        let is_word = |info: &KeyInfo| matches!(info.key.form, Form::Choice(words) if words.contains(&AUTO));
+        let mut count = 0;
+        for info in keys.filter(|info| info.key.auto || is_word(info)) {
+            let rule = rule(&info).unwrap_or_else(|| panic!("{} does not say what \"auto\" is", info.path));
+            let listed = |line: &str| line.starts_with(&format!("| `{}` |", info.path)) && line.contains(&cell(&rule));
+            assert!(!rule.is_empty() && text.lines().any(listed), "{}: {rule:?}", info.path);
+            count += 1;
+        }
+        assert!(count > 30, "{count}");
+    }
 
     #[test]
     fn every_key_is_documented() {

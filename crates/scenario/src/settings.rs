@@ -102,9 +102,10 @@ choice! {
 params! {
     /// The table `[engine]`: how the simulator runs a plan. None of it changes a result.
     pub struct EngineParams {
-        /// "general" uses general ports even where fast ones can serve; the results are the same.
+        /// "general" uses general ports even where fast ones can serve; the results are the same. "auto" is fast ports
+        /// wherever they can serve.
         pub ports: Ports = Ports::Auto,
-        /// "one" runs all nodes as one partition; the results are the same.
+        /// "one" runs all nodes as one partition; the results are the same. "auto" is a partition for each leaf or pod.
         pub partitions: Partitions = Partitions::Auto,
     }
 }

@@ -9,11 +9,11 @@ use crate::topology::Topology;
 use millpond_core::congestion::Family;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
-use millpond_core::switch::buffer::{BufferParams, Capacity, PerPortParams, PoolsParams, SharedParams};
+use millpond_core::switch::buffer::{BufferParams, PerPortParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::pause::{BfcParams, PauseParams};
 use millpond_core::switch::queue::QueueParams;
-use millpond_core::switch::site::{Auto, PortSite};
+use millpond_core::switch::site::Auto;
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeSet;
 
@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 pub(crate) fn check(s: &Settings, report: &mut Report) {
     buffers(s, report);
     displacement(s, report);
-    thresholds(s, report);
     measures(s, report);
     cells(s, report);
     pause(s, report);
@@ -57,14 +56,6 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
                 site.name
             ));
         }
-    }
-}
-
-/// The bytes of a port's buffer, of one that counts bytes; what follows the rate is at least this.
-fn given(size: Auto<Option<Bytes>>) -> Option<Bytes> {
-    match size {
-        Auto::Given(size) => size,
-        Auto::Auto => Some(Bytes(Capacity::new(&BufferParams::default(), &PortSite::default()).bytes)),
     }
 }
 
@@ -115,39 +106,6 @@ fn displacement(s: &Settings, report: &mut Report) {
         let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first come, first served";
         let at = if s.is_written("switch.queue") { "switch.queue" } else { "switch.deflection" };
         report.help(s.place(at), problem, help);
-    }
-}
-
-/// Thresholds of an admission in their order, the least below what a port can hold.
-fn thresholds(s: &Settings, report: &mut Report) {
-    let mut ordered = |min: Bytes, max: Bytes, prefix: &str| {
-        if min > max {
-            let path = format!("switch.admission.{prefix}min-threshold");
-            report.value(s.place(&path), &path, format!("{min} is above {prefix}max-threshold ({max})"));
-        }
-    };
-    let (key, least) = match &s.switch.admission {
-        AdmissionParams::Red(p) => {
-            ordered(p.min_threshold, p.max_threshold, "");
-            ("min-threshold", p.min_threshold)
-        }
-        AdmissionParams::Wred(p) => {
-            ordered(p.min_threshold, p.max_threshold, "");
-            ordered(p.important_min_threshold, p.important_max_threshold, "important-");
-            ("min-threshold", p.min_threshold.min(p.important_min_threshold))
-        }
-        AdmissionParams::Probabilistic(p) => ("min-threshold", p.min_threshold),
-        AdmissionParams::LastPacket(p) => ("threshold", p.threshold),
-        _ => return,
-    };
-    if let BufferParams::PerPort(p) = &s.switch.buffer
-        && p.per.is_none()
-        && let Some(size) = p.size.amounts().filter_map(|size| given(*size)).find(|size| least >= *size)
-    {
-        let kind = s.switch.admission.kind();
-        let text =
-            format!("switch.admission \"{kind}\" refuses nobody: {key} is {least}, and switch.buffer.size {size}");
-        report.warnings.push(text);
     }
 }
 
@@ -210,12 +168,9 @@ fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
         let problem = Problem::Impossible(text);
         report.help(s.place("switch.pause"), problem, "write queue = { kind = \"dynamic-queues\" }");
     }
-    if p.pause_time < p.interval.saturating_mul(4) {
-        let text = format!(
-            "switch.pause.pause-time ({}) is below four intervals: a pause may end before it is repeated",
-            p.pause_time
-        );
-        report.warnings.push(text);
+    if p.is_brief() {
+        let text = "switch.pause.pause-time is below four intervals: a pause may end before it is repeated";
+        report.warnings.push(text.into());
     }
 }
 

@@ -343,6 +343,12 @@ fn parts_of_a_switch_that_do_not_go_together() {
     let red = "[switch]\nadmission = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \"100KB\" }";
     fails(red, 3, 45, "200KB is above max-threshold (100KB)");
     fails(
+        "[switch]\nmarking = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \"100KB\" }",
+        3,
+        43,
+        "switch.marking.min-threshold`: 200KB is above max-threshold (100KB)",
+    );
+    fails(
         "[switch]\nadmission = { kind = \"wred\", important-min-threshold = \"400KB\" }",
         3,
         56,
@@ -364,10 +370,13 @@ fn parts_of_a_switch_that_do_not_go_together() {
         assert_eq!(warns(&admission), "", "{kind}");
     }
     assert_eq!(warns(&format!("{packets}admission = {{ kind = \"aifo\", form = \"original\" }}")), "");
-    for kind in ["red", "wred", "probabilistic", "last-packet"] {
+    // Thresholds that are not written follow the buffer.
+    for kind in ["red", "wred", "probabilistic", "last-packet", "aifo", "distribution", "color-aware"] {
         let shallow = format!("buffer = {{ size = \"50KB\" }}\nadmission = {{ kind = \"{kind}\" }}");
-        assert!(warns(&shallow).contains("threshold is 75KB, and switch.buffer.size 50KB"), "{kind}");
+        assert_eq!(warns(&shallow), "", "{kind}");
     }
+    let red = "buffer = { size = \"50KB\" }\nadmission = { kind = \"red\", min-threshold = \"50KB\", max-threshold = \"90KB\" }";
+    assert!(warns(red).contains("min-threshold means a queue of 50KB, and leaf ports of 10Gbps hold up to 50KB"));
     let pisa =
         |cells| format!("buffer = {{ size = \"100KB\" }}\ndeflection = {{ kind = \"canary-pisa\", cells = {cells} }}");
     assert_eq!(warns(&pisa(1250)), "");

@@ -306,7 +306,7 @@ fn port_config(plan: &Plan, site: &PortSite, memory: Option<&Memory>) -> PortCon
         rate: site.rate,
         capacity,
         marking: Marking::new(&plan.switch.marking.at_port(site, reach)),
-        admission: Admission::new(&plan.switch.admission),
+        admission: Admission::new(&plan.switch.admission.at_port(&plan.around(site, reach))),
         queue: Queue::new(&plan.switch.queue),
     }
 }

@@ -113,7 +113,12 @@ fn an_incast_of_unscheduled_bytes_is_lossless_with_buffer() {
 #[test]
 fn a_busy_sender_says_so() {
     let list = rows(&[("0us", 1, 0, 300_000), ("0us", 1, 2, 290_000)]);
-    let set = [("traffic.m.rows", &list[..]), ("transport.homa-resend-interval", "50us")];
+    let set = [
+        ("traffic.m.rows", &list[..]),
+        ("transport.homa-resend-interval", "50us"),
+        // Twice the round trip's worth: the sender begins both messages.
+        ("transport.homa-rtt-bytes", "10KB"),
+    ];
     let (outcome, records) = simulate(&exact(STAR, &set), 1);
     let homa = |name| outcome.counters.get("homa", name);
     // The longer one waits some 230 us for the shorter one.

@@ -58,9 +58,10 @@ crate::params! {
     /// Homa.
     pub struct HomaParams {
         /// RTTbytes: how much of a message is sent without a grant, and how much a receiver keeps
-        /// granted and not received; rounded up to whole packets. "auto" is 8us at the rate of the
-        /// fastest host's link. Source: PlatformLab/Homa, 100 KB at 100 Gb/s; HomaSimulation has
-        /// 10 KB at 10 Gb/s, HomaModule 40 KB at 25 Gb/s.
+        /// granted and not received; rounded up to whole packets. "auto" is what the fastest
+        /// host's link carries in the longest round trip of the empty network, of a full packet and
+        /// its grant. Source: Homa, SIGCOMM 2018 §3.1; PlatformLab/Homa has 100 KB at 100 Gb/s,
+        /// HomaSimulation 10 KB at 10 Gb/s, HomaModule 40 KB at 25 Gb/s.
         #[within(1..)]
         pub homa_rtt_bytes: Auto<Bytes> = Auto::Auto,
         /// A grant goes up to so much beyond what has been received, and the next one follows when

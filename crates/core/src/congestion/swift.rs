@@ -11,6 +11,7 @@
 
 use super::{Acked, Cause, Cut, Demands, Law, Quantity, Shared, Told, Window};
 use crate::registry::{About, PathProperty};
+use crate::switch::site::Auto;
 use crate::{Rate, Time};
 
 pub(super) const ABOUT: About = About {
@@ -24,9 +25,10 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Swift. The window of a new connection is `initial-window`.
     pub struct SwiftParams {
-        /// Target delay of a path without switches for a large window. Source: 60us is the Canary artifact's; the paper
-        /// (§3.5) leaves it to the network.
-        pub swift_base_target: Time = Time::from_us(60),
+        /// Target delay of a path without switches for a large window. "auto" is 60us, or the longest round trip of the
+        /// empty network where that is longer. Source: 60us is the Canary artifact's; the paper (§3.5) leaves it to the
+        /// network.
+        pub swift_base_target: Auto<Time> = Auto::Auto,
         /// Target delay that each switch on the way of the data adds. Source: Swift, SIGCOMM 2020 §3.5; 30us is the
         /// Canary artifact's.
         pub swift_hop_target: Time = Time::from_us(30),
@@ -49,8 +51,9 @@ crate::params! {
         /// 2020, algorithm 1; 0.5 is the Canary artifact's.
         #[within(0..=1)]
         pub swift_max_decrease: f64 = 0.5,
-        /// Largest window, in segments. Source: 43 is the Canary artifact's, some 64KB.
-        pub swift_window_max: f64 = 43.0,
+        /// Largest window, in segments. "auto" is 43, or what the fastest host's link carries in the longest round trip of
+        /// the empty network where that is more. Source: 43 is the Canary artifact's, some 64KB.
+        pub swift_window_max: Auto<f64> = Auto::Auto,
         /// Smallest window, in segments; below one, a segment leaves every round-trip time / window. Source: Swift,
         /// SIGCOMM 2020 §3.4.
         pub swift_window_min: f64 = 0.001,
@@ -60,6 +63,28 @@ crate::params! {
         pub swift_retransmit_reset: u32 = 12,
     }
 }
+
+impl SwiftParams {
+    /// What they mean in a network with this longest round trip, in which a host's link carries so
+    /// many segments.
+    pub fn in_network(&self, round_trip: Time, segments: f64) -> SwiftParams {
+        SwiftParams {
+            swift_base_target: Auto::Given(self.swift_base_target.or(|| round_trip.max(BASE_TARGET))),
+            swift_window_max: Auto::Given(self.swift_window_max.or(|| segments.max(WINDOW_MAX))),
+            ..self.clone()
+        }
+    }
+
+    /// The target delay of a path with so many switches, for a large window.
+    pub fn target(&self, switches: u32) -> Time {
+        let base = self.swift_base_target.or(|| BASE_TARGET);
+        base.saturating_add(self.swift_hop_target.saturating_mul(u64::from(switches)))
+    }
+}
+
+/// The Canary artifact's.
+const BASE_TARGET: Time = Time::from_us(60);
+const WINDOW_MAX: f64 = 43.0;
 
 /// Swift's constants. Delays in picoseconds, windows in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +123,7 @@ impl Constants {
         let span = inverse(p.swift_fs_min) - inverse(p.swift_fs_max);
         let fs_a = if span > 0.0 { ps(p.swift_fs_range) / span } else { 0.0 };
         Constants {
-            base: ps(p.swift_base_target),
+            base: ps(p.target(0)),
             hop: ps(p.swift_hop_target),
             fs_range: ps(p.swift_fs_range),
             fs_a,
@@ -107,7 +132,7 @@ impl Constants {
             beta: p.swift_beta.max(0.0),
             max_decrease: p.swift_max_decrease.clamp(0.0, 1.0),
             min,
-            max: p.swift_window_max.max(min),
+            max: p.swift_window_max.or(|| WINDOW_MAX).max(min),
             reset: p.swift_retransmit_reset.max(1),
         }
     }
@@ -151,7 +176,7 @@ impl Law for Swift {
     }
 
     fn check(p: &SwiftParams) -> Option<(&'static str, String)> {
-        let (min, max) = (p.swift_window_min, p.swift_window_max);
+        let (min, max) = (p.swift_window_min, p.swift_window_max.or(|| WINDOW_MAX));
         (min > max).then(|| ("swift-window-min", format!("{min} is above swift-window-max ({max})")))
     }
 
@@ -284,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_target_is_the_base_the_switches_and_a_share_of_the_range_for_small_windows() {
-        let cfg = cfg(|p| p.swift_window_max = 1e6);
+        let cfg = cfg(|p| p.swift_window_max = Auto::Given(1e6));
         let target = |window: f64, hops| swift(window, &cfg).target(hops, &cfg.law) / US;
         // a = 300 us / (√10 − 1/10) = 97.966 us, b = −9.797 us.
         assert!((cfg.law.fs_a / US - 97.966).abs() < 1e-3 && (cfg.law.fs_b / US + 9.7966).abs() < 1e-3);
@@ -383,9 +408,9 @@ mod tests {
     fn senseless_constants_do_no_harm() {
         let cfg = cfg(|p| {
             (p.swift_fs_min, p.swift_fs_max) = (100.0, 0.0);
-            (p.swift_window_min, p.swift_window_max) = (-1.0, -2.0);
+            (p.swift_window_min, p.swift_window_max) = (-1.0, Auto::Given(-2.0));
             (p.swift_beta, p.swift_max_decrease, p.swift_additive_increase) = (-3.0, 7.0, -1.0);
-            (p.swift_base_target, p.swift_hop_target) = (Time::ZERO, Time::ZERO);
+            (p.swift_base_target, p.swift_hop_target) = (Auto::Given(Time::ZERO), Time::ZERO);
         });
         let mut s = swift(10.0, &cfg);
         for delay in [Time::ZERO, Time::from_us(1), Time::from_s(100)] {

@@ -56,7 +56,7 @@ crate::choice! {
 crate::params! {
     /// TLT.
     pub struct TltParams {
-        /// The first important packet of a flow: last (of the initial window), first, or auto: last
+        /// The first important packet of a flow: last (of the initial window) or first; "auto" is last
         /// of a TCP, first of a queue pair. Source: auto, the authors' simulators of both; first,
         /// their testbed.
         pub first: First = First::Auto,

@@ -22,6 +22,13 @@ pub struct PortSite {
     pub packet_max: u64,
 }
 
+impl PortSite {
+    /// Full packets that its link sends in a second.
+    pub fn packet_rate(&self) -> f64 {
+        self.rate.bps() as f64 / (8 * self.packet_max.max(1)) as f64
+    }
+}
+
 impl Default for PortSite {
     /// A leaf's port of 10 Gb/s and Ethernet's packets: the port that published thresholds are for.
     fn default() -> Self {
@@ -129,6 +136,16 @@ pub enum Auto<T> {
     Auto,
     /// As written.
     Given(T),
+}
+
+impl<T: Copy> Auto<T> {
+    /// The amount that is written, or else the rule's.
+    pub fn or(self, rule: impl FnOnce() -> T) -> T {
+        match self {
+            Auto::Auto => rule(),
+            Auto::Given(amount) => amount,
+        }
+    }
 }
 
 impl<T: Field> Field for Auto<T> {

@@ -304,7 +304,8 @@ fn recoveries_are_those_of_the_forks() {
     let irn = |name: &str, config: &str, flows: &str| {
         let RecoveryParams::Selective(p) = of(name, config, flows) else { panic!("selective") };
         assert_eq!((p.few, p.resend), (3, Resend::All));
-        (p.nack_interval.as_ps() / 1_000_000, p.timeout_low, p.timeout_high, p.bdp_limit)
+        let (low, high) = p.timeouts(Time::ZERO);
+        (p.nack_interval.as_ps() / 1_000_000, low, high, p.bdp_limit)
     };
     let (us, ms) = (Time::from_us, Time::from_ms);
     let given = |bytes| Auto::Given(Some(Bytes(bytes)));

@@ -3,8 +3,9 @@
 //!
 //! Invariant: no pair of hosts has a longer one over its fastest way, whatever their jitter.
 
-use super::Topology;
+use super::{End, Topology};
 use millpond_core::{Rate, Time};
+use std::collections::VecDeque;
 
 impl Topology {
     /// The longest time from when a packet of `there` bytes on the wire leaves a host until an
@@ -30,6 +31,32 @@ impl Topology {
         }
         longest
     }
+
+    /// The most switches on a shortest way between two hosts.
+    pub(crate) fn most_switches(&self) -> u32 {
+        let leaves = self.leaves();
+        let origins = if self.is_regular { 1.min(leaves) } else { leaves };
+        let mut most = 0;
+        for from in 0..origins {
+            let mut far = vec![u32::MAX; self.switches.len()];
+            far[from as usize] = 1;
+            let mut next = VecDeque::from([from]);
+            while let Some(switch) = next.pop_front() {
+                for link in &self.wiring[switch as usize] {
+                    let site = &self.links[*link as usize];
+                    for end in [site.a, site.b] {
+                        let End::Switch { switch: other, .. } = end else { continue };
+                        if far[other as usize] == u32::MAX {
+                            far[other as usize] = far[switch as usize] + 1;
+                            next.push_back(other);
+                        }
+                    }
+                }
+            }
+            most = far[..leaves as usize].iter().filter(|far| **far < u32::MAX).fold(most, |most, far| most.max(*far));
+        }
+        most
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +70,16 @@ mod tests {
         );
         let plan = Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
         plan.topology.longest_round_trip(1000, 100, |_| late)
+    }
+
+    #[test]
+    fn switches_between_hosts() {
+        let most = |topology: &str| {
+            let text = format!("duration = \"1ms\"\n[topology]\n{topology}\n[[traffic]]\nkind = \"permutation\"\n");
+            Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().topology.most_switches()
+        };
+        let kinds = ["single-switch", "dumbbell", "leaf-spine", "fat-tree"];
+        assert_eq!(kinds.map(|kind| most(&format!("kind = \"{kind}\""))), [1, 2, 3, 5]);
     }
 
     /// By hand, at 40 Gb/s: 200 ns for a packet and 20 for its answer over each of four links, and

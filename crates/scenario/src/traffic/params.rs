@@ -133,7 +133,7 @@ params! {
         /// Application payload over capacity.
         pub load: f64 = 0.5,
         /// The capacity that load refers to: "fabric" is the sum of the leaves' uplinks, "host-links" that of the host
-        /// links, "auto" the first where there are uplinks.
+        /// links, "auto" is the first where there are uplinks.
         pub load_base: LoadBase = LoadBase::Auto,
         /// "random": any two hosts; "inter-leaf": two hosts on different leaves.
         pub pairs: Pairs = Pairs::Random,

@@ -38,15 +38,16 @@ impl Credits {
         let packet = u64::from(config.packet_max.max(1));
         let memory = (p.memory.get() / packet).max(2);
         let window = match p.window {
-            Auto::Auto => config.rate.bytes_in(p.feedback),
+            // A whole grant must have room while the link's worth of another one is under way.
+            Auto::Auto => config.rate.bytes_in(p.feedback(Time::ZERO)) + u64::from(p.grant) * packet,
             Auto::Given(bytes) => bytes.get(),
         };
         let terms = Terms {
             memory: (memory as f64 * p.overcommit) as u64,
             window: (window / packet).max(1),
             grant: u64::from(p.grant),
-            ttl: p.ttl,
-            feedback: p.feedback,
+            ttl: p.ttl(Time::ZERO),
+            feedback: p.feedback(Time::ZERO),
             repeat: p.repeat,
         };
         let ports: u32 = config.applications.iter().map(|application| application.costs.cores).sum();

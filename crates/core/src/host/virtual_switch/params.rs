@@ -191,12 +191,13 @@ with_queues! {
         /// Pauses in a row whose loss headroom "auto" survives. Source: ours.
         #[within(0..=100)]
         pub losses: u32 = 2,
-        /// From telling a flow to pause until nothing more of it arrives. Source: ours.
+        /// From telling a flow to pause until nothing more of it arrives. "auto": the longest round
+        /// trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
-        pub feedback: Time = Time::from_us(20),
-        /// How long a pause holds that is not refreshed. Source: ours, five feedback times.
+        pub feedback: Auto<Time> = Auto::Auto,
+        /// How long a pause holds that is not refreshed. "auto": five feedback times. Source: ours.
         #[within(1_000_000..=1e12)]
-        pub ttl: Time = Time::from_us(100),
+        pub ttl: Auto<Time> = Auto::Auto,
         /// With more paused flows than this an application is paused as a whole. Source: ours.
         #[within(0..=1_000_000)]
         pub application_flows: u32 = 16,
@@ -232,7 +233,7 @@ speaking! {
         #[within(1..=1_000_000)]
         pub max_queues: u32 = 4096,
         /// What one flow may have been granted that has not come. "auto": what the host's link
-        /// carries in the feedback time. Source: ours.
+        /// carries in the feedback time, and a grant. Source: ours.
         pub window: Auto<Bytes> = Auto::Auto,
         /// Packets that are granted at a time, at most, and a quarter of the memory at most.
         /// Source: ours.
@@ -242,12 +243,13 @@ speaking! {
         /// once.
         #[within(1..=1000)]
         pub overcommit: f64 = 1.0,
-        /// From a grant until its packet arrives, beside the time that it holds. Source: ours.
+        /// From a grant until its packet arrives, beside the time that it holds. "auto": the longest
+        /// round trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
-        pub feedback: Time = Time::from_us(20),
-        /// How long a grant holds. Source: ours, five feedback times.
+        pub feedback: Auto<Time> = Auto::Auto,
+        /// How long a grant holds. "auto": five feedback times. Source: ours.
         #[within(1_000_000..=1e12)]
-        pub ttl: Time = Time::from_us(100),
+        pub ttl: Auto<Time> = Auto::Auto,
         /// After so long without a grant a flow asks again. Source: ours.
         #[within(1_000_000..=1e12)]
         pub repeat: Time = Time::from_ms(1),
@@ -272,6 +274,30 @@ speaking! {
         pub increase: f64 = 0.125,
     }
 }
+
+/// The least feedback time that follows a network: a switch takes its time to answer, too.
+const FEEDBACK: Time = Time::from_us(20);
+
+/// Feedback times for which what was said holds.
+const HOLDS: u64 = 5;
+
+macro_rules! feedback {
+    ($Params:ident) => {
+        impl $Params {
+            /// The feedback time in a network with this longest round trip.
+            pub fn feedback(&self, round_trip: Time) -> Time {
+                self.feedback.or(|| round_trip.max(FEEDBACK))
+            }
+
+            /// How long what was said holds.
+            pub fn ttl(&self, round_trip: Time) -> Time {
+                self.ttl.or(|| self.feedback(round_trip).saturating_mul(HOLDS))
+            }
+        }
+    };
+}
+feedback!(BackdraftParams);
+feedback!(CreditsParams);
 
 const NONE: About =
     About { summary: "packets wait in the NIC alone", source: "", needs: &[], breaks: &[], restores: &[] };

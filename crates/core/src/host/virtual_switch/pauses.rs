@@ -75,9 +75,14 @@ impl Pauses {
     pub(super) fn new(config: &VirtualSwitchConfig, p: &BackdraftParams) -> Pauses {
         let packets = (u64::from(p.flow_cap) * 8 / 7, p.memory.0 / u64::from(config.packet_max));
         let generation = Generation::new(p.overlay, packets, config.packet_max);
-        let longest = if generation.is_some() { FOR_EVER } else { p.ttl.max(Config::default().longest) };
-        let times =
-            Config { feedback: p.feedback, ttl: p.ttl, longest, flows: p.application_flows, ..Config::default() };
+        let longest = if generation.is_some() { FOR_EVER } else { p.ttl(Time::ZERO).max(Config::default().longest) };
+        let times = Config {
+            feedback: p.feedback(Time::ZERO),
+            ttl: p.ttl(Time::ZERO),
+            longest,
+            flows: p.application_flows,
+            ..Config::default()
+        };
         Pauses {
             me: config.host,
             teller: Teller::new(times),

@@ -71,13 +71,13 @@ impl Queue {
             }
             VirtualSwitchParams::Backdraft(p) => {
                 let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
-                Queue::flows(config, memory, 0, (headroom(config, p), p.feedback), random)
+                Queue::flows(config, memory, 0, (headroom(config, p), p.feedback(Time::ZERO)), random)
             }
             // Nobody is told to pause, and a flow alone may have all. Each queue may leave most of
             // its first and last segment empty.
             VirtualSwitchParams::Credits(p) => {
                 let memory = (p.memory, 64.0, u32::MAX, p.max_queues, p.batch);
-                Queue::flows(config, memory, 2 * u64::from(p.max_queues), (Bytes(0), p.feedback), random)
+                Queue::flows(config, memory, 2 * u64::from(p.max_queues), (Bytes(0), p.feedback(Time::ZERO)), random)
             }
         }
     }
@@ -228,7 +228,7 @@ fn headroom(config: &VirtualSwitchConfig, p: &super::BackdraftParams) -> Bytes {
         let Auto::Given(headroom) = p.headroom else { return Bytes(0) };
         return headroom;
     };
-    let way = Loop { feedback: p.feedback, fabric: p.headroom_fabric, losses: u64::from(p.losses) };
+    let way = Loop { feedback: p.feedback(Time::ZERO), fabric: p.headroom_fabric, losses: u64::from(p.losses) };
     let nic = Bytes(p.nic_limit.0 + config.segment.0);
     let peak = Peak { rate: config.rate, nic, batch: Bytes(0) };
     let senders = p.headroom_senders as usize;

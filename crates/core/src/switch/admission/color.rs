@@ -8,12 +8,13 @@
 //!
 //! Invariant: the red bytes that wait are fewer than the threshold, if there is one, and no green packet is refused here.
 
-use super::Admits;
+use super::{Admits, Around};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::Color as PacketColor;
 use crate::registry::About;
 use crate::switch::QueueView;
+use crate::switch::site::Auto;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -27,9 +28,29 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Color-aware dropping.
     pub struct ColorParams {
-        /// Red bytes that may wait at a port, exclusive; 0: any number. Source: 400 KB, the bandwidth-delay product of TLT's TCP
-        /// simulations (40 Gb/s, 80 us); 200 KB in those of RDMA.
-        pub threshold: Bytes = Bytes(400_000),
+        /// Red bytes that may wait at a port, exclusive; 0: any number. "auto" is the port's marking threshold or what its
+        /// link carries in the longest round trip of the empty network, whichever is larger, and at most half of what the
+        /// port can hold. Source: TLT, EuroSys 2021: 400 KB in its simulations of TCP (40 Gb/s, 80 us), 200 KB in those of
+        /// RDMA; the half is ours.
+        pub threshold: Auto<Bytes> = Auto::Auto,
+    }
+}
+
+impl ColorParams {
+    /// What they mean at one port.
+    pub(super) fn at_port(&self, around: &Around) -> ColorParams {
+        let rule = || {
+            let carried = around.site.rate.bytes_in(around.round_trip);
+            let steady = around.marks_from().map_or(carried, |marks| marks.max(carried));
+            // A threshold below two packets would refuse all but one.
+            Bytes(steady.max(2 * around.site.packet_max).min(around.quarters(2).get()))
+        };
+        ColorParams { threshold: Auto::Given(self.threshold.or(rule)) }
+    }
+
+    /// The threshold in bytes; 0: none.
+    pub(super) fn at_least(&self) -> u64 {
+        self.threshold.or(|| Bytes(0)).get()
     }
 }
 
@@ -43,7 +64,7 @@ pub struct Color {
 
 impl Color {
     pub(super) fn new(params: &ColorParams) -> Color {
-        let threshold = match params.threshold.get() {
+        let threshold = match params.at_port(&Around::default()).at_least() {
             0 => u64::MAX,
             bytes => bytes,
         };
@@ -91,7 +112,7 @@ mod tests {
     /// Oracle: red bytes stay below the threshold (399,991 of 400,000 was observed in the authors' simulator), green ones do not count.
     #[test]
     fn red_bytes_stay_below_the_threshold() {
-        let mut it = Color::new(&ColorParams { threshold: Bytes(6_000) });
+        let mut it = Color::new(&ColorParams { threshold: Auto::Given(Bytes(6_000)) });
         let view = QueueView::default();
         for importance in Importance::ALL.into_iter().filter(|importance| *importance != Importance::Unimportant) {
             for _ in 0..100 {
@@ -112,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_threshold_of_zero_refuses_nobody() {
-        let mut it = Color::new(&ColorParams { threshold: Bytes(0) });
+        let mut it = Color::new(&ColorParams { threshold: Auto::Given(Bytes(0)) });
         let (view, red) = (QueueView::default(), packet(Importance::Unimportant));
         for _ in 0..1_000 {
             assert_eq!(seeing(view, &red, |at| it.test(at)), None);
@@ -126,7 +147,7 @@ mod tests {
         fn red_is_bounded_and_green_never_refused(
             arrivals in prop::collection::vec((0..6usize, 1..1_501u16, 0..3usize), 1..500), threshold in 1u64..60_000,
         ) {
-            let mut it = Color::new(&ColorParams { threshold: Bytes(threshold) });
+            let mut it = Color::new(&ColorParams { threshold: Auto::Given(Bytes(threshold)) });
             let view = QueueView::default();
             let mut waiting = VecDeque::new();
             for (importance, size, leave) in arrivals {

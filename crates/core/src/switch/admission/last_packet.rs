@@ -5,11 +5,12 @@
 //!
 //! Invariant: rank 0 is never refused; a refusal at one rank and length refuses every larger rank and every longer queue.
 
-use super::Admits;
+use super::{Admits, Around};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
+use crate::switch::site::Auto;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -24,9 +25,22 @@ crate::params! {
     /// Last packet.
     pub struct LastPacketParams {
         /// The queue from which packets are refused, at least a byte: an empty queue takes whatever
-        /// comes. Source: a choice of this program, the minimum of red.
+        /// comes. "auto" is a quarter of what the port can hold. Source: a choice of this program,
+        /// the minimum of red.
         #[within(1..)]
-        pub threshold: Bytes = Bytes(75_000),
+        pub threshold: Auto<Bytes> = Auto::Auto,
+    }
+}
+
+impl LastPacketParams {
+    /// What they mean at one port.
+    pub(super) fn at_port(&self, around: &Around) -> LastPacketParams {
+        LastPacketParams { threshold: Auto::Given(self.threshold.or(|| around.quarters(1))) }
+    }
+
+    /// The threshold in bytes, of parameters of one port.
+    pub(super) fn at_least(&self) -> u64 {
+        self.threshold.or(|| Bytes(1)).get()
     }
 }
 
@@ -40,7 +54,7 @@ pub struct LastPacket {
 impl LastPacket {
     pub(super) fn new(params: &LastPacketParams) -> LastPacket {
         // Nothing has joined: no rank is larger.
-        LastPacket { threshold: params.threshold.get(), last: u32::MAX }
+        LastPacket { threshold: params.at_port(&Around::default()).at_least(), last: u32::MAX }
     }
 }
 
@@ -69,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_last_that_joined_is_the_bound() {
-        let mut it = LastPacket::new(&LastPacketParams { threshold: Bytes(100) });
+        let mut it = LastPacket::new(&LastPacketParams { threshold: Auto::Given(Bytes(100)) });
         let mut offer = |bytes, rank| {
             let (view, packet) = (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
             seeing(view, &packet, |at| {

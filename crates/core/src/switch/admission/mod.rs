@@ -7,6 +7,7 @@
 //! Invariant: two tests without a commit between them give the same answer.
 
 mod aifo;
+mod around;
 mod color;
 mod distribution;
 mod drop_tail;
@@ -17,6 +18,7 @@ mod window;
 mod wred;
 
 pub use aifo::{Aifo, AifoForm, AifoParams};
+pub use around::Around;
 pub use color::{Color, ColorParams};
 pub use distribution::{Distribution, DistributionMean, DistributionParams};
 pub use drop_tail::{DropTail, DropTailParams};

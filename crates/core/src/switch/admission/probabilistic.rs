@@ -7,12 +7,13 @@
 //! length refuses every larger rank and every longer queue, window and lot unchanged.
 
 use super::window::RankWindow;
-use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
+use super::{Admits, Around, CAPACITY_MAX, ONE, PortFacts, alpha};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
+use crate::switch::site::Auto;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -26,8 +27,9 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Probabilistic.
     pub struct ProbabilisticParams {
-        /// The queue from which packets are refused. Source: 75 KB of 300 KB, the CoNEXT 2023 artifact.
-        pub min_threshold: Bytes = Bytes(75_000),
+        /// The queue from which packets are refused. "auto" is a quarter of what the port can hold. Source: 75 KB of 300 KB,
+        /// the CoNEXT 2023 artifact.
+        pub min_threshold: Auto<Bytes> = Auto::Auto,
         /// k: a rank above all others is refused at most with probability 1 - k. Source: 0.9, the same artifact.
         #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
@@ -37,6 +39,18 @@ crate::params! {
         /// One of so many arrivals is remembered. Source: 20, the same artifact.
         #[within(1..)]
         pub sample_period: u32 = 20,
+    }
+}
+
+impl ProbabilisticParams {
+    /// What they mean at one port.
+    pub(super) fn at_port(&self, around: &Around) -> ProbabilisticParams {
+        ProbabilisticParams { min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))), ..self.clone() }
+    }
+
+    /// The threshold in bytes, of parameters of one port.
+    pub(super) fn at_least(&self) -> u64 {
+        self.min_threshold.or(|| Bytes(0)).get()
     }
 }
 
@@ -59,7 +73,7 @@ impl Probabilistic {
     pub(super) fn new(params: &ProbabilisticParams) -> Probabilistic {
         Probabilistic {
             window: RankWindow::new(params.window, params.sample_period),
-            min: params.min_threshold.get(),
+            min: params.at_port(&Around::default()).at_least(),
             alpha: alpha(params.burst_headroom),
             capacity: CAPACITY_MAX,
             lot: 0,
@@ -111,8 +125,12 @@ mod tests {
 
     #[test]
     fn the_chance_is_quantile_times_length() {
-        let params =
-            ProbabilisticParams { min_threshold: Bytes(200), burst_headroom: 0.5, window: 4, sample_period: 1 };
+        let params = ProbabilisticParams {
+            min_threshold: Auto::Given(Bytes(200)),
+            burst_headroom: 0.5,
+            window: 4,
+            sample_period: 1,
+        };
         let mut it = Probabilistic::new(&params);
         let capacity = Capacity { bytes: 1000, packets: u32::MAX };
         it.install(&PortFacts { capacity, rate: Rate::from_gbps(10) }, &mut Stream::new(1, "t"));

@@ -4,7 +4,7 @@
 //!
 //! Invariant: two tests without a commit between them agree.
 
-use super::{Admits, PortFacts};
+use super::{Admits, Around, PortFacts};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::Packet;
@@ -12,6 +12,7 @@ use crate::random::Stream;
 use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
 use crate::switch::early::{Curve, Estimate};
+use crate::switch::site::Auto;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -25,30 +26,66 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// WRED.
     pub struct WredParams {
-        /// The average from which packets are refused. Source: as red.
-        pub min_threshold: Bytes = Bytes(75_000),
-        /// The average from which every packet is refused. Source: as red.
+        /// The average from which packets are refused. "auto" is a quarter of what the port can hold. Source: as red.
+        pub min_threshold: Auto<Bytes> = Auto::Auto,
+        /// The average from which every packet is refused. "auto" is three quarters of what the port can hold. Source: as
+        /// red.
         #[within(1..)]
-        pub max_threshold: Bytes = Bytes(225_000),
+        pub max_threshold: Auto<Bytes> = Auto::Auto,
         /// Probability of refusal just below the maximum, before the spacing. Source: as red.
         #[within(0..=1)]
         pub max_probability: f64 = 0.1,
         /// The largest rank that is important. Source: 40000, the CoNEXT 2023 deflection artifact.
         pub rank_threshold: u32 = 40_000,
-        /// The minimum for important packets. Source: a choice of this program, twice the others'.
-        pub important_min_threshold: Bytes = Bytes(150_000),
-        /// The maximum for important packets. Source: a choice of this program, the usual buffer: never.
+        /// The minimum for important packets. "auto" is half of what the port can hold. Source: a choice of this program,
+        /// twice the others'.
+        pub important_min_threshold: Auto<Bytes> = Auto::Auto,
+        /// The maximum for important packets. "auto" is all that the port can hold. Source: a choice of this program: never.
         #[within(1..)]
-        pub important_max_threshold: Bytes = Bytes(300_000),
+        pub important_max_threshold: Auto<Bytes> = Auto::Auto,
         /// The probability for important packets. Source: a choice of this program, the others'.
         #[within(0..=1)]
         pub important_max_probability: f64 = 0.1,
         /// w: weight of an arrival's queue length in the average. Source: as red.
         #[within(0..=1)]
         pub weight: f64 = 0.002,
-        /// Packets per second by which the average falls while the queue is empty. Source: as red.
+        /// Packets per second by which the average falls while the queue is empty. "auto" is as many full packets as the
+        /// link sends. Source: as red.
         #[within(1..)]
-        pub packet_rate: f64 = 150.0,
+        pub packet_rate: Auto<f64> = Auto::Auto,
+    }
+}
+
+impl WredParams {
+    /// What they mean at one port.
+    pub(super) fn at_port(&self, around: &Around) -> WredParams {
+        WredParams {
+            min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))),
+            max_threshold: Auto::Given(self.max_threshold.or(|| around.quarters(3))),
+            important_min_threshold: Auto::Given(self.important_min_threshold.or(|| around.quarters(2))),
+            important_max_threshold: Auto::Given(self.important_max_threshold.or(|| around.quarters(4))),
+            packet_rate: Auto::Given(self.packet_rate.or(|| around.site.packet_rate())),
+            ..self.clone()
+        }
+    }
+
+    /// The key that decides from where on packets are refused, and that queue; of parameters of one
+    /// port.
+    pub(super) fn at_least(&self) -> (&'static str, u64) {
+        let bytes = |threshold: Auto<Bytes>| threshold.or(|| Bytes(0)).get();
+        let of = |probability: f64, min: (&'static str, Auto<Bytes>), max: (&'static str, Auto<Bytes>)| {
+            let (key, threshold) = if probability > 0.0 { min } else { max };
+            (bytes(threshold), key)
+        };
+        let others =
+            of(self.max_probability, ("min-threshold", self.min_threshold), ("max-threshold", self.max_threshold));
+        let important = of(
+            self.important_max_probability,
+            ("important-min-threshold", self.important_min_threshold),
+            ("important-max-threshold", self.important_max_threshold),
+        );
+        let (least, key) = if important.0 < others.0 { important } else { others };
+        (key, least)
     }
 }
 
@@ -63,16 +100,17 @@ pub struct Wred {
 
 impl Wred {
     pub(super) fn new(params: &WredParams) -> Wred {
-        let others = Curve::new(params.min_threshold, params.max_threshold, params.max_probability);
-        let important = Curve::new(
-            params.important_min_threshold,
-            params.important_max_threshold,
-            params.important_max_probability,
-        );
+        let params = params.at_port(&Around::default());
+        let curve = |min: Auto<Bytes>, max: Auto<Bytes>, probability| {
+            Curve::new(min.or(|| Bytes(0)), max.or(|| Bytes(0)), probability)
+        };
+        let others = curve(params.min_threshold, params.max_threshold, params.max_probability);
+        let important =
+            curve(params.important_min_threshold, params.important_max_threshold, params.important_max_probability);
         Wred {
             rank_threshold: params.rank_threshold,
             curves: Box::new([others, important]),
-            estimate: Box::new(Estimate::new(params.weight, params.packet_rate)),
+            estimate: Box::new(Estimate::new(params.weight, params.packet_rate.or(|| 0.0))),
         }
     }
 

@@ -161,7 +161,7 @@ impl Capacity {
 }
 
 /// The memory of a port that nobody has given one.
-fn size_by_rate(rate: Rate) -> u64 {
+pub(super) fn size_by_rate(rate: Rate) -> u64 {
     const UP_TO_TEN_GIGABIT: u64 = 300_000;
     scaled(UP_TO_TEN_GIGABIT, Some(Rate::from_gbps(10)), rate).max(UP_TO_TEN_GIGABIT)
 }

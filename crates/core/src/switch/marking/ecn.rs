@@ -35,8 +35,8 @@ crate::params! {
     /// Step marking.
     pub struct EcnParams {
         /// CE is set when at least this many packets wait; a number is that number at every port. "auto" follows the
-        /// link's rate: 65 packets for each 10 Gb/s, at least 20, and on links faster than 10 Gb/s at most half of what
-        /// the port can hold (but 65). Ignored where threshold-bytes is given. Source: 20 at 1 Gb/s and 65 at 10 Gb/s
+        /// link's rate: 65 packets for each 10 Gb/s, at least 20, and at most half of what the port can hold. Ignored
+        /// where threshold-bytes is given. Source: 20 at 1 Gb/s and 65 at 10 Gb/s
         /// (DCTCP, SIGCOMM 2010 §3.5), in proportion to the rate as K > C RTT / 7 is (§3.4) and as the released
         /// simulator of HPCC (SIGCOMM 2019) sets it for DCTCP.
         pub threshold_packets: ByTier<Auto<u32>> = ByTier::all(Auto::Auto),
@@ -97,14 +97,14 @@ impl EcnParams {
     }
 }
 
-/// DCTCP's K for a link that nobody has given one: 65 packets for each 10 Gb/s, 20 for slow links. Above 10 Gb/s it leaves
-/// half of the port's memory to bursts, lest a scenario that sizes its buffers and nothing else never marks.
+/// DCTCP's K for a link that nobody has given one: 65 packets for each 10 Gb/s, 20 for slow links. It leaves half of the
+/// port's memory to bursts, lest a scenario that sizes its buffers and nothing else never marks.
 fn packets_by_rate(site: &PortSite, capacity: Capacity) -> u32 {
     const AT_TEN_GIGABIT: u64 = 65;
     const LEAST: u64 = 20;
     let proportional = scaled(AT_TEN_GIGABIT, Some(Rate::from_gbps(10)), site.rate).max(LEAST);
     let held = (capacity.bytes / site.packet_max.max(1)).min(u64::from(capacity.packets));
-    proportional.min((held / 2).max(AT_TEN_GIGABIT)) as u32
+    proportional.min((held / 2).max(1)) as u32
 }
 
 impl Ecn {
@@ -171,10 +171,11 @@ mod tests {
         let wide = |gbps| packets(Rate::from_gbps(gbps), 30_000_000);
         // The two published points, and the line through the second.
         assert_eq!([wide(1), wide(5), wide(10), wide(25), wide(40), wide(100)], [20, 32, 65, 162, 260, 650]);
-        // Half of a port's memory is for bursts; what 10 Gb/s and slower links have is the published value anyway.
+        // Half of a port's memory is for bursts.
         assert_eq!(packets(Rate::from_gbps(40), 300_000), 100);
-        assert_eq!(packets(Rate::from_gbps(40), 30_000), 65);
-        assert_eq!(packets(Rate::from_gbps(10), 30_000), 65);
+        assert_eq!(packets(Rate::from_gbps(40), 30_000), 10);
+        assert_eq!(packets(Rate::from_gbps(10), 30_000), 10);
+        assert_eq!(packets(Rate::from_gbps(1), 1_500), 1);
     }
 
     #[test]

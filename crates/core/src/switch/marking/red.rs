@@ -87,10 +87,7 @@ impl RedParams {
     }
 
     fn rate_at(&self, site: &PortSite) -> f64 {
-        match self.packet_rate {
-            Auto::Given(rate) => rate,
-            Auto::Auto => site.rate.bps() as f64 / (8 * site.packet_max.max(1)) as f64,
-        }
+        self.packet_rate.or(|| site.packet_rate())
     }
 }
 

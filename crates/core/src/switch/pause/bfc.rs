@@ -19,6 +19,7 @@ use super::{IngressView, PauseCounts, PauseFrame, PauseTarget, Pauses, Signal};
 use crate::context::Context;
 use crate::packet::flags;
 use crate::registry::{About, PathProperty};
+use crate::switch::site::Auto;
 use crate::units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -34,16 +35,69 @@ crate::params! {
     /// Backpressure flow control.
     pub struct BfcParams {
         /// The round trip of a hop: from a packet that waits to the moment when what its pause
-        /// holds back no longer comes. Source: 2us, BFC, NSDI 2022 §3, for links of 1us.
+        /// holds back no longer comes. "auto" is twice the longest delay of the network's links.
+        /// Source: 2us, BFC, NSDI 2022 §3, for links of 1us.
         #[within(1..)]
-        pub hop_rtt: Time = Time::from_us(2),
-        /// Neighbours are told at multiples of it. Source: half of hop-rtt, BFC, NSDI 2022 §3.
+        pub hop_rtt: Auto<Time> = Auto::Auto,
+        /// Neighbours are told at multiples of it. "auto" is half of hop-rtt. Source: BFC, NSDI
+        /// 2022 §3.
         #[within(1000..)]
-        pub interval: Time = Time::from_us(1),
-        /// How long a frame stops a flow; it is repeated when half of that is over. The paper's
-        /// frames, which are repeated at each interval, need no such time.
+        pub interval: Auto<Time> = Auto::Auto,
+        /// How long a frame stops a flow; it is repeated when half of that is over. "auto" is a
+        /// hundred intervals. Source: ours; the paper's frames, which are repeated at each interval,
+        /// need no such time.
         #[within(1000000..)]
-        pub pause_time: Time = Time::from_us(100),
+        pub pause_time: Auto<Time> = Auto::Auto,
+    }
+}
+
+impl BfcParams {
+    /// What they mean in a network whose links have this delay at most.
+    pub fn in_network(&self, delay: Time) -> BfcParams {
+        let hop_rtt = self.hop_rtt.or(|| delay.saturating_mul(2).max(SHORTEST));
+        let interval = self.interval.or(|| (hop_rtt / 2).max(SHORTEST));
+        let pause_time = self.pause_time.or(|| interval.saturating_mul(100).max(SHORTEST_PAUSE));
+        BfcParams {
+            hop_rtt: Auto::Given(hop_rtt),
+            interval: Auto::Given(interval),
+            pause_time: Auto::Given(pause_time),
+        }
+    }
+
+    /// The times as they are: where nobody has said how long the links are, those of the paper's.
+    fn times(&self) -> Times {
+        let p = self.in_network(Time::from_us(1));
+        let time = |time: Auto<Time>| time.or(|| Time::ZERO);
+        Times { hop_rtt: time(p.hop_rtt), interval: time(p.interval), pause_time: time(p.pause_time) }
+    }
+
+    /// How long a FIFO goes on receiving after it has become too long.
+    pub fn reaction(&self) -> Time {
+        self.times().reaction()
+    }
+
+    /// Whether a pause may end before it is repeated.
+    pub fn is_brief(&self) -> bool {
+        let times = self.times();
+        times.pause_time < times.interval.saturating_mul(4)
+    }
+}
+
+/// The least of what follows a network.
+const SHORTEST: Time = Time::from_ns(1);
+const SHORTEST_PAUSE: Time = Time::from_us(1);
+
+/// The parameters as plain numbers.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    hop_rtt: Time,
+    interval: Time,
+    pause_time: Time,
+}
+
+impl Times {
+    fn reaction(&self) -> Time {
+        self.hop_rtt.saturating_add(self.interval)
     }
 }
 
@@ -75,26 +129,24 @@ impl Group {
 /// Backpressure flow control.
 #[derive(Clone, Debug)]
 pub struct Bfc {
-    params: BfcParams,
+    times: Times,
     groups: BTreeMap<(u16, u16), Group>,
     counts: PauseCounts,
 }
 
 impl Bfc {
     pub(super) fn new(params: &BfcParams) -> Bfc {
-        Bfc { params: params.clone(), groups: BTreeMap::new(), counts: PauseCounts::default() }
+        Bfc { times: params.times(), groups: BTreeMap::new(), counts: PauseCounts::default() }
     }
 
     /// What a FIFO may hold, of so many that share the link.
     fn threshold(&self, rate: Rate, active: u32) -> u64 {
-        let time = self.params.hop_rtt.saturating_add(self.params.interval);
-        let bits = u128::from(rate.bps()) * u128::from(time.as_ps()) / 1_000_000_000_000;
-        (bits / 8 / u128::from(active.max(1))) as u64
+        rate.bytes_in(self.times.reaction()) / u64::from(active.max(1))
     }
 
     /// The next time at which neighbours are told.
     fn next_interval(&self, now: Time) -> Time {
-        let interval = self.params.interval.as_ps();
+        let interval = self.times.interval.as_ps();
         Time::from_ps((now.as_ps() / interval).saturating_add(1).saturating_mul(interval))
     }
 
@@ -150,10 +202,10 @@ impl Pauses for Bfc {
             return Signal { frame: ends.then_some(frame), ..Signal::default() };
         }
         group.is_told = true;
-        let call_at = group.look_at(now.saturating_add(self.params.pause_time / 2));
+        let call_at = group.look_at(now.saturating_add(self.times.pause_time / 2));
         self.counts.episodes += u64::from(!was_told);
         self.counts.frames += 1;
-        let frame = PauseFrame { target: view.target, duration: self.params.pause_time };
+        let frame = PauseFrame { target: view.target, duration: self.times.pause_time };
         Signal { frame: Some(frame), call_at, ..Signal::default() }
     }
 

@@ -5,6 +5,7 @@ use crate::packet::TrafficClass;
 use crate::switch::admission::ColorParams;
 use crate::switch::buffer::{HeadroomRule, PoolsParams};
 use crate::switch::pause::{FRAME_BYTES, PauseParams, PfcFrames, PfcParams};
+use crate::switch::site::Auto;
 use std::collections::{BTreeSet, VecDeque};
 
 const PORTS: u16 = 12;
@@ -400,7 +401,7 @@ fn a_red_drop_pauses_nobody() {
     let run = hard();
     let mut s = run.switch();
     let Ports::General(ports) = &mut s.ports else { unreachable!("the ports are general") };
-    let color = AdmissionParams::Color(ColorParams { threshold: Bytes(30_000) });
+    let color = AdmissionParams::Color(ColorParams { threshold: Auto::Given(Bytes(30_000)) });
     ports.iter_mut().for_each(|port| port.admission = Admission::new(&color));
     let mut w = run.go(Time::ZERO).1;
     w.events.clear();

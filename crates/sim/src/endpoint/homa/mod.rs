@@ -37,13 +37,10 @@ pub use schedule::Schedule;
 pub use sender::{Asked, Sender};
 
 use millpond_core::congestion::HomaParams;
-use millpond_core::packet::PRIORITIES;
+use millpond_core::packet::{PRIORITIES, homa};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Rate, Time};
 use millpond_scenario::plan::Plan;
-
-/// PlatformLab/Homa's RTT, for which RTTbytes stand.
-const RTT: Time = Time::from_us(8);
 
 /// What the messages of one transport share: the scenario's parameters, resolved to numbers.
 #[derive(Clone, Debug)]
@@ -74,7 +71,7 @@ impl Config {
         let line = hosts.iter().map(|link| link.rate).max().unwrap_or(Rate(0));
         let rtt_bytes = match p.homa_rtt_bytes {
             Auto::Given(bytes) => bytes.get(),
-            Auto::Auto => carried(line, RTT),
+            Auto::Auto => carried(line, round_trip(plan, mss)),
         };
         let grant_bytes = match p.homa_grant_bytes {
             Auto::Given(bytes) => bytes.get(),
@@ -116,6 +113,14 @@ impl Config {
     pub fn scheduled_priority(&self, rank: usize, active: usize) -> u8 {
         (active.min(self.scheduled_levels()) - 1).saturating_sub(rank) as u8
     }
+}
+
+/// The longest time from a full packet's departure to the arrival of the grant that answers it, in
+/// the empty network.
+fn round_trip(plan: &Plan, mss: u32) -> Time {
+    let headers = u64::from(homa::HEADERS + plan.host.frame_overhead);
+    let (packet, grant) = (u64::from(mss) + headers, headers);
+    plan.topology.longest_round_trip(packet, grant, |rate| plan.host.late(rate))
 }
 
 /// What a link of this rate carries in a time.

@@ -101,7 +101,6 @@ impl Config {
     /// Of a plan's queue pairs with this control law.
     pub fn new(plan: &Plan, kind: &TransportKind, mss: u32) -> Config {
         let host = &plan.host;
-        let RecoveryPlan { recovery, nack_interval } = recovery(&plan.rdma_choices.recovery);
         let demands = kind.demands();
         let collects = if demands.telemetry { telemetry::BYTES } else { 0 };
         let header = rdma::HEADERS + host.frame_overhead + collects;
@@ -112,6 +111,7 @@ impl Config {
                 plan.topology.longest_round_trip(there, back, |rate| host.late(rate))
             }
         };
+        let RecoveryPlan { recovery, nack_interval } = recovery(&plan.rdma_choices.recovery, base_rtt);
         let RdmaParams { notification, cnp_interval, .. } = plan.rdma;
         let by_packets = demands.echo == Echo::Notify && notification == Notification::Packets;
         let priority = |priority: Option<u32>| priority.map(|priority| priority as u8);
@@ -179,7 +179,7 @@ struct RecoveryPlan {
     nack_interval: Time,
 }
 
-fn recovery(params: &RecoveryParams) -> RecoveryPlan {
+fn recovery(params: &RecoveryParams, base_rtt: Time) -> RecoveryPlan {
     match params {
         RecoveryParams::GoBackN(p) => {
             RecoveryPlan { recovery: Recovery::GoBackN { timeout: p.timeout }, nack_interval: p.nack_interval }
@@ -189,7 +189,7 @@ fn recovery(params: &RecoveryParams) -> RecoveryPlan {
                 Auto::Auto => Auto::Auto,
                 Auto::Given(limit) => Auto::Given(limit.map(|bytes| bytes.get())),
             };
-            let timeouts = (p.timeout_low, p.timeout_high);
+            let timeouts = p.timeouts(base_rtt);
             let recovery = Recovery::Selective { timeouts, few: u64::from(p.few), limit, resend: p.resend };
             RecoveryPlan { recovery, nack_interval: p.nack_interval }
         }

@@ -15,6 +15,7 @@ use super::*;
 use crate::endpoint::{AckIn, AckOut, Outgoing};
 use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, SwiftParams};
 use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
+use millpond_core::switch::site::Auto;
 use millpond_core::{Ecn, Sack, Time};
 use millpond_scenario::transport::{FastRecovery, RtoEstimator, RttSamples, TransportKind, TransportParams};
 use std::collections::BTreeMap;
@@ -25,7 +26,8 @@ const DELAY: Time = Time::from_us(40);
 const RTT: Time = Time::from_us(80);
 
 pub(super) fn config_of<R>(kind: TransportKind, change: impl FnOnce(&mut TransportParams) -> R) -> Config {
-    let mut params = TransportParams::default();
+    // RFC 6298's first timeout: the times here are reckoned with it.
+    let mut params = TransportParams { initial_rto: Time::from_s(1), ..TransportParams::default() };
     change(&mut params);
     Config::new(&params, &kind, 1500)
 }
@@ -52,7 +54,7 @@ fn dctcp<R>(change: impl FnOnce(&mut TransportParams) -> R) -> Config {
 
 /// Swift with these windows, in segments; with a target that this pipe never reaches, so that it stays at the largest.
 fn swift<R>(min: f64, max: f64, change: impl FnOnce(&mut TransportParams) -> R) -> Config {
-    let p = SwiftParams { swift_window_min: min, swift_window_max: max, ..SwiftParams::default() };
+    let p = SwiftParams { swift_window_min: min, swift_window_max: Auto::Given(max), ..SwiftParams::default() };
     config_of(TransportKind::Swift(p), |p| {
         (p.mss, p.handshake) = (Some(MSS as u32), false);
         change(p)

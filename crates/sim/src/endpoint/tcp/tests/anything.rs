@@ -13,8 +13,8 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
         (0.01f64..3.0, 0.0f64..30.0, 0u64..100).prop_map(|(min, more, target)| {
             TransportKind::Swift(SwiftParams {
                 swift_window_min: min,
-                swift_window_max: min + more,
-                swift_base_target: Time::from_us(target),
+                swift_window_max: Auto::Given(min + more),
+                swift_base_target: Auto::Given(Time::from_us(target)),
                 swift_retransmit_reset: 3,
                 ..SwiftParams::default()
             })

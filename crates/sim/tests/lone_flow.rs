@@ -1,0 +1,151 @@
+//! A flow that is alone in an empty network takes its ideal time, whichever transport it has,
+//! whatever the switches and hosts do beside it, and however long the network's round trip is:
+//! every amount that is left to a rule ("auto") follows the network.
+//!
+//! The beginning is a transport's own law: a TCP's slow start from its initial window, TAS' from its
+//! initial rate. So these get one that fills the longest round trip here. HPCC's law leaves a
+//! twentieth of the link free (`hpcc-eta`), and so much more is its bound.
+
+mod common;
+
+use common::{exact, simulate};
+use millpond_core::congestion::{Family, TransportKind};
+use millpond_core::registry::Choice;
+
+/// Above the ideal time at most.
+const MOST: f64 = 1.05;
+
+/// By name: the network, and a flow between its ends that are furthest apart.
+const NETWORKS: &[(&str, &str, (u32, u32))] = &[
+    ("single-switch", "kind = \"single-switch\"\nhosts = 4", (0, 3)),
+    ("leaf-spine", "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2", (0, 2)),
+    (
+        "leaf-spine 100G",
+        "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2\nhost-link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+         fabric-link = { rate = \"100Gbps\", delay = \"5us\" }",
+        (0, 2),
+    ),
+    ("fat-tree", "kind = \"fat-tree\"\nk = 4", (0, 15)),
+    (
+        "dumbbell",
+        "kind = \"dumbbell\"\nhosts-per-side = 2\nhost-link = { rate = \"10Gbps\", delay = \"5us\" }\n\
+         bottleneck = { rate = \"10Gbps\", delay = \"5us\" }",
+        (0, 2),
+    ),
+    (
+        "long dumbbell",
+        "kind = \"dumbbell\"\nhosts-per-side = 2\nhost-link = { rate = \"10Gbps\", delay = \"50us\" }\n\
+         bottleneck = { rate = \"10Gbps\", delay = \"50us\" }",
+        (0, 2),
+    ),
+    (
+        "file",
+        "kind = \"file\"\ngraph = { hosts = 2, switches = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }], links = [\
+         { a = \"host0\", b = \"a\", rate = \"25Gbps\", delay = \"2us\" }, { a = \"host1\", b = \"b\", rate = \"25Gbps\", delay = \"2us\" }, \
+         { a = \"a\", b = \"c\", rate = \"25Gbps\", delay = \"20us\" }, { a = \"c\", b = \"b\", rate = \"25Gbps\", delay = \"20us\" }] }",
+        (0, 1),
+    ),
+];
+
+/// Bytes of the flow.
+const BYTES: u64 = 1_000_000;
+
+/// Segments that fill the longest round trip of these networks.
+const WINDOW: u32 = 1_000;
+
+fn text(kind: &TransportKind, network: &str, (src, dst): (u32, u32), tables: &str) -> String {
+    let begins = match kind {
+        TransportKind::Tas(_) => "tas-initial-rate = \"100Gbps\"\n".to_string(),
+        _ if kind.demands().family.is_tcp() => format!("initial-window = {WINDOW}\n"),
+        _ => String::new(),
+    };
+    let queue = match kind.demands().family {
+        Family::Homa => "[switch]\nqueue = { kind = \"strict-priority\" }\n",
+        _ => "",
+    };
+    format!(
+        "name = \"lone\"\nuntil = \"flows-complete\"\n[topology]\n{network}\n{queue}[transport]\nkind = \"{}\"\n{begins}\
+         [[traffic]]\nname = \"f\"\nkind = \"flows\"\nrows = [[\"0us\", {src}, {dst}, {BYTES}]]\n{tables}",
+        kind.kind()
+    )
+}
+
+fn most(kind: &TransportKind) -> f64 {
+    match kind {
+        TransportKind::Hpcc(p) => MOST / p.hpcc_eta,
+        _ => MOST,
+    }
+}
+
+/// The flow's time over its ideal one; nothing may be sent twice.
+fn slowdown(text: &str, set: &[(&str, &str)]) -> f64 {
+    let (outcome, records) = simulate(&exact(text, set), 1);
+    let flow = &records.flows[0];
+    let fct = flow.fct().unwrap_or_else(|| panic!("it ends: {text}"));
+    assert_eq!((outcome.hosts.retransmitted, outcome.hosts.timeouts), (0, 0), "{set:?} {text}");
+    fct.as_us_f64() / flow.ideal.as_us_f64()
+}
+
+/// Those that are too slow, of a transport under these settings on each network.
+fn slow(kind: &TransportKind, tables: &str, set: &[(&str, &str)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, network, ends) in NETWORKS {
+        let found = slowdown(&text(kind, network, *ends, tables), set);
+        if found > most(kind) {
+            wrong.push(format!("{} on {name} with {set:?}: {found:.3}", kind.kind()));
+        }
+    }
+    wrong
+}
+
+fn kinds() -> impl Iterator<Item = TransportKind> {
+    TransportKind::place().mechanisms.iter().map(|m| TransportKind::of_kind(m.kind).expect("it is registered"))
+}
+
+#[test]
+fn a_lone_flow_takes_its_ideal_time_with_every_transport() {
+    let wrong: Vec<String> = kinds().flat_map(|kind| slow(&kind, "", &[])).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// IRN's timeouts follow the round trip.
+#[test]
+fn no_timeout_of_a_queue_pair_ends_before_its_answer() {
+    let pairs = kinds().filter(|kind| kind.demands().family == Family::Rdma);
+    let set = [("rdma.recovery.kind", "selective")];
+    let wrong: Vec<String> = pairs.flat_map(|kind| slow(&kind, "", &set)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What switches and hosts may do to others leaves a lone flow alone, if nothing but its name is
+/// written.
+#[test]
+fn no_mechanism_slows_a_lone_flow_by_its_name_alone() {
+    let tlt = [("switch.admission.kind", "color-aware"), ("transport.importance.kind", "tlt")];
+    let aifo = [("switch.admission.kind", "aifo"), ("transport.rank.kind", "remaining-bytes")];
+    let bfc = [("switch.queue.kind", "dynamic-queues"), ("switch.pause.kind", "bfc")];
+    let pfc = [("switch.buffer.kind", "pools"), ("switch.buffer.size", "90MB"), ("switch.pause.kind", "pfc")];
+    let sets: [&[(&str, &str)]; 7] = [
+        &tlt,
+        &aifo,
+        &bfc,
+        &pfc,
+        &[("switch.admission.kind", "red")],
+        &[("switch.marking.kind", "red")],
+        &[("switch.buffer.kind", "shared")],
+    ];
+    let dctcp = TransportKind::default();
+    let mut wrong: Vec<String> = sets.iter().flat_map(|set| slow(&dctcp, "", set)).collect();
+    let server = "[[application]]\nhosts = \"all\"\n";
+    for kind in ["lossy", "backpressure", "flow-queues", "backdraft", "picnic"] {
+        wrong.extend(slow(&dctcp, server, &[("edge.virtual-switch.kind", kind)]));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    // Credits are asked for first, which takes a round trip.
+    for (name, network, ends) in NETWORKS {
+        let plan = exact(&text(&dctcp, network, *ends, server), &[("edge.virtual-switch.kind", "credits")]);
+        let flow = &simulate(&plan, 1).1.flows[0];
+        let found = (flow.fct().expect("it ends") - plan.round_trip).as_us_f64() / flow.ideal.as_us_f64();
+        assert!(found <= MOST, "{name}: {found:.3}");
+    }
+}
