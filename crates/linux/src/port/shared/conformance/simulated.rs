@@ -110,8 +110,8 @@ impl End {
             memory: Bytes(scene.memory),
             alpha: f64::from(scene.alpha) / 8.0,
             headroom: Auto::Given(Bytes(scene.headroom)),
-            feedback: scene.feedback,
-            ttl: scene.feedback * 5,
+            feedback: Auto::Given(scene.feedback),
+            ttl: Auto::Given(scene.feedback * 5),
             ..BackdraftParams::default()
         };
         let costs = ApplicationCosts {
