@@ -29,6 +29,8 @@ pub enum DropReason {
     OverflowStale,
     /// It was removed from a queue for a more important one.
     Evicted,
+    /// A watchdog of pauses emptied its queue, or kept it out.
+    Watchdog,
     /// It crossed too many switches.
     Ttl,
     /// The receiving host's ring was full.
@@ -45,7 +47,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All of them, in the order of reports.
-    pub const ALL: [DropReason; 13] = [
+    pub const ALL: [DropReason; 14] = [
         DropReason::QueueFull,
         DropReason::SharedBuffer,
         DropReason::Early,
@@ -53,6 +55,7 @@ impl DropReason {
         DropReason::NoDeflection,
         DropReason::OverflowStale,
         DropReason::Evicted,
+        DropReason::Watchdog,
         DropReason::Ttl,
         DropReason::ReceiveRing,
         DropReason::VirtualSwitch,
@@ -71,6 +74,7 @@ impl DropReason {
             DropReason::NoDeflection => "no-deflection",
             DropReason::OverflowStale => "overflow-stale",
             DropReason::Evicted => "evicted",
+            DropReason::Watchdog => "watchdog",
             DropReason::Ttl => "ttl",
             DropReason::ReceiveRing => "receive-ring",
             DropReason::VirtualSwitch => "virtual-switch",

@@ -34,6 +34,8 @@ pub enum PathProperty {
     RanksAreSet,
     /// Packets of equal senders do not meet at the same instants for ever.
     PhasesMix,
+    /// Queues of switches never wait for each other in a circle.
+    AcyclicWaits,
 }
 
 impl PathProperty {
@@ -51,6 +53,7 @@ impl PathProperty {
             PathProperty::ControlNeverWaits => "control-never-waits",
             PathProperty::RanksAreSet => "ranks-are-set",
             PathProperty::PhasesMix => "phases-mix",
+            PathProperty::AcyclicWaits => "acyclic-waits",
         }
     }
 
@@ -79,6 +82,9 @@ impl PathProperty {
                 "control packets wait or are lost with the data; give them rank 0 and a queue of their own"
             }
             PathProperty::RanksAreSet => "all packets look equally important; set transport.rank",
+            PathProperty::AcyclicWaits => {
+                "packets off their way wait in paused queues of other switches, and such queues can wait for each other for ever; turn one of the two off, or give pfc a watchdog"
+            }
             PathProperty::PhasesMix => {
                 "packets of equal senders tie to the picosecond, the same one always finds the last place in a full queue, and one flow can lock all others out; turn host.jitter on"
             }

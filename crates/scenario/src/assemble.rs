@@ -81,7 +81,7 @@ pub(crate) fn assemble(
     bounds::check(&Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon }, &limits, report);
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
         let text = "a link fails for good and the run has no duration: a flow that can use no other link never ends, and \
-                    the run goes on until its timers have backed off to the end of time; give a duration";
+                    the run ends as stalled when no other flow is open; give the failure an until, or the run a duration";
         report.warnings.push(text.into());
     }
     let capture = capture::capture(&s, &topology, &traffic, report);

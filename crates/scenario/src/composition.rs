@@ -11,6 +11,7 @@ use crate::transport::TransportKind;
 use millpond_core::limit::Direction;
 use millpond_core::registry::{About, Choice, PathProperty};
 use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::pause::PauseParams;
 
 /// A mechanism that a scenario has chosen.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +71,12 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     let mut all = All(vec![transport(s, &s.transport_kind)]);
     s.each_choice(&mut all);
     let All(mut list) = all;
+    if let PauseParams::Pfc(pfc) = &s.switch.pause
+        && (pfc.watchdog.is_some() || pfc.min_rate.is_some())
+    {
+        let own = list.iter_mut().filter(|chosen| chosen.place == "switch.pause");
+        own.for_each(|chosen| chosen.spares = &[PathProperty::AcyclicWaits]);
+    }
     if let NicChoice::Own(marking) = &s.nic.marking {
         list.push(of(marking));
     }
@@ -200,6 +207,30 @@ mod tests {
         assert!(warnings("3").iter().any(|w| w.contains("fifo-per-flow")));
         assert!(warnings("50").iter().any(|w| w.contains("fifo-per-flow")), "a raised one is still one");
         assert_eq!(warnings("\"off\""), Vec::<String>::new());
+    }
+
+    /// Deflected packets wait in paused queues of other switches.
+    #[test]
+    fn a_pause_beside_a_deflection_is_warned_of_unless_a_watchdog_ends_it() {
+        let warnings = |pause: &str, queue: &str, deflection: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\n[switch]\npause = {{ {pause} }}\n\
+                 queue = {{ kind = \"{queue}\" }}\ndeflection = {{ kind = \"{deflection}\" }}\n\
+                 [transport]\ndupack-threshold = \"off\"\n\
+                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+            );
+            let plan = crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
+            plan.warnings.iter().filter(|warning| warning.contains("acyclic-waits")).cloned().collect::<Vec<_>>()
+        };
+        for (pause, queue) in [("kind = \"pfc\"", "fifo"), ("kind = \"bfc\"", "dynamic-queues")] {
+            for deflection in ["dibs", "simple"] {
+                let told = warnings(pause, queue, deflection);
+                assert_eq!(told.len(), 1, "{pause} {deflection}: {told:?}");
+                assert!(told[0].contains(deflection) && told[0].contains("wait for each other for ever"), "{told:?}");
+            }
+            assert_eq!(warnings(pause, queue, "none"), Vec::<String>::new());
+        }
+        assert_eq!(warnings("kind = \"pfc\", watchdog = \"200ms\"", "fifo", "dibs"), Vec::<String>::new());
     }
 
     /// Where hosts are exact and equal, who waits for a full queue can be locked out of it; whom switches mark for cannot.

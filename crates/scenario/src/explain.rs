@@ -23,6 +23,7 @@ const PROPERTIES: &[PathProperty] = &[
     PathProperty::ControlNeverWaits,
     PathProperty::RanksAreSet,
     PathProperty::PhasesMix,
+    PathProperty::AcyclicWaits,
 ];
 
 /// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it: "traffic.background.load"), a

@@ -3,11 +3,13 @@
 //! Invariant: where a pause policy is active, every packet that waits is counted once, for the port and priority by which it
 //! came in.
 
+use super::pause::watchdog::Barks;
 use super::pause::{IngressView, PAUSED, PauseCounts, PauseFrame, PauseTarget, Signal};
+use super::port::GeneralPort;
 use super::queue::Load;
 use super::{Ports, Switch, Wire};
 use crate::context::Context;
-use crate::counters::{Count, Counters};
+use crate::counters::{Count, Counters, DropReason};
 use crate::packet::{PacketId, flags};
 use crate::units::Time;
 
@@ -25,9 +27,42 @@ impl Switch {
 
     /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
     pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, target: PauseTarget, wire: &mut W) {
+        if self.has_watchdogs {
+            self.on_watchdog(now, port, target, wire);
+        }
         let view = self.ingress_view(port, port, target, None);
         let signal = self.pause.on_check(now, &view);
         self.signal(now, &view, signal, wire);
+    }
+
+    /// Asks for the calls of a port's watchdog.
+    #[cold]
+    pub(super) fn watch<W: Wire>(&mut self, now: Time, port: u16, wire: &mut W) {
+        let Ports::General(ports) = &mut self.ports else { return };
+        let Some((watchdog, paused)) = ports[port as usize].watchdog() else { return };
+        while let Some((priority, at)) = watchdog.look(now, paused) {
+            wire.call_pause_check(port, PauseTarget::Priority(priority), at);
+        }
+    }
+
+    /// A call that may be of a port's watchdog.
+    fn on_watchdog<W: Wire>(&mut self, now: Time, port: u16, target: PauseTarget, wire: &mut W) {
+        let PauseTarget::Priority(priority) = target else { return };
+        self.occupancy.refresh(now, port, &mut self.ports);
+        let Ports::General(ports) = &mut self.ports else { return };
+        let its = &mut ports[port as usize];
+        let Some((watchdog, _)) = its.watchdog().filter(|(watchdog, _)| watchdog.expects(now, priority)) else {
+            return;
+        };
+        if watchdog.on_call(now, priority) == Barks::Storm {
+            for id in its.on_storm(now, priority, wire.packets(), &mut self.memory, &self.random) {
+                self.count_ingress(now, port, id, false, wire);
+                wire.discard(id, DropReason::Watchdog);
+            }
+        }
+        let Ports::General(ports) = &mut self.ports else { return };
+        let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
+        self.act(now, port, service, wire);
     }
 
     /// What the pause policy has counted.
@@ -43,12 +78,23 @@ impl Switch {
         }
     }
 
+    /// Storms that the ports' watchdogs have found.
+    fn storms(&self) -> u64 {
+        match &self.ports {
+            Ports::Fast(_) => 0,
+            Ports::General(ports) => ports.iter().map(GeneralPort::storms).sum(),
+        }
+    }
+
     /// Tells what its mechanisms have counted by `now`.
     pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
         if self.pause.is_active() {
             let named = counters.of(self.pause.kind());
             self.pause.counts().tell(named);
             named.add(PAUSED, Count::Micros(self.paused_time(now)));
+            if self.has_watchdogs {
+                named.add("watchdog_storms", self.storms());
+            }
         }
     }
 

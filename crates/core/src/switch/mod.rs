@@ -21,6 +21,7 @@ pub mod port;
 pub mod queue;
 pub mod route;
 pub mod site;
+mod standing;
 
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -182,6 +183,8 @@ pub struct Switch {
     steps_in: bool,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
+    /// Whether its ports have watchdogs.
+    has_watchdogs: bool,
     /// By port, its rate and the bytes that it has sent; empty where no packet asks.
     sent: Vec<(Rate, u64)>,
     /// Packets deflected here.
@@ -320,6 +323,10 @@ impl Switch {
         if let (Some(rate), Ports::General(ports)) = (pause.min_rate(), &mut ports) {
             ports.iter_mut().for_each(|port| port.guarantee(rate));
         }
+        let watchdog = pause.watchdog();
+        if let (Some(terms), Ports::General(ports)) = (watchdog, &mut ports) {
+            ports.iter_mut().for_each(|port| port.guard(terms));
+        }
         let mut path = config.path;
         path.install(&Facts { attachment: config.routes.attachment(), rates: &rates });
         let nature = config.deflection.nature();
@@ -341,6 +348,7 @@ impl Switch {
             alive: Vec::new(),
             detours: false,
             victims: Vec::new(),
+            has_watchdogs: watchdog.is_some(),
             sent: if config.telemetry { rates.iter().map(|rate| (*rate, 0)).collect() } else { Vec::new() },
             deflected: 0,
         }
@@ -410,7 +418,7 @@ impl Switch {
     fn not_taken<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
         match reason {
             // The decision was to forward; the queue found that it was wrong.
-            DropReason::OverflowStale => wire.discard(id, DropReason::OverflowStale),
+            DropReason::OverflowStale | DropReason::Watchdog => wire.discard(id, reason),
             reason => self.refused(now, port, id, reason, wire),
         }
     }
@@ -510,6 +518,9 @@ impl Switch {
             }
             Ports::General(ports) => {
                 let packet = &mut wire.packets()[id];
+                if self.has_watchdogs && ports[port as usize].keeps_out(packet) {
+                    return Err(DropReason::Watchdog);
+                }
                 ports[port as usize].offer(now, id, packet, &mut self.memory, &terms)?;
                 self.joined(now, port, id, wire);
             }
@@ -590,6 +601,9 @@ impl Switch {
         }
         if let Some(at) = service.call_at {
             wire.call_ready(port, at);
+        }
+        if self.has_watchdogs {
+            self.watch(now, port, wire);
         }
     }
 }

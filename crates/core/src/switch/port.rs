@@ -7,11 +7,13 @@
 //! Invariant: where both can serve, they give the same verdicts and departures, to the picosecond. The packet in
 //! transmission does not wait: it is in neither occupancy.
 
+mod standing;
+
 use super::QueueView;
 use super::admission::Admission;
 use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
-use super::pause::{FRAME_BYTES, Floor, PauseTarget};
+use super::pause::{FRAME_BYTES, Floor, PauseTarget, Watchdog};
 use super::queue::{DynamicQueues, Load, PausedSet, Queue};
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -331,6 +333,8 @@ pub struct GeneralPort {
     pauses: Option<Box<Pauses>>,
     /// What is served although it is paused, if anything is.
     floor: Option<Box<Floor>>,
+    /// What ends a pause that lasts too long, if anything does.
+    watchdog: Option<Box<Watchdog>>,
     /// Packets marked here.
     pub marked: u64,
     /// The most bytes that ever waited.
@@ -375,6 +379,7 @@ impl GeneralPort {
             number: 0,
             pauses: None,
             floor: None,
+            watchdog: None,
             marked: 0,
             bytes_max: 0,
         }
@@ -404,6 +409,11 @@ impl GeneralPort {
     /// How the queue of a packet stands, where flows have queues.
     pub fn load(&self, packet: &Packet) -> Option<Load> {
         self.flows()?.load(packet)
+    }
+
+    /// The number of a packet's flow, where flows have queues.
+    pub fn vfid(&self, packet: &Packet) -> Option<u16> {
+        if packet.is_data() { Some(self.flows()?.vfid(packet)) } else { None }
     }
 
     /// The queues of flows, where they have some.
@@ -459,6 +469,9 @@ impl GeneralPort {
         self.queue.push(id, packet);
         self.bytes += packet.size as u64;
         self.packets += 1;
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.joins(packet.priority());
+        }
         memory.take(self.number, packet);
     }
 
@@ -479,13 +492,7 @@ impl GeneralPort {
         random: &Random,
     ) -> Option<PacketId> {
         let id = self.queue.evict(rank)?;
-        let packet = &packets[id];
-        let context = Context { now, packet, view: self.view(), random };
-        self.admission.on_dequeue(&context);
-        self.marking.on_dequeue(&context);
-        self.bytes -= packet.size as u64;
-        self.packets -= 1;
-        memory.give(self.number, packet);
+        self.forget(now, &packets[id], memory, random);
         Some(id)
     }
 
@@ -526,6 +533,9 @@ impl GeneralPort {
             let size = packet.size as u64;
             if let Some(floor) = &mut self.floor {
                 floor.on_departure(packet.priority(), size, now);
+            }
+            if let Some(watchdog) = &mut self.watchdog {
+                watchdog.leaves(packet.priority());
             }
             let view = self.view();
             if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
@@ -571,7 +581,14 @@ impl GeneralPort {
         let Pauses { spans, lasted: sum, .. } = &mut **self.pauses.get_or_insert_default();
         spans.resize(spans.len().max(queue as usize + 1), (Time::ZERO, Time::ZERO));
         *sum += lasted(std::mem::replace(&mut spans[queue as usize], (now, until)), now);
-        self.paused.put(queue, until > now);
+        let mut counts = true;
+        if let Some(watchdog) = &mut self.watchdog
+            && until > now
+        {
+            watchdog.on_pause(now, queue);
+            counts = !watchdog.has_storm(queue);
+        }
+        self.paused.put(queue, until > now && counts);
     }
 
     /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and for nothing else. When its

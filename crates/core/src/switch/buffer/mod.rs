@@ -240,6 +240,13 @@ impl Memory {
             None => IngressFacts { minimum: 0, free: (self.size - self.used) as i64, headroom: 0 },
         }
     }
+    /// The same if of these packets only `own` bytes waited, and `all` in the whole switch.
+    pub fn ingress_of(&self, ingress: u16, priority: u8, own: u64, all: u64) -> IngressFacts {
+        match &self.pools {
+            Some(pools) => pools.ingress_of(ingress, priority, own, all),
+            None => IngressFacts { minimum: 0, free: self.size as i64 - all as i64, headroom: 0 },
+        }
+    }
     /// Bytes that wait in the whole switch.
     pub fn used(&self) -> u64 {
         self.used

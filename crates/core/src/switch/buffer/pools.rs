@@ -289,6 +289,15 @@ impl Pools {
         IngressFacts { minimum: self.minimum, free, headroom: self.group(port, priority).headroom }
     }
 
+    /// The same if the group held only `own` bytes, and all groups `all`. A group's headroom
+    /// empties first.
+    pub fn ingress_of(&self, port: u16, priority: u8, own: u64, all: u64) -> IngressFacts {
+        let group = self.group(port, priority);
+        let left = group.headroom.saturating_sub(group.bytes.saturating_sub(own));
+        let headroom = if own <= self.minimum { 0 } else { left };
+        IngressFacts { minimum: self.minimum, free: self.ingress as i64 - all as i64, headroom }
+    }
+
     /// What one queue can hold at most, all others being empty.
     pub fn reach(&self) -> u64 {
         let Some(alpha) = self.alpha else { return self.size };

@@ -63,12 +63,14 @@ impl Deflection {
     }
 }
 
-/// What every deflection takes away from the path: packets of one flow travel by different ways.
+/// What every deflection takes away from the path: packets of one flow travel by different ways, and
+/// back where they came from.
 const BREAKS: &[PathProperty] = &[
     PathProperty::FifoPerFlow,
     PathProperty::FifoPerFlowcell,
     PathProperty::LabelFixesPath,
     PathProperty::ControlNeverWaits,
+    PathProperty::AcyclicWaits,
 ];
 
 /// What a switch must know of a deflection beside where packets go. It does not change: a switch reads it once.

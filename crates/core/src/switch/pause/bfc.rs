@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 pub(super) const ABOUT: About = About {
     summary: "stops a flow at the neighbour whose packets wait behind too many, and no other flow",
     source: "BFC: Goyal et al.: Backpressure flow control, NSDI 2022",
-    needs: &[],
+    needs: &[PathProperty::AcyclicWaits],
     breaks: &[PathProperty::TimersRun],
     restores: &[],
 };
@@ -211,6 +211,13 @@ impl Pauses for Bfc {
 
     fn counts(&self) -> PauseCounts {
         self.counts
+    }
+    fn stopped(&self) -> Vec<(u16, PauseTarget)> {
+        let told = self.groups.iter().filter(|(_, group)| group.is_told);
+        told.map(|((port, vfid), _)| (*port, PauseTarget::Flow(*vfid))).collect()
+    }
+    fn stays(&self, _: &IngressView, counted: u32) -> bool {
+        counted > 0
     }
     fn is_active(&self) -> bool {
         true

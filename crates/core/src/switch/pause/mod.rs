@@ -9,11 +9,13 @@ mod bfc;
 mod floor;
 mod none;
 mod pfc;
+pub mod watchdog;
 
 pub use bfc::{Bfc, BfcParams};
 pub use floor::Floor;
 pub use none::{Unpaused, UnpausedParams};
 pub use pfc::{Pfc, PfcFrames, PfcParams};
+pub use watchdog::{Watchdog, WatchdogAction, WatchdogTerms};
 
 use super::buffer::IngressFacts;
 use super::queue::Load;
@@ -156,12 +158,25 @@ pub(super) trait Pauses {
     fn on_refused(&mut self, _: &Context<'_, IngressView>) -> Signal {
         Signal::default()
     }
+    /// What it has stopped until packets leave, by ingress port, in ascending order.
+    fn stopped(&self) -> Vec<(u16, PauseTarget)> {
+        Vec::new()
+    }
+    /// Whether a target that is stopped stays so while no more than the view's packets wait, of
+    /// which so many count against it.
+    fn stays(&self, _: &IngressView, _: u32) -> bool {
+        false
+    }
     /// Whether it ever sends anything (then ingress bytes must be counted).
     fn is_active(&self) -> bool {
         false
     }
     /// What each priority of a port is served although it is paused.
     fn min_rate(&self) -> Option<Rate> {
+        None
+    }
+    /// What ends a pause that lasts too long at a switch's ports, if anything does.
+    fn watchdog(&self) -> Option<WatchdogTerms> {
         None
     }
     /// Whether it stops flows, which takes queues of flows at switches and NICs.
@@ -186,10 +201,16 @@ crate::registry! {
         fn counts(&self) -> PauseCounts;
         /// A packet of this ingress was refused.
         fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal;
+        /// What it has stopped until packets leave, by ingress port.
+        fn stopped(&self) -> Vec<(u16, PauseTarget)>;
+        /// Whether a target that is stopped stays so while no more than the view's packets wait.
+        fn stays(&self, view: &IngressView, counted: u32) -> bool;
         /// Whether it ever sends anything (then ingress bytes must be counted).
         fn is_active(&self) -> bool;
         /// What each priority of a port is served although it is paused.
         fn min_rate(&self) -> Option<Rate>;
+        /// What ends a pause that lasts too long at a switch's ports, if anything does.
+        fn watchdog(&self) -> Option<WatchdogTerms>;
         /// Whether it stops flows, which takes queues of flows at switches and NICs.
         fn stops_flows(&self) -> bool;
     };

@@ -16,7 +16,7 @@
 //! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that resumes follows one that
 //! stops.
 
-use super::{IngressView, PauseCounts, PauseFrame, Pauses, Signal};
+use super::{IngressView, PauseCounts, PauseFrame, PauseTarget, Pauses, Signal, WatchdogAction, WatchdogTerms};
 use crate::context::Context;
 use crate::packet::PRIORITIES;
 use crate::registry::{About, PathProperty};
@@ -25,7 +25,7 @@ use crate::units::{Bytes, Rate, Time};
 pub(super) const ABOUT: About = About {
     summary: "stops a priority of the neighbour that fills the buffer, so that nothing has to be dropped",
     source: "IEEE 802.1Qbb; dynamic thresholds as in Lim et al., EuroSys 2021",
-    needs: &[],
+    needs: &[PathProperty::AcyclicWaits],
     breaks: &[PathProperty::TimersRun, PathProperty::ControlNeverWaits],
     restores: &[],
 };
@@ -78,6 +78,18 @@ crate::params! {
         /// (`BEgressQueue::DoDequeueRR`).
         #[within(1..)]
         pub min_rate: Option<Rate> = None,
+        /// How long a priority of a switch's port may be paused with packets waiting and none
+        /// leaving, before the port ends the pause as watchdog-action says. Source: off is the
+        /// standard; SONiC's `config pfcwd start` takes some hundreds of milliseconds.
+        #[within(1..)]
+        pub watchdog: Option<Time> = None,
+        /// How long no frame must pause such a priority before the port heeds pauses of it again;
+        /// off means twice the watchdog's time. Source: off is SONiC's default.
+        #[within(1..)]
+        pub watchdog_restore: Option<Time> = None,
+        /// What the port does meanwhile: "drop" the priority's packets, those that wait and those
+        /// that come, or "forward" them in spite of the pause. Source: drop is SONiC's default.
+        pub watchdog_action: WatchdogAction = WatchdogAction::Drop,
     }
 }
 
@@ -250,6 +262,9 @@ impl Pauses for Pfc {
 
     fn on_check(&mut self, now: Time, view: &IngressView) -> Signal {
         let group = self.group(view);
+        if group.called_at != now {
+            return Signal::default(); // a call of the port's watchdog
+        }
         group.called_at = Time::MAX;
         let Some(by) = group.due(now) else {
             // A frame has been sent since: its look is later. Or there is nothing to look at any more.
@@ -261,6 +276,28 @@ impl Pauses for Pfc {
 
     fn counts(&self) -> PauseCounts {
         self.counts
+    }
+
+    fn watchdog(&self) -> Option<WatchdogTerms> {
+        let detection = self.params.watchdog?;
+        let restoration = self.params.watchdog_restore.unwrap_or(detection.saturating_mul(2));
+        Some(WatchdogTerms { detection, restoration, action: self.params.watchdog_action })
+    }
+
+    fn stopped(&self) -> Vec<(u16, PauseTarget)> {
+        // A guaranteed rate empties what is paused, and a watchdog drops it.
+        if self.params.min_rate.is_some() || self.params.watchdog.is_some() {
+            return Vec::new();
+        }
+        let of = |(port, groups): (usize, &[Group; PRIORITIES])| {
+            let stopped = groups.iter().enumerate().filter(|(_, group)| group.is_stopped);
+            stopped.map(|(priority, _)| (port as u16, PauseTarget::Priority(priority as u8))).collect::<Vec<_>>()
+        };
+        self.groups.iter().enumerate().flat_map(of).collect()
+    }
+
+    fn stays(&self, view: &IngressView, _: u32) -> bool {
+        !self.may_go_on(view)
     }
 
     #[inline]
@@ -276,7 +313,6 @@ impl Pauses for Pfc {
 #[cfg(test)]
 mod tests {
     use super::super::IngressFacts;
-    use super::super::PauseTarget;
     use super::*;
     use crate::packet::Packet;
     use crate::switch::tests::seeing_at;

@@ -16,6 +16,7 @@ use super::PausedSet;
 use crate::packet::{Packet, PacketId};
 use crate::random::mix64;
 use crate::registry::About;
+use crate::switch::pause::PauseTarget;
 use crate::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -145,6 +146,24 @@ impl DynamicQueues {
         } else if let Some((from, _)) = self.paused.remove(&vfid) {
             self.lasted += now.saturating_sub(from);
         }
+    }
+
+    /// Pauses these flows for good, and no other.
+    pub fn pause_only(&mut self, targets: &[PauseTarget]) {
+        let flow = |target: &PauseTarget| match target {
+            PauseTarget::Flow(vfid) => Some((*vfid, (Time::ZERO, Time::MAX))),
+            PauseTarget::Priority(_) => None,
+        };
+        self.paused = targets.iter().filter_map(flow).collect();
+    }
+
+    /// All packets that wait, each with the flow of its FIFO's first packet.
+    pub fn behind_heads(&self) -> Vec<(PacketId, PauseTarget)> {
+        let of = |fifo: &Fifo| {
+            let head = fifo.waiting.front().map_or(0, |head| head.1);
+            fifo.waiting.iter().map(|waiting| (waiting.0, PauseTarget::Flow(head))).collect::<Vec<_>>()
+        };
+        self.fifos.iter().flat_map(of).collect()
     }
 
     /// Whether a flow is paused.
