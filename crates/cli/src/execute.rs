@@ -1,6 +1,7 @@
 //! One plan, run into one folder: what `run` does once and `compare` many times.
 
 use crate::revision;
+use crate::standstill::warning;
 use crate::watch::Watch;
 use indicatif::ProgressBar;
 use millpond_core::Time;
@@ -115,7 +116,12 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
     let goodput: Vec<f64> = outcome.pairs.values().map(|bytes| *bytes as f64).collect();
     let wall_s = wall.as_secs_f64();
     Totals {
-        status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
+        status: match (outcome.interrupted, outcome.is_stalled()) {
+            (true, _) => Status::Interrupted,
+            (false, true) => Status::Stalled,
+            (false, false) => Status::Complete,
+        },
+        until_complete: plan.until_complete,
         horizon: outcome.simulated,
         measured,
         bytes_delivered: outcome.hosts.measured_bytes,
@@ -157,6 +163,7 @@ fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Tot
             .cloned()
             .chain(unsampled(plan, outcome))
             .chain(not_started(plan, outcome))
+            .chain(outcome.standstill.as_ref().map(|found| warning(plan, found)))
             .collect(),
         audit: conserved,
     }

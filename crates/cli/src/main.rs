@@ -17,6 +17,7 @@ mod reproduce;
 mod revision;
 mod run;
 mod runs;
+mod standstill;
 mod stderr;
 mod stdout;
 mod sweep;

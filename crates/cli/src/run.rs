@@ -118,7 +118,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     match summary.status {
         Status::Complete => Ok(()),
-        Status::Stalled => Err(Failure::Stalled("stalled: no open flow can end any more; the results are written".into())),
+        Status::Stalled => {
+            Err(Failure::Stalled("stalled: no open flow can end any more; the results are written".into()))
+        }
         Status::Interrupted if keeps_older => Err(Failure::Stopped(format!(
             "what there was is in {}; {} still holds the complete result of before",
             written.display(),

@@ -53,8 +53,9 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         Running { label: "sweep", threads: args.threads.count(), quiet: args.output.quiet, keep: args.keep.into() };
     let failures = run_all(&running, &scenario, &design, &folder)?;
     let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
-    let has_none =
-        |run: &SweepRun| run.status.is_some_and(Status::is_final) && !out.join(&run.folder).join("flows.parquet").exists();
+    let has_none = |run: &SweepRun| {
+        run.status.is_some_and(Status::is_final) && !out.join(&run.folder).join("flows.parquet").exists()
+    };
     if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
         tell(format_args!(
             "note: no pooled flows.parquet: runs that were finished before have kept less than --keep all"

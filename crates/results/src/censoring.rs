@@ -11,7 +11,7 @@
 //! Invariant: what is shown follows from the statistics alone, and is the same in every table and page.
 
 use crate::compare::{Difference, Estimate, Noise, Tree, VariantResult};
-use crate::summary::Summary;
+use crate::summary::{Status, Summary};
 
 /// The share of a class that must have completed.
 pub(crate) const ENOUGH: f64 = 0.99;
@@ -52,12 +52,31 @@ pub(crate) fn warnings(runs: &[Summary]) -> Vec<String> {
         0 => String::new(),
         n => format!(", and less than {}% of {n} more classes", ENOUGH * 100.0),
     };
-    vec![format!("only {} completed by the end{more}", short[..short.len().min(NAMED)].join(", ")), ADVICE.to_string()]
+    vec![format!("only {} completed by the end{more}", short[..short.len().min(NAMED)].join(", ")), advice(runs)]
 }
 
-const ADVICE: &str = "means and percentiles of the completed leave out what was still open, often the slowest; tables show \
-                      a bound (\u{2265}) where it matters. To let all complete, give each [[traffic]] a stop and write \
-                      until = \"flows-complete\" in place of the duration";
+/// How open flows are counted, and what lets them end, of what the runs do not have already. Of runs
+/// that stalled their own warning names the repair.
+fn advice(runs: &[Summary]) -> String {
+    let mut text = COUNTED.to_string();
+    let open = || runs.iter().filter(|run| run.status != Status::Stalled);
+    if open().any(|run| !run.until_complete) {
+        text += ". ";
+        text += BY_FLOWS;
+    } else if open().next().is_some() {
+        text += ". ";
+        text += BY_TIME;
+    }
+    text
+}
+
+const COUNTED: &str = "means and percentiles of the completed leave out what was still open, often the slowest; tables show \
+                       a bound (\u{2265}) where it matters";
+/// What lets the flows of a run complete that ends by its duration.
+pub(crate) const BY_FLOWS: &str = "To let all complete, give each [[traffic]] a stop and write until = \"flows-complete\" in \
+                                   place of the duration";
+/// The same of a run that was to end with its flows, and ended by its duration before.
+pub(crate) const BY_TIME: &str = "To let all complete, give the run a longer duration, or none";
 
 fn flows_of(class: &str) -> String {
     match class {
@@ -166,6 +185,19 @@ mod tests {
             classes.iter().map(|&(name, count, open)| (name.to_string(), class(count, open))).collect();
         let qct_us = Qct { started: queries.0, completed: queries.1, ..Qct::default() };
         Summary { fct_us: Ordered::from(fct_us), qct_us, ..Summary::default() }
+    }
+
+    #[test]
+    fn advice_names_nothing_that_is_set_already() {
+        let open = run(&[("all", 10, 10)], (0, 0));
+        let until = Summary { until_complete: true, ..open.clone() };
+        let stalled = Summary { status: Status::Stalled, ..until.clone() };
+        let advice = |runs: &[Summary]| warnings(runs).pop().unwrap_or_default();
+        assert!(advice(&[open.clone(), until.clone()]).ends_with(BY_FLOWS));
+        assert!(advice(std::slice::from_ref(&until)).ends_with(BY_TIME));
+        assert!(advice(&[stalled.clone(), until]).ends_with(BY_TIME));
+        assert_eq!(advice(&[stalled]), COUNTED);
+        assert!(!BY_TIME.contains("flows-complete"));
     }
 
     #[test]

@@ -420,6 +420,8 @@ pub struct Spread {
 pub struct Totals {
     /// How it ended. A broken audit makes it [`Status::Failed`] whatever is said here.
     pub status: Status,
+    /// Whether the run was to end with its flows.
+    pub until_complete: bool,
     /// Where time ended: the horizon, or the instant at which the run stopped. Unfinished flows end here in
     /// `mean_restricted`.
     pub horizon: Time,
@@ -484,6 +486,9 @@ pub struct Summary {
     pub variant: Option<String>,
     /// How it ended.
     pub status: Status,
+    /// Whether the run was to end with its flows (`until = "flows-complete"`); absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_complete: bool,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// What it cost.

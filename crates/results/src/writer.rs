@@ -333,6 +333,7 @@ impl RunWriter {
             seed: header.seed,
             variant: header.variant.clone(),
             status: if totals.audit.conserved { totals.status } else { Status::Failed },
+            until_complete: totals.until_complete,
             flows: Flows {
                 started: completed + unfinished,
                 completed,

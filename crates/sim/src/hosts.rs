@@ -23,6 +23,7 @@ mod sampling;
 mod scheduling;
 mod sending;
 mod staged;
+mod standing;
 mod waiting;
 mod wire;
 
@@ -41,6 +42,7 @@ use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Time, TrafficClass};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
+pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 pub use waiting::{WAITED, Waiting};

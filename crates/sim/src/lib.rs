@@ -18,6 +18,7 @@
 //! | [`labels`] | what the controller tells edges and switches |
 //! | [`endpoint`] | a connection's two ends, a folder a family |
 //! | [`scheduling`] | the rounds of a central scheduler |
+//! | [`standstill`] | why open flows can never end |
 //! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -43,6 +44,7 @@ pub mod samples;
 pub mod scheduling;
 pub mod shared;
 pub mod slab;
+pub mod standstill;
 
 pub use endpoint::quantities;
 pub use hosts::PollRecord;

@@ -48,6 +48,8 @@ pub struct Partition {
     /// What is being read; empty between edges.
     notes: Vec<Note>,
     now: Time,
+    /// When the last event was served.
+    last_event: Time,
 }
 
 impl Partition {
@@ -69,6 +71,7 @@ impl Partition {
             loops,
             notes: Vec::new(),
             now: Time::ZERO,
+            last_event: Time::ZERO,
         };
         for (i, (at, _, host)) in partition.loops.iter().enumerate() {
             let events = &mut partition.fabric.events;
@@ -114,6 +117,11 @@ impl Partition {
     /// When the next event is due.
     pub fn next_time(&self) -> Option<Time> {
         self.fabric.events.next_time()
+    }
+
+    /// When the last event was served, zero before the first.
+    pub fn last_event(&self) -> Time {
+        self.last_event
     }
 
     /// Serves all events before `end`, and takes the samples that are due before it.
@@ -191,6 +199,9 @@ impl Partition {
             }
         }
         self.fabric.audit.events += served;
+        if served > 0 {
+            self.last_event = self.last_event.max(self.now);
+        }
     }
 
     /// The node at an out-link's beginning learns that the link is down, or up again. Hosts have no other.

@@ -19,6 +19,7 @@
 //! Invariant: what happens in a window depends on the plan alone; the number of threads decides only who computes it.
 
 mod director;
+mod watch;
 
 use crate::audit::Audit;
 use crate::barrier::Barrier;
@@ -30,6 +31,7 @@ use crate::partition::Partition;
 use crate::samples::ConnectionFilter;
 use crate::scheduling::Rounds;
 use crate::shared::Shared;
+use crate::standstill::Standstill;
 use director::{Ahead, Director};
 use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
@@ -41,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use watch::Watch;
 
 /// In a part of a window hosts can send no more than so many full packets at line rate: some tenths
 /// of a second of work.
@@ -127,6 +130,15 @@ pub struct Outcome {
     pub cores: Vec<(HostId, CoreCounts)>,
     /// Flows that were to start and did not.
     pub not_started: NotStarted,
+    /// Open flows that cannot end, if that is known.
+    pub standstill: Option<Standstill>,
+}
+
+impl Outcome {
+    /// Whether the run ended since no open flow can end.
+    pub fn is_stalled(&self) -> bool {
+        self.standstill.as_ref().is_some_and(|standstill| standstill.is_end)
+    }
 }
 
 /// Flows of the plan's dependencies that never started, in the order of their numbers.
@@ -177,6 +189,8 @@ fn run_in_parts<O: Observer>(plan: &Plan, threads: usize, observer: &mut O, part
         arrivals: Ahead::new(plan),
         connections: ConnectionFilter::new(&plan.capture),
         rounds: Rounds::new(plan, shared.layout.window),
+        watch: Watch::new(plan, shared.layout.window),
+        standstill: None,
         shared: &shared,
         observer,
         threads,

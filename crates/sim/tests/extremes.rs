@@ -191,11 +191,11 @@ fn every_key_at_its_ends_is_refused_or_runs() {
 #[test]
 fn a_run_without_a_duration_ends_at_the_end_of_time() {
     let text = "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n[transport]\nmax-rto = \"1000000s\"\n\
-                [[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\n\
+                [[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nlosable = \"unimportant\"\n\
                 [[traffic]]\nkind = \"flows\"\nrows = [[\"1000000s\", 0, 1, 1000]]\nstart = \"1000000s\"\n";
     let plan = common::plan(text, &[]);
     let (outcome, records) = common::simulate(&plan, 1);
-    assert_eq!(outcome.simulated, millpond_core::Time::END);
+    assert_eq!((outcome.simulated, outcome.is_stalled()), (millpond_core::Time::END, true));
     assert!(records.flows.len() == 1 && records.flows[0].finish.is_none() && outcome.hosts.timeouts < 100);
 }
 

@@ -121,9 +121,10 @@ fn told(sweep: &Sweep) -> Vec<String> {
         let why = run.reason.as_deref().unwrap_or("its audit failed");
         format!("failed: {}, seed {}: {why}", label(sweep, point.values.iter()), run.seed)
     });
-    let stalled = sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)).map(|(point, run)| {
-        format!("stalled: {}, seed {}", label(sweep, point.values.iter()), run.seed)
-    });
+    let stalled = sweep
+        .runs()
+        .filter(|(_, run)| run.status == Some(Status::Stalled))
+        .map(|(point, run)| format!("stalled: {}, seed {}", label(sweep, point.values.iter()), run.seed));
     skipped.chain(failed).chain(stalled).chain(warnings(sweep)).collect()
 }
 

@@ -14,7 +14,7 @@ use super::axis::{Axis, Scale, Unit};
 use super::chart::{Row, colour, forest, swatch};
 use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
-use crate::censoring::{self, ENOUGH, Shown, shown};
+use crate::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
 use crate::compare::{Difference, Estimate, Noise};
 use crate::interval::{FEW, IntervalKind};
 
@@ -263,14 +263,17 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     if told.is_empty() {
         return;
     }
+    let says = |text: &&str| variants.iter().any(|it| it.result.warnings.iter().any(|warning| warning.contains(text)));
+    let repair = [BY_FLOWS, BY_TIME].into_iter().find(says);
     let title = if uneven { "Unequal completion" } else { "Not all completed" };
     let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
     let _ = writeln!(
         page,
         "<p class=\"caution\"><b>{title}.</b> {who} {} by the end. Means and percentiles of the completed leave out what was \
          still open, often the slowest: they flatter whoever leaves most open. ≥ is a bound, in which what was open counts \
-         with its age. To let all complete, give each [[traffic]] a stop and write until = \"flows-complete\".</p>",
-        told.join(", ")
+         with its age.{}</p>",
+        told.join(", "),
+        repair.map_or(String::new(), |text| format!(" {text}."))
     );
 }
 

@@ -393,6 +393,11 @@ impl Sender {
         each!(self, cfg, end => end.on_timer(now, cfg))
     }
 
+    /// Whether no timer of its own lets it send again: it waits for its peer or for room in its NIC.
+    pub fn waits(&self) -> bool {
+        if let Sender::Rdma(end) = self { end.waits() } else { self.deadline() == Time::MAX }
+    }
+
     /// Whether its timer can stand still while its flow is held. A queue pair's is its NIC's, which
     /// knows nothing of that.
     pub fn freezes(&self) -> bool {

@@ -52,6 +52,9 @@ pub(super) struct Director<'a, O: Observer> {
     pub(super) connections: ConnectionFilter,
     /// Of the central scheduler, if there is one.
     pub(super) rounds: Option<Rounds>,
+    /// Looks for the end of progress, and what it has found.
+    pub(super) watch: Watch,
+    pub(super) standstill: Option<Standstill>,
     pub(super) observer: &'a mut O,
     pub(super) threads: usize,
     /// Events served so far, and the moving mean of a window's, in sixteenths.
@@ -92,12 +95,16 @@ impl<O: Observer> Director<'_, O> {
         let due = partitions.iter().filter_map(|p| p.next_time()).chain(self.arrivals.next_time()).min();
         let due = due.into_iter().chain(self.next_connection(partitions)).min();
         let next = if mail { Some(self.edge) } else { due };
-        let Some(next) = next.filter(|next| *next < plan.horizon) else {
+        let next = next.filter(|next| *next < plan.horizon);
+        let window = self.shared.layout.window;
+        let start = next.map_or(plan.horizon, |next| Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps()));
+        if plan.until_complete && self.stalls(start, partitions) {
+            return None;
+        }
+        let Some(next) = next else {
             self.edge = plan.horizon;
             return None;
         };
-        let window = self.shared.layout.window;
-        let start = Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps());
         let end = start + window;
         if let Some(rounds) = &mut self.rounds {
             rounds.hold(start, self.shared, partitions);
@@ -170,6 +177,26 @@ impl<O: Observer> Director<'_, O> {
             && waiting == 0
             && self.arrivals.next.is_none()
             && partitions.iter().all(|p| p.nothing_to_start(self.edge))
+    }
+
+    /// Whether the run has stalled before `until`, before which no event is due.
+    fn stalls(&mut self, until: Time, partitions: &[&mut Partition]) -> bool {
+        let Some(found) = self.watch.look(until, &self.arrivals, &self.shared.plan, partitions) else { return false };
+        self.edge = found.at;
+        self.standstill = Some(found);
+        true
+    }
+
+    /// What there is to say of flows that are open at the end of a run.
+    fn left_standing(&mut self, partitions: &[&mut Partition]) -> Option<Standstill> {
+        if self.standstill.is_some() || self.interrupted || !self.watch.is_settled(self.edge) {
+            return self.standstill.take();
+        }
+        let plan = &self.shared.plan;
+        // Nothing ends after the end of time.
+        let is_end = plan.until_complete && self.edge >= Time::END && !self.is_complete(partitions);
+        let found = Standstill { is_end, ..self.watch.judge(self.edge, plan, partitions) };
+        (is_end || found.cut.flows > 0 || found.deadlock.is_some()).then_some(found)
     }
 
     /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead` while at it.
@@ -266,7 +293,9 @@ impl<O: Observer> Director<'_, O> {
         stage.deliver_last_mail();
         let mut partitions: Vec<Partition> =
             stage.partitions.into_iter().map(|p| p.into_inner().expect("a panic has been passed on")).collect();
+        let standstill = self.left_standing(&partitions.iter_mut().collect::<Vec<_>>());
         let mut outcome = Outcome {
+            standstill,
             simulated: self.edge,
             interrupted: self.interrupted,
             audit: Audit::default(),

@@ -144,6 +144,10 @@ impl Sender {
     pub fn rto(&self) -> Time {
         self.rto
     }
+    /// Whether no timer lets it send again: its control law's timers run on.
+    pub fn waits(&self) -> bool {
+        !self.held && (self.una == self.top || self.rto_at == Time::MAX)
+    }
     /// Whether the pace alone keeps the next packet.
     pub fn is_held(&self) -> bool {
         self.held

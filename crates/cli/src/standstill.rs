@@ -1,0 +1,83 @@
+//! The warning of open flows that can never end.
+
+use millpond_core::Time;
+use millpond_core::switch::pause::PauseTarget;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::topology::End;
+use millpond_sim::standstill::{Cut, Deadlock, Standstill, Stop};
+
+/// Hosts and stops that a warning names at most.
+const NAMED: usize = 8;
+
+/// What stands still, why, and what to do.
+pub fn warning(plan: &Plan, found: &Standstill) -> String {
+    let open = if found.open == 1 { "1 open flow".to_string() } else { format!("{} open flows", found.open) };
+    let mut text = match found.is_end {
+        true => format!("the run stalled: at {} {open} could never end, and no other was to come", found.at),
+        false => format!("at the end, {open} could not all end"),
+    };
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend((found.cut.flows > 0).then(|| cut(&found.cut)));
+    parts.extend(found.deadlock.as_ref().map(|found| deadlock(plan, found)));
+    if parts.is_empty() {
+        parts.push(silent(found.silent));
+    }
+    for part in parts {
+        text += "; ";
+        text += &part;
+    }
+    text
+}
+
+fn cut(cut: &Cut) -> String {
+    let names: Vec<String> = cut.hosts.iter().take(NAMED).map(|host| format!("host{host}")).collect();
+    let more = if cut.hosts.len() > NAMED { ", …" } else { "" };
+    let flows = if cut.flows == 1 { "1 flow has".to_string() } else { format!("{} flows have", cut.flows) };
+    format!(
+        "{flows} no working link left between source and destination ({} cut off: {}{more}); give the failure an until",
+        if cut.hosts.len() == 1 { "host" } else { "hosts" },
+        names.join(", ")
+    )
+}
+
+fn deadlock(plan: &Plan, found: &Deadlock) -> String {
+    let flows = found.flows.len();
+    let of = if flows == 1 { "1 flow".to_string() } else { format!("{flows} flows") };
+    let mut names: Vec<String> = found.cycle.iter().take(NAMED).map(|stop| queue(plan, stop)).collect();
+    if found.cycle.len() > NAMED {
+        names.push("…".into());
+    }
+    names.extend(found.cycle.first().map(|stop| queue(plan, stop)));
+    format!(
+        "pauses wait for each other and hold packets of {of} for ever: {}; use routes without a cycle, no deflection, or \
+         pfc's watchdog",
+        names.join(" waits for ")
+    )
+}
+
+/// A stopped queue: whence, whither, and which.
+fn queue(plan: &Plan, stop: &Stop) -> String {
+    let name = |switch: u32| &plan.topology.switches[switch as usize].name;
+    let link = plan.topology.wiring[stop.at.0 as usize][stop.at.1 as usize];
+    let site = &plan.topology.links[link as usize];
+    let here = End::Switch { switch: stop.at.0, port: stop.at.1 };
+    let other = match if site.a == here { site.b } else { site.a } {
+        End::Host(host) => format!("host{host}"),
+        End::Switch { switch, .. } => name(switch).clone(),
+    };
+    let which = match stop.target {
+        PauseTarget::Priority(priority) => format!("priority {priority}"),
+        PauseTarget::Flow(number) => format!("flow number {number}"),
+    };
+    format!("{} port {} to {other} ({which})", name(stop.at.0), stop.at.1)
+}
+
+fn silent(silent: Option<(Time, u32)>) -> String {
+    match silent {
+        Some((since, rounds)) => format!(
+            "no byte was delivered or acknowledged after {since}, though each flow that is not waiting for another host \
+             timed out {rounds} times"
+        ),
+        None => "virtual time ended".to_string(),
+    }
+}
