@@ -24,8 +24,8 @@ at = "100us"
 [[variant]]
 name = "for-good"
 [[variant]]
-name = "repaired"
-set = { "failure.0.until" = "5ms" }
+name = "timed"
+set = { "until" = "off", "duration" = "20ms" }
 "#;
 
 fn folder(name: &str) -> Dir {
@@ -68,7 +68,7 @@ fn compare_and_sweep_name_the_runs_that_stalled() {
     let dir = folder("many");
     let ran = dir.run(&["compare", "cut.toml", "--out", "both", "--seeds", "2"]).ends(3);
     assert!(ran.out.contains("for-good: stalled") && ran.out.contains("host0"), "{}", ran.out);
-    assert!(!ran.out.contains("repaired: stalled"), "{}", ran.out);
+    assert!(!ran.out.contains("timed: stalled"), "{}", ran.out);
     let compared = json(&dir.at("both/compare.json"));
     assert_eq!((&compared[0]["status"], &compared[1]["status"]), (&"stalled".into(), &"complete".into()));
     assert_eq!(compared[0]["statistics"]["fct_us"]["all"]["completed_fraction"]["mean"], 0.5);
