@@ -48,9 +48,10 @@ fn deadlock(plan: &Plan, found: &Deadlock) -> String {
         names.push("…".into());
     }
     names.extend(found.cycle.first().map(|stop| queue(plan, stop)));
+    let is_pfc = found.cycle.iter().any(|stop| matches!(stop.target, PauseTarget::Priority(_)));
+    let repair = if is_pfc { ", no deflection, or switch.pause.watchdog" } else { " and no deflection" };
     format!(
-        "pauses wait for each other and hold packets of {of} for ever: {}; use routes without a cycle, no deflection, or \
-         pfc's watchdog",
+        "pauses wait for each other and hold packets of {of} for ever: {}; use routes without a cycle{repair}",
         names.join(" waits for ")
     )
 }
