@@ -15,7 +15,7 @@ use super::chart::{Row, colour, forest, swatch};
 use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
 use crate::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
-use crate::compare::{Difference, Estimate, Noise};
+use crate::compare::{Difference, Noise};
 use crate::interval::{FEW, IntervalKind};
 
 /// Variants as columns, as long as they fit.
