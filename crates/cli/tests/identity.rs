@@ -4,52 +4,18 @@
 
 mod common;
 
-use common::{Dir, Shipped, files, millpond, shipped, succeed, text, without_run};
+use common::{Dir, Shipped, contents, difference, millpond, shipped, succeed, with_default};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// A results folder without what may differ.
-fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = files(dir);
-    assert!(files.remove("manifest.json").is_some(), "{} has a manifest", dir.display());
-    let summary = files.get_mut("summary.json").expect("there is a summary");
-    *summary = without_run(summary).into_bytes();
-    files
-}
-
 /// Both folders hold the same files with the same bytes.
 fn same(what: &str, a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
-    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}: other files");
-    for (name, bytes) in a {
-        if bytes == &b[name] {
-            continue;
-        }
-        let at = bytes.iter().zip(&b[name]).take_while(|(x, y)| x == y).count();
-        let around = |bytes: &[u8]| text(&bytes[at.saturating_sub(60)..(at + 60).min(bytes.len())]);
-        panic!("{what}: {name} differs at byte {at}:\n{}\n{}", around(bytes), around(&b[name]));
+    if let Some(difference) = difference(a, b) {
+        panic!("{what}: {difference}");
     }
-}
-
-/// The report shows the scenario and what the command line has changed in it: there, and only there, `set` may be seen.
-fn with_default(
-    contents: &BTreeMap<String, Vec<u8>>,
-    key: &str,
-    value: &str,
-    default: &str,
-) -> BTreeMap<String, Vec<u8>> {
-    let mut contents = contents.clone();
-    let mut report = text(&contents["report.html"]);
-    let last = key.rsplit('.').next().unwrap();
-    for (key, quote) in [(key, ""), (last, "\""), (last, "&quot;"), (last, "&#34;")] {
-        let equals = if quote.is_empty() { "=" } else { " = " };
-        let written = |value: &str| format!("{key}{equals}{quote}{value}{quote}");
-        report = report.replace(&written(value), &written(default));
-    }
-    contents.insert("report.html".to_string(), report.into_bytes());
-    contents
 }
 
 /// One scenario, all of its variants.

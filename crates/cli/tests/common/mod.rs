@@ -252,6 +252,46 @@ pub fn without_run(summary: &[u8]) -> String {
     format!("{}{}", &text[..from], &text[to..])
 }
 
+/// A results folder without what may differ from run to run.
+pub fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(dir);
+    assert!(files.remove("manifest.json").is_some(), "{} has a manifest", dir.display());
+    let summary = files.get_mut("summary.json").expect("there is a summary");
+    *summary = without_run(summary).into_bytes();
+    files
+}
+
+/// What tells two folders apart: their files' names, or the first file whose bytes differ.
+pub fn difference(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Option<String> {
+    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    if names(a) != names(b) {
+        return Some(format!("other files: {:?} and {:?}", names(a), names(b)));
+    }
+    let (name, bytes) = a.iter().find(|(name, bytes)| *bytes != &b[*name])?;
+    let at = bytes.iter().zip(&b[name]).take_while(|(x, y)| x == y).count();
+    let around = |bytes: &[u8]| text(&bytes[at.saturating_sub(60)..(at + 60).min(bytes.len())]);
+    Some(format!("{name} differs at byte {at}:\n{}\n{}", around(bytes), around(&b[name])))
+}
+
+/// The report shows the scenario and what the command line has changed in it: there, and only there, `set` may be seen.
+pub fn with_default(
+    contents: &BTreeMap<String, Vec<u8>>,
+    key: &str,
+    value: &str,
+    default: &str,
+) -> BTreeMap<String, Vec<u8>> {
+    let mut contents = contents.clone();
+    let mut report = text(&contents["report.html"]);
+    let last = key.rsplit('.').next().unwrap();
+    for (key, quote) in [(key, ""), (last, "\""), (last, "&quot;"), (last, "&#34;")] {
+        let equals = if quote.is_empty() { "=" } else { " = " };
+        let written = |value: &str| format!("{key}{equals}{quote}{value}{quote}");
+        report = report.replace(&written(value), &written(default));
+    }
+    contents.insert("report.html".to_string(), report.into_bytes());
+    contents
+}
+
 pub fn summary(dir: &Path) -> Value {
     serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap()
 }
