@@ -14,7 +14,7 @@ pub fn warning(plan: &Plan, found: &Standstill) -> String {
     let open = if found.open == 1 { "1 open flow".to_string() } else { format!("{} open flows", found.open) };
     let mut text = match found.is_end {
         true => format!("the run stalled: at {} {open} could never end, and no other was to come", found.at),
-        false => format!("at the end, {open} could not all end"),
+        false => format!("{open} at the end, of which some can never end"),
     };
     let mut parts: Vec<String> = Vec::new();
     parts.extend((found.cut.flows > 0).then(|| cut(&found.cut)));

@@ -80,7 +80,7 @@ fn flows_that_routes_lead_into_a_dead_link_stall_when_they_have_tried_often_enou
         &[("transport.kind", "homa"), ("transport.homa-abort-after", "off")],
     ];
     for set in sets {
-        let (outcome, found) = stalls(&plan(text, set), Time::from_s(1_000), &format!("{set:?}"));
+        let (outcome, found) = stalls(&plan(text, set), Time::from_s(10_000), &format!("{set:?}"));
         assert_eq!((found.cut.flows, found.deadlock), (0, None), "{set:?}");
         assert!(found.silent.is_some() && found.open > 0 && outcome.hosts.completed > 0, "{set:?}");
     }
