@@ -106,7 +106,9 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
         Some(seeds) => seeds,
         None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
     };
+    let shows = plan.shows.clone();
     let mut sweep = Sweep::new(&plan.name, VERSION, grid, (from..=to).collect(), points);
+    sweep.shows = shows;
     sweep.overrides = request.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Ok(Design { sweep, recipes, hops, warnings })
 }

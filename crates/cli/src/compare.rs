@@ -8,7 +8,7 @@ use crate::args::CompareArgs;
 use crate::execute::execute;
 use crate::failure::Failure;
 use crate::revision::{self, REVISION, VERSION};
-use crate::run::{default_out, load};
+use crate::run::{default_out, load, shows};
 use crate::say;
 use crate::tell;
 use crate::threads;
@@ -17,7 +17,7 @@ use crate::watch::{catch_interrupts, interrupted, progress_bar};
 use millpond_claims::check_runs;
 use millpond_results::{
     Folder, Kind, Manifest, Owner, Status, Summary, VariantResult, compare_table, finish_compare, run_folder,
-    sizes_table,
+    sizes_table, without_shows,
 };
 use millpond_scenario::plan::Plan;
 use millpond_scenario::{Errors, Scenario};
@@ -56,6 +56,8 @@ struct Comparison<'a> {
     text: String,
     name: String,
     arms: Vec<Arm>,
+    /// The numbers that are shown; empty: those that suit the traffic.
+    shows: Vec<String>,
     /// Whether an arm has several seeds, and so a folder for each.
     several: bool,
 }
@@ -134,7 +136,7 @@ impl<'a> Comparison<'a> {
         let (scenario, text) = load(&args.scenario)?;
         let mut arms = arms(&scenario, args)?;
         check_runs(arms.len(), args.seeds.range)?;
-        let mut name = String::new();
+        let (mut name, mut shown) = (String::new(), Vec::new());
         for arm in &mut arms {
             let first = arm.plan(&scenario, args.seeds.range.map(|seeds| seeds.0))?;
             let (from, to) = args.seeds.range.unwrap_or((first.seed, first.seed));
@@ -144,10 +146,14 @@ impl<'a> Comparison<'a> {
             }
             if name.is_empty() {
                 name = first.name;
+                shown = first.shows;
             }
         }
         let several = arms.iter().any(|arm| arm.seeds.len() > 1);
-        Ok(Comparison { args, scenario, text, name, arms, several })
+        if let (false, Some(first)) = (args.shows.names.is_empty(), arms.first()) {
+            shown = shows(&scenario, first.variant.as_deref(), &first.overrides, &args.shows)?;
+        }
+        Ok(Comparison { args, scenario, text, name, arms, shows: shown, several })
     }
 
     /// All runs, by arm and seed.
@@ -163,7 +169,10 @@ impl<'a> Comparison<'a> {
     /// Whether a finished run is what this program would make again.
     fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest) -> bool {
         let same_program = manifest.version == VERSION && manifest.revision == REVISION;
-        same_program && arm.plan(&self.scenario, Some(seed)).is_ok_and(|plan| plan.resolved == manifest.scenario)
+        same_program
+            && arm
+                .plan(&self.scenario, Some(seed))
+                .is_ok_and(|plan| without_shows(&plan.resolved) == without_shows(&manifest.scenario))
     }
 
     /// The arms with those of their seeds that are asked for, without arms that have none of them.
@@ -252,6 +261,7 @@ impl<'a> Comparison<'a> {
             overrides: changed.map(|(key, value)| format!("{key}={value}")).collect(),
             status,
             warnings,
+            shows: self.shows.clone(),
             ..revision::manifest(self.text.clone())
         };
         Ok(finish_compare(folder, variants, self.several, manifest)?)

@@ -12,6 +12,7 @@ use millpond_results::{
     Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
     SizeBins, Status, Summary, Totals, World, jain, peak_rss_bytes,
 };
+use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
 use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
@@ -54,6 +55,7 @@ pub fn execute_into(
     };
     let manifest = Manifest {
         base: plan.base.clone(),
+        shows: plan.shows.clone(),
         overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         failures: link_failures(plan),
         ..revision::manifest(plan.resolved.clone())
@@ -69,10 +71,23 @@ pub fn execute_into(
         timers: plan.capture.timers,
         trace: plan.capture.trace,
     })?;
+    writer.applications(applications(plan));
     let mut watch = Watch::new(writer, folder, bar, plan.horizon.as_s_f64());
     let outcome = millpond_sim::run(plan, threads, &mut watch)?;
     let (writer, wall) = watch.end();
     writer.finish(totals(plan, &outcome, wall, threads), manifest)
+}
+
+/// The classes of each application: a traffic belongs to the first that has it.
+fn applications(plan: &Plan) -> Vec<(String, Option<Vec<u16>>)> {
+    let mut taken = BTreeSet::new();
+    let mut of = |application: &ApplicationPlan| {
+        let all = || (0..plan.traffic.classes.len() as u16).collect();
+        let mut classes: Vec<u16> = application.classes.clone().unwrap_or_else(all);
+        classes.retain(|class| taken.insert(*class));
+        (application.name.clone(), Some(classes))
+    };
+    plan.applications.iter().map(&mut of).collect()
 }
 
 fn size_bins(bins: &plan::SizeBins) -> SizeBins {

@@ -1,6 +1,6 @@
 //! `millpond run`: one scenario, one folder.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, Shows};
 use crate::execute::execute;
 use crate::failure::Failure;
 use crate::say;
@@ -63,6 +63,20 @@ pub fn load(path: &Path) -> Result<(Scenario, String), Failure> {
     Ok((scenario, text))
 }
 
+/// The numbers that `--shows` names. A name that means nothing is an error that names the nearest.
+pub fn shows(
+    scenario: &Scenario,
+    variant: Option<&str>,
+    overrides: &[(String, String)],
+    given: &Shows,
+) -> Result<Vec<String>, Failure> {
+    let names: Vec<String> = given.names.iter().map(|name| format!("{:?}", name.trim())).collect();
+    let shows = ("shows".to_string(), format!("[{}]", names.join(", ")));
+    let changed: Vec<_> = overrides.iter().cloned().chain([shows]).collect();
+    let plan = scenario.plan(variant, &changed, None);
+    Ok(plan.map_err(|errors| errors.given_by("--shows", overrides.len()))?.shows)
+}
+
 /// Where results go unless the user says: `out/<name>`, and after it what tells the command's
 /// results from others of the same scenario.
 pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> PathBuf {
@@ -79,6 +93,9 @@ pub fn all_cores() -> usize {
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (scenario, _) = load(&args.scenario)?;
     let mut plan = scenario.plan(args.variant.as_deref(), &args.overrides.set, args.seed)?;
+    if !args.shows.names.is_empty() {
+        plan.shows = shows(&scenario, args.variant.as_deref(), &args.overrides.set, &args.shows)?;
+    }
     let (variant, mut overrides) = origin(&args.scenario)?;
     plan.variant = plan.variant.or(variant);
     overrides.extend(args.overrides.set.iter().cloned());

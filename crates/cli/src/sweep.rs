@@ -4,7 +4,7 @@ use crate::args::{Keep, SweepArgs};
 use crate::estimate::{Estimate, estimate, span};
 use crate::failure::Failure;
 use crate::revision;
-use crate::run::{default_out, load};
+use crate::run::{default_out, load, shows};
 use crate::runs::{Running, run_all, values_text};
 use crate::say;
 use crate::tell;
@@ -33,7 +33,10 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds N";
         return Err(Failure::Usage(hint.to_string()));
     }
-    let design = design(&scenario, &request)?;
+    let mut design = design(&scenario, &request)?;
+    if let (false, Some(recipe)) = (args.shows.names.is_empty(), design.recipes.first()) {
+        design.sweep.shows = shows(&scenario, recipe.variant.as_deref(), &recipe.overrides, &args.shows)?;
+    }
     let out = default_out(&args.output.out, &design.sweep.name, Some("sweep"));
     if args.dry_run {
         return dry_run(args, &scenario, &design, &out);

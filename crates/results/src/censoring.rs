@@ -115,11 +115,20 @@ pub(crate) fn shown<'p>(statistics: &Tree<Estimate>, path: &[&'p str]) -> Shown<
 
 /// What is shown of the difference between two variants: of bounds where either has one.
 pub(crate) fn difference(first: &VariantResult, own: &VariantResult, path: &[&str]) -> Option<Difference> {
-    let (first, own_statistics) = (&first.statistics, &own.statistics);
-    let bounds = [first, own_statistics].map(|statistics| shown(statistics, path)).into_iter().find(|s| s.at_least);
-    let found = *own.differences.as_ref()?.leaf(bounds.as_ref().map_or(path, |bound| &bound.path))?;
+    difference_of(&first.statistics, &own.statistics, own.differences.as_ref()?, path)
+}
+
+/// The same of the statistics of both and the differences.
+pub(crate) fn difference_of(
+    first: &Tree<Estimate>,
+    own: &Tree<Estimate>,
+    differences: &Tree<Difference>,
+    path: &[&str],
+) -> Option<Difference> {
+    let bounds = [first, own].map(|statistics| shown(statistics, path)).into_iter().find(|s| s.at_least);
+    let found = *differences.leaf(bounds.as_ref().map_or(path, |bound| &bound.path))?;
     let Some((key, class)) = path.split_last() else { return Some(found) };
-    let noise = told(found.noise, key, first.at(class), own_statistics.at(class), found.mean);
+    let noise = told(found.noise, key, first.at(class), own.at(class), found.mean);
     Some(Difference { noise, ..found })
 }
 

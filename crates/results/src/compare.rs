@@ -21,13 +21,25 @@ use crate::interval::{IntervalKind, Resampler, excludes_zero};
 use crate::manifest::{Kind, Manifest, check_files};
 use crate::ordered::Ordered;
 use crate::pool::pool_compare;
+use crate::shows::{self, ShownNumber};
 use crate::summary::{Status, Summary};
 
 /// Its name in the folder.
 pub(crate) const COMPARE: &str = "compare.json";
 /// What of a summary is no statistic.
-const NO_STATISTICS: [&str; 10] =
-    ["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "slowdown_by_fixed_size", "audit"];
+const NO_STATISTICS: [&str; 11] = [
+    "schema",
+    "name",
+    "world",
+    "seed",
+    "variant",
+    "status",
+    "warnings",
+    "run",
+    "slowdown_by_fixed_size",
+    "shows",
+    "audit",
+];
 
 /// A statistic over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -172,6 +184,9 @@ pub struct VariantResult {
     pub statistics: Tree<Estimate>,
     /// Their differences to the first variant; `null` for that one itself.
     pub differences: Option<Tree<Difference>>,
+    /// The numbers that tables and pages show, by their names in `shows`.
+    #[serde(default)]
+    pub shows: Ordered<ShownNumber>,
 }
 
 /// Compares variants, each with the summaries of its seeds. The first one is what the others are compared to.
@@ -191,10 +206,10 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
         let trees: Vec<Option<&Json>> = own.iter().map(|(_, json)| Some(json)).collect();
         let statistics = estimates(&trees, &mut resampler);
         let differences = match results.first() {
-            Some(first_result) => {
-                let mut differences = paired_differences(&first, &own, &mut resampler);
-                tell(&mut differences, Some(&first_result.statistics), Some(&statistics));
-                Some(differences)
+            Some(result) => {
+                let [first, own] = [&first, &own].map(|runs| by_seed(runs));
+                let (first, own) = ((first.as_slice(), &result.statistics), (own.as_slice(), &statistics));
+                Some(paired_differences(first, own, &mut resampler))
             }
             None => None,
         };
@@ -205,20 +220,40 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
             warnings: warnings_over(summaries),
             statistics,
             differences,
+            shows: Ordered::default(),
         });
     }
     Ok(results)
 }
 
-/// The differences of one variant's runs to the first one's of the same seeds.
-fn paired_differences(first: &[(u64, Json)], own: &[(u64, Json)], resampler: &mut Resampler) -> Tree<Difference> {
-    let pair = |(seed, b): &'_ (u64, Json)| {
-        let (_, a) = first.iter().find(|(other, _)| other == seed)?;
-        Some((a.clone(), b.clone()))
-    };
-    let pairs: Vec<(Json, Json)> = own.iter().filter_map(pair).collect();
-    let pairs: Vec<_> = pairs.iter().map(|(a, b)| (Some(a), Some(b))).collect();
-    differences(&pairs, resampler)
+/// The differences of one variant's runs to the first one's of the same seeds, and what can be said
+/// of them.
+pub(crate) fn paired_differences(
+    (first, of_first): (&[(u64, &Json)], &Tree<Estimate>),
+    (own, of_own): (&[(u64, &Json)], &Tree<Estimate>),
+    resampler: &mut Resampler,
+) -> Tree<Difference> {
+    let seed_of = |seed: u64| first.iter().find(|(other, _)| *other == seed).map(|(_, json)| *json);
+    let pairs: Vec<_> = own.iter().filter_map(|(seed, b)| Some((Some(seed_of(*seed)?), Some(*b)))).collect();
+    let mut differences = differences(&pairs, resampler);
+    tell(&mut differences, Some(of_first), Some(of_own));
+    differences
+}
+
+fn by_seed(runs: &[(u64, Json)]) -> Vec<(u64, &Json)> {
+    runs.iter().map(|(seed, json)| (*seed, json)).collect()
+}
+
+/// Gives each variant the numbers that are shown of it: those of these names, or without names those
+/// that suit the traffic.
+fn show(results: &mut [VariantResult], names: &[String]) {
+    let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
+    let columns = shows::columns(names, &trees);
+    let first = results.first().map(|result| result.statistics.clone());
+    for result in results {
+        let base = first.as_ref().zip(result.differences.as_ref());
+        result.shows = shows::numbers(&columns, &result.statistics, base);
+    }
 }
 
 /// Says of each difference whether what is open at the end could undo it.
@@ -296,7 +331,8 @@ pub fn finish_compare(
     let folders: Vec<PathBuf> = runs.iter().map(|(_, _, folder)| folder.clone()).collect();
     let mut summaries: Vec<&mut Summary> = with_summaries.iter_mut().flat_map(|(_, own)| own).collect();
     bins::share(&folders, &mut summaries, root)?;
-    let results = compare(&with_summaries)?;
+    let mut results = compare(&with_summaries)?;
+    show(&mut results, &manifest.shows);
     crate::write_json(&root.join(COMPARE), &results)?;
     let summaries: Vec<&Summary> = with_summaries.iter().flat_map(|(_, own)| own).collect();
     pool_compare(root, &runs, &summaries)?;

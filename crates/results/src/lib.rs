@@ -33,6 +33,7 @@ mod pool;
 mod record;
 mod reproduction;
 mod reproduction_table;
+mod shows;
 mod sizes;
 mod spill;
 mod statistics;
@@ -70,13 +71,14 @@ pub use reproduction::{
     Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
 };
 pub use reproduction_table::reproduction_table;
+pub use shows::ShownNumber;
 pub use sizes::{SizeBin, SizeBins};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
-    Amount, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles, Qct, Rtt, RunInfo, SCHEMA, Slowdown,
-    Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
+    Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles, Qct, Rtt, RunInfo,
+    SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
 };
-pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder};
+pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder, without_shows};
 pub use sweep_results::{finish_sweep, sweep_table};
 pub use table::{compare_table, run_table, sizes_table};
 pub use target::{Owner, not_a_result};

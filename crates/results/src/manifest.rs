@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{self, Seal};
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::summary::{SCHEMA, Status, World};
 
 /// Its name in the folder.
@@ -107,6 +107,9 @@ pub struct Manifest {
     pub base: Option<PathBuf>,
     /// What the command line changed, as `key=value`.
     pub overrides: Vec<String>,
+    /// The numbers that are shown; absent: those that suit the traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shows: Vec<String>,
     /// The links that fail, for charts over time; absent if none does, and of a folder of several runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<LinkFailure>,
@@ -164,8 +167,13 @@ impl Manifest {
     /// Names the first file that is missing, damaged or without a checksum.
     pub fn verified(dir: &Path) -> Result<Manifest> {
         let path = dir.join(MANIFEST);
-        if checksum::seal_of(&std::fs::read(&path).at("read", &path)?) != Seal::Whole {
-            return Err(checksum::damaged(&path));
+        match checksum::seal_of(&std::fs::read(&path).at("read", &path)?) {
+            Seal::Whole => {}
+            Seal::Broken => return Err(checksum::damaged(&path)),
+            Seal::Missing => {
+                let reason = "is damaged, or of an earlier version: it has no checksum".to_string();
+                return Err(Error::Malformed { path, reason });
+            }
         }
         let manifest = Manifest::read(dir)?;
         for file in &manifest.files {

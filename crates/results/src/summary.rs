@@ -207,6 +207,17 @@ pub struct Slowdown {
     pub at_most: Percentiles,
 }
 
+/// The traffics of one application together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Application {
+    /// Flow completion times.
+    pub fct_us: Fct,
+    /// Slowdown.
+    pub slowdown: Slowdown,
+    /// Query completion times.
+    pub qct_us: Qct,
+}
+
 /// Query completion times, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Qct {
@@ -508,6 +519,15 @@ pub struct Summary {
     pub slowdown_by_fixed_size: Ordered<SizeBin>,
     /// Queries.
     pub qct_us: Qct,
+    /// Queries by the traffic that makes them; absent where there are none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub qct_by_class_us: Ordered<Qct>,
+    /// The traffics of each application together; absent where there are no applications.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub applications: Ordered<Application>,
+    /// The numbers that the scenario's `shows` names; absent if it names none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub shows: Ordered<Option<f64>>,
     /// Probes.
     pub rtt_us: Rtt,
     /// Calls on persistent connections, by class; absent where there are none.

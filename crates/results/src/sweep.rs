@@ -22,11 +22,12 @@ use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{read_sealed, sealed_text};
-use crate::compare::{Estimate, Tree};
+use crate::compare::{Difference, Estimate, Tree};
 use crate::error::{At, Error, Result};
 use crate::folder::{Folder, LOCK, folder_name, plain};
 use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
 use crate::ordered::Ordered;
+use crate::shows::ShownNumber;
 use crate::summary::{SCHEMA, Status, Summary};
 use crate::target::{Owner, check_target};
 use crate::writer::{FLOWS, QUERIES};
@@ -56,6 +57,9 @@ pub struct Sweep {
     pub grid: Vec<Axis>,
     /// The seeds of each point.
     pub seeds: Vec<u64>,
+    /// The numbers that are shown; absent: those that suit the traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shows: Vec<String>,
     /// The points, in the order of the grid.
     pub points: Vec<Point>,
 }
@@ -86,6 +90,15 @@ pub struct Point {
     pub warnings: Vec<String>,
     /// The summary's numbers over the complete runs; `null` before the end.
     pub statistics: Option<Tree<Estimate>>,
+    /// The point that this one is compared with: the same values but of one key.
+    #[serde(default)]
+    pub against: Option<u32>,
+    /// The differences to that point, paired by seed; `null` before the end and where there is none.
+    #[serde(default)]
+    pub differences: Option<Tree<Difference>>,
+    /// The numbers that tables and pages show, by their names in `shows`.
+    #[serde(default)]
+    pub shows: Ordered<ShownNumber>,
 }
 
 /// One run of a sweep.
@@ -118,7 +131,7 @@ impl Sweep {
             let mut point = Point { point: at as u32 + 1, values: Ordered::from(values), ..Point::default() };
             match resolved {
                 Ok(resolved) => {
-                    point.identity = format!("{:016x}", hash_name(&resolved));
+                    point.identity = identity_of(&resolved);
                     let folder = format!("{RUNS}/{}", point_folder(&point.values));
                     for &seed in &seeds {
                         number += 1;
@@ -139,6 +152,7 @@ impl Sweep {
             overrides: Vec::new(),
             grid,
             seeds,
+            shows: Vec::new(),
             points,
         }
     }
@@ -210,6 +224,16 @@ impl Sweep {
         let scenario = self.points.len() == old.points.len() && self.points.iter().zip(&old.points).all(same);
         (!scenario).then(|| "the scenario has changed since".to_string())
     }
+}
+
+/// The hash of a point's scenario.
+fn identity_of(scenario: &str) -> String {
+    format!("{:016x}", hash_name(&without_shows(scenario)))
+}
+
+/// A resolved scenario without the numbers that it shows, which change no run.
+pub fn without_shows(scenario: &str) -> String {
+    scenario.split_inclusive('\n').filter(|line| !line.starts_with("shows = ")).collect()
 }
 
 /// The name of a point's folder.
@@ -403,8 +427,7 @@ fn is_of(manifest: &Manifest, sweep: &Sweep, point: &Point, run: &SweepRun) -> b
     let own = format!("seed = {}", manifest.seed);
     let lines = manifest.scenario.lines().map(|line| if line == own { "seed = 0" } else { line });
     let scenario: String = lines.flat_map(|line| [line, "\n"]).collect();
-    let identity = format!("{:016x}", hash_name(&scenario));
-    manifest.version == sweep.version && manifest.seed == run.seed && identity == point.identity
+    manifest.version == sweep.version && manifest.seed == run.seed && identity_of(&scenario) == point.identity
 }
 
 /// Whether a run is complete or stalled in a sweep's folder, whose files are as they were written.

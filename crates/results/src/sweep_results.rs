@@ -3,27 +3,30 @@
 //! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs ended or how often the
 //! sweep was interrupted. What a run cost (`run` of the summary) is therefore left out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
 use crate::bins;
-use crate::censoring::shown;
-use crate::columns::{Column, Of, ROW_GROUP, Table};
-use crate::compare::{Estimate, Json, Tree, each_once, estimates, numbers, warnings_over, worst};
+use crate::censoring::{difference_of, shown};
+use crate::columns::{self, Of, ROW_GROUP, Table};
+use crate::compare::{
+    Difference, Estimate, Json, Tree, each_once, estimates, numbers, paired_differences, warnings_over, worst,
+};
 use crate::error::Result;
 use crate::folder::remove_if_there;
-use crate::format::{NONE, count, percent, time};
+use crate::format::{NONE, percent};
 use crate::html;
 use crate::interval::{FEW, Resampler};
 use crate::manifest::{Kind, MANIFEST, Manifest};
 use crate::ordered::Ordered;
 use crate::pool::pool_sweep;
+use crate::shows::{self, Column, Form, columns_of_points};
 use crate::sizes::SizeBin;
 use crate::summary::{SCHEMA, Status, Summary};
-use crate::sweep::{Axis, RESULTS, Sweep, SweepFolder, summary_of};
-use crate::table::{AT_LEAST, clean, fitted, wrapped};
+use crate::sweep::{Axis, Point, RESULTS, Sweep, SweepFolder, summary_of};
+use crate::table::{AT_LEAST, Marks, blocks, clean, difference_cell, wrapped};
 
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
@@ -71,6 +74,7 @@ pub fn finish_sweep(
         let of: Vec<Option<&Json>> = of.into_iter().map(Some).collect();
         point.statistics = (!of.is_empty()).then(|| estimates(&of, &mut resampler));
     }
+    compare_points(&mut sweep, &rows, &mut resampler);
     sweep.status = worst(sweep.runs().filter_map(|(_, run)| run.status));
     write_rows(&folder.path().join(RESULTS), &sweep.grid, &rows)?;
     pool_sweep(folder.path(), &sweep, &bins)?;
@@ -120,7 +124,7 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
     }
     let names: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
     let numeric: Vec<bool> = grid.iter().map(is_numeric).collect();
-    let mut columns: Vec<Column<'_>> = vec![
+    let mut columns: Vec<columns::Column<'_>> = vec![
         ("run", Of::U32, "number of the run"),
         ("point", Of::U32, "number of the grid's point"),
         ("seed", Of::U64, "the seed"),
@@ -167,62 +171,168 @@ fn leaves<L>(tree: &Tree<L>, at: &mut Vec<String>, paths: &mut Vec<Vec<String>>)
     }
 }
 
-/// What points are shown by: head, path, form, and whether the interval stands beside it.
-type Shown = ([&'static str; 2], &'static [&'static str], fn(Option<f64>) -> String, bool);
-const FIGURES: [Shown; 6] = [
-    (["mice", "p99"], &["fct_us", "mice", "p99"], time, true),
-    (["all", "mean"], &["fct_us", "all", "mean"], time, true),
-    (["QCT", "p99"], &["qct_us", "p99"], time, true),
-    (["QCT", "done"], &["qct_us", "completed_fraction"], percent, false),
-    (["", "drops"], &["packets", "dropped"], count, false),
-    (["time-", "outs"], &["timeouts"], count, false),
-];
-
-/// The points beside each other: means over seeds, with half of the 95 % interval.
+/// The points beside each other: means over seeds, with half of the 95 % interval; then their
+/// differences to the point that each is compared with.
 pub fn sweep_table(sweep: &Sweep) -> String {
-    let (mut rows, mut has_bounds) = (vec![heads(0), heads(1)], false);
-    for point in sweep.points.iter().filter(|point| point.skipped.is_none()).take(SHOWN) {
-        let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
-        let mut row = vec![label(sweep, point.values.iter()), format!("{done}/{}", point.runs.len())];
-        let leaf = |path: &[&str]| point.statistics.as_ref()?.leaf(path).copied();
-        let flows = match (leaf(&["flows", "completed"]), leaf(&["flows", "started"])) {
-            (Some(a), Some(b)) => a.mean.zip(b.mean).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b),
-            _ => None,
-        };
-        row.push(percent(flows));
-        for (_, path, form, spread) in FIGURES {
-            let shown = point.statistics.as_ref().map(|tree| shown(tree, path)).unwrap_or_default();
-            has_bounds |= shown.at_least;
-            row.push(shown.text(form));
-            if spread {
-                row.push(half(&shown.estimate, form));
-            }
-        }
-        rows.push(row);
-    }
-    let valid = sweep.points.iter().filter(|point| point.skipped.is_none()).count();
-    let hidden = valid.saturating_sub(SHOWN);
-    let mut lines = fitted(rows);
-    if hidden > 0 {
-        lines.push(format!("… and {hidden} more points in sweep.json"));
+    let points: Vec<&Point> = sweep.points.iter().filter(|point| point.skipped.is_none()).collect();
+    let columns = columns_of(sweep);
+    let drawn = &points[..points.len().min(SHOWN)];
+    let mut marks = Marks::default();
+    let title = compared_with(sweep).map_or(String::new(), |with| format!("\nDifference to {with}, seed by seed:"));
+    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| point_rows(sweep, drawn, block, is_first, marks);
+    let mut lines = blocks(&columns, &title, &mut marks, &rows);
+    if points.len() > drawn.len() {
+        lines.push(format!("… and {} more points in sweep.json", points.len() - drawn.len()));
     }
     lines.push(String::new());
-    if has_bounds {
+    let has_bound = |point: &&Point| {
+        let bound = |tree: &Tree<Estimate>| columns.iter().any(|column| shown(tree, &column.at()).at_least);
+        point.statistics.as_ref().is_some_and(bound)
+    };
+    if drawn.iter().any(has_bound) {
         lines.extend(wrapped("\u{2265}", AT_LEAST));
+    }
+    if sweep.seeds.len() > 1 && drawn.iter().any(|point| point.differences.is_some()) {
+        lines.extend(marks.legend(sweep.seeds.len()));
     }
     lines.extend(notes(sweep));
     lines.join("\n") + "\n"
 }
 
-fn heads(line: usize) -> Vec<String> {
-    let mut row: Vec<String> = [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
-    for (head, _, _, spread) in FIGURES {
-        row.push(head[line].to_string());
-        if spread {
-            row.push(["", "±"][line].to_string());
+/// The numbers that a sweep shows.
+pub(crate) fn columns_of(sweep: &Sweep) -> Vec<Column> {
+    let trees: Vec<&Tree<Estimate>> = sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
+    columns_of_points(&sweep.shows, &trees)
+}
+
+/// Rows of points, how many they are with their heads, and rows of differences.
+fn point_rows(
+    sweep: &Sweep,
+    points: &[&Point],
+    columns: &[Column],
+    is_first: bool,
+    marks: &mut Marks,
+) -> (Vec<Vec<String>>, usize) {
+    let mut rows = vec![heads(columns, is_first, 0), heads(columns, is_first, 1)];
+    for point in points {
+        let mut row = vec![label(sweep, point.values.iter())];
+        if is_first {
+            let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
+            row.extend([format!("{done}/{}", point.runs.len()), percent(share_of_flows(point))]);
         }
+        for column in columns {
+            let path = column.at();
+            let number = point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
+            row.push(number.text(|value| column.form.text(value)));
+            row.extend(has_spread(column).then(|| half(&number.estimate, column.form)));
+        }
+        rows.push(row);
+    }
+    let values = rows.len();
+    for (point, first) in points.iter().filter_map(|point| Some((point, base_of(sweep, point)?))) {
+        let (Some(differences), Some(own), Some(first)) = (&point.differences, &point.statistics, &first.statistics)
+        else {
+            continue;
+        };
+        let mut row = vec![label(sweep, point.values.iter())];
+        row.extend(is_first.then(|| [String::new(), String::new()]).into_iter().flatten());
+        for column in columns {
+            row.push(difference_cell((first, own, differences), column, marks));
+            row.extend(has_spread(column).then(|| half_of(difference_of(first, own, differences, &column.at()))));
+        }
+        rows.push(row);
+    }
+    (rows, values)
+}
+
+fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
+    let start: Vec<String> = [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
+    let mut row: Vec<String> = start.into_iter().take(if is_first { 3 } else { 1 }).collect();
+    for column in columns {
+        row.push(column.head[line].clone());
+        row.extend(has_spread(column).then(|| ["", "±"][line].to_string()));
     }
     row
+}
+
+/// Whether the interval stands beside the number.
+fn has_spread(column: &Column) -> bool {
+    matches!(column.form, Form::Time | Form::Ratio | Form::Rate)
+}
+
+/// Completed over started.
+fn share_of_flows(point: &Point) -> Option<f64> {
+    let mean = |key: &str| point.statistics.as_ref()?.leaf(&["flows", key])?.mean;
+    let (completed, started): (f64, f64) = (mean("completed")?, mean("started")?);
+    (started > 0.0).then(|| completed / started)
+}
+
+/// Half of the width of a difference's interval, as a share of what it is a difference to.
+fn half_of(difference: Option<Difference>) -> String {
+    let half = |difference: Difference| {
+        let base = difference.mean? / difference.relative.filter(|relative| *relative != 0.0)?;
+        let [low, high] = difference.interval?;
+        Some((high - low) / 2.0 / base.abs())
+    };
+    difference.and_then(half).map_or(NONE.into(), |half| percent(Some(half)))
+}
+
+/// The key whose first value the points are compared with: variants, else the first kind, else the
+/// first key that has several values.
+fn compared_key(sweep: &Sweep) -> Option<usize> {
+    let keys: Vec<usize> = (0..sweep.grid.len()).filter(|&key| sweep.grid[key].values.len() > 1).collect();
+    let is = |of: fn(&str) -> bool| keys.iter().copied().find(|&key| of(&sweep.grid[key].key));
+    is(|key| key == "variant").or_else(|| is(|key| key.ends_with(".kind"))).or_else(|| keys.first().copied())
+}
+
+/// What points are compared with, in words; `None` if no point is.
+pub(crate) fn compared_with(sweep: &Sweep) -> Option<String> {
+    let key = &sweep.grid[compared_key(sweep)?];
+    let others = sweep.grid.iter().filter(|axis| axis.values.len() > 1).count() > 1;
+    let rest = if others { " at the same values of the other keys" } else { "" };
+    Some(format!("{}={}{rest}", clean(&key.key), clean(key.values.first()?)))
+}
+
+/// The point that a point is compared with.
+pub(crate) fn base_of<'a>(sweep: &'a Sweep, point: &Point) -> Option<&'a Point> {
+    sweep.points.get(point.against?.checked_sub(1)? as usize)
+}
+
+/// Says of each point which one it is compared with.
+fn pair_points(sweep: &mut Sweep) {
+    let Some(key) = compared_key(sweep) else { return };
+    let Some(base) = sweep.grid[key].values.first().cloned() else { return };
+    let rest = |point: &Point| -> Vec<String> {
+        let others = point.values.iter().enumerate().filter(|(place, _)| *place != key);
+        others.map(|(_, (_, value))| value.clone()).collect()
+    };
+    let is_base = |point: &Point| point.values.0.get_index(key).is_some_and(|(_, value)| *value == base);
+    let bases: BTreeMap<Vec<String>, u32> =
+        sweep.points.iter().filter(|point| is_base(point)).map(|point| (rest(point), point.point)).collect();
+    for point in &mut sweep.points {
+        point.against = if is_base(point) { None } else { bases.get(&rest(point)).copied() };
+    }
+}
+
+/// The differences of each point to the one that it is compared with, and the numbers that are shown.
+fn compare_points(sweep: &mut Sweep, rows: &[Row], resampler: &mut Resampler) {
+    pair_points(sweep);
+    let mut runs: BTreeMap<u32, Vec<(u64, &Json)>> = BTreeMap::new();
+    for row in rows {
+        runs.entry(row.point).or_default().extend(row.of.as_ref().map(|json| (row.seed, json)));
+    }
+    let trees: Vec<Option<Tree<Estimate>>> = sweep.points.iter().map(|point| point.statistics.clone()).collect();
+    let columns = columns_of(sweep);
+    for point in &mut sweep.points {
+        let Some(own) = &point.statistics else { continue };
+        let first = point.against.and_then(|number| Some((number, trees.get(number as usize - 1)?.as_ref()?)));
+        point.differences = first.and_then(|(number, first)| {
+            let (a, b) = (runs.get(&number)?, runs.get(&point.point)?);
+            Some(paired_differences((a, first), (b, own), resampler))
+        });
+        let base = first.map(|(_, first)| first).zip(point.differences.as_ref());
+        point.shows = shows::numbers(&columns, own, base);
+    }
 }
 
 /// A point's values; a key is said where there are several of them and its value does not say enough.
@@ -237,8 +347,8 @@ pub(crate) fn label<'a>(sweep: &Sweep, values: impl Iterator<Item = (&'a str, &'
 }
 
 /// Half of the interval's width.
-fn half(estimate: &Estimate, form: fn(Option<f64>) -> String) -> String {
-    estimate.interval.map_or(NONE.into(), |[low, high]| form(Some((high - low) / 2.0)))
+fn half(estimate: &Estimate, form: Form) -> String {
+    estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
 }
 
 fn notes(sweep: &Sweep) -> Vec<String> {

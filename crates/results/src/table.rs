@@ -2,11 +2,12 @@
 //!
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
-use crate::censoring::{difference, shown};
+use crate::censoring::{difference_of, shown};
 use crate::compare::{Difference, Estimate, Noise, Tree, VariantResult, grouped_warnings, statistics};
 use crate::format::{NONE, bytes, change, count, digits, percent, ratio, time, whole};
 use crate::interval::FEW;
 use crate::ordered::Ordered;
+use crate::shows::{Column, columns};
 use crate::summary::Summary;
 
 /// Longest name in a table; a longer one loses its middle.
@@ -16,37 +17,8 @@ const NAME_LEAST: usize = 8;
 /// Columns of a table at most.
 const WIDTH: usize = 100;
 
-/// One column of the compare table: its head, the path of its number in the summary, and the form.
-pub(crate) struct Figure {
-    /// Two lines.
-    pub head: [&'static str; 2],
-    /// In the summary.
-    pub path: &'static [&'static str],
-    /// How it is shown.
-    pub form: fn(Option<f64>) -> String,
-}
-
-const fn figure(head: [&'static str; 2], path: &'static [&'static str], form: fn(Option<f64>) -> String) -> Figure {
-    Figure { head, path, form }
-}
-
 /// What `≥` says in tables.
 pub(crate) const AT_LEAST: &str = "at least: what was open at the end counts with its age, and takes longer";
-
-/// What variants are compared by. The share of flows completed comes first and is made of two
-/// numbers; a mean stands behind the share that it is the mean of.
-pub(crate) const FIGURES: [Figure; 10] = [
-    figure(["all", "mean"], &["fct_us", "all", "mean"], time),
-    figure(["mice", "p50"], &["fct_us", "mice", "p50"], time),
-    figure(["mice", "p99"], &["fct_us", "mice", "p99"], time),
-    figure(["eleph.", "p50"], &["fct_us", "elephants", "p50"], time),
-    figure(["QCT", "done"], &["qct_us", "completed_fraction"], percent),
-    figure(["QCT", "mean"], &["qct_us", "mean"], time),
-    figure(["QCT", "p99"], &["qct_us", "p99"], time),
-    figure(["", "drops"], &["packets", "dropped"], count),
-    figure(["", "marks"], &["packets", "ecn_marked"], count),
-    figure(["time-", "outs"], &["timeouts"], count),
-];
 
 /// The share of flows completed.
 pub(crate) fn completed(result: &VariantResult) -> Option<f64> {
@@ -59,6 +31,7 @@ pub(crate) fn completed(result: &VariantResult) -> Option<f64> {
 pub fn run_table(summary: &Summary) -> String {
     let mut lines = vec![title(summary), String::new()];
     lines.extend(classes(summary));
+    lines.extend(chosen(summary));
     lines.push(String::new());
     let packets = &summary.packets;
     let not_started = match summary.flows.not_started {
@@ -96,6 +69,21 @@ fn title(summary: &Summary) -> String {
     let world = serde_json::to_string(&summary.world).unwrap_or_default();
     let world = world.trim_matches('"');
     format!("{}{variant} · seed {} · {world} · {}", clean(&summary.name), summary.seed, summary.status.name())
+}
+
+/// The numbers that the scenario shows.
+fn chosen(summary: &Summary) -> Vec<String> {
+    if summary.shows.is_empty() {
+        return Vec::new();
+    }
+    let tree = statistics(summary);
+    let names: Vec<String> = summary.shows.iter().map(|(name, _)| name.to_string()).collect();
+    let number = |column: &Column| {
+        let value = shown(&tree, &column.at()).text(|number| column.form.text(number));
+        format!("{} {value}", clean(&column.name))
+    };
+    let parts: Vec<String> = columns(&names, &[&tree]).iter().map(number).collect();
+    [vec![String::new()], listed("shows", &parts)].concat()
 }
 
 /// Completion times by class, with the queries'.
@@ -168,35 +156,23 @@ fn other_lines(summary: &Summary) -> Vec<String> {
 }
 
 /// Variants beside each other, then their differences to the first one, marked where they are beyond the noise.
+///
+/// The share of flows completed comes first; a mean stands behind the share that it is the mean of.
 pub fn compare_table(results: &[VariantResult]) -> String {
     let Some(first) = results.first() else { return "no variants\n".into() };
-    let heads = |line: usize| {
-        let start = [["", "variant"][line].to_string(), ["flows", "done"][line].to_string()];
-        start.into_iter().chain(FIGURES.iter().map(|f| f.head[line].to_string())).collect::<Vec<_>>()
-    };
-    let mut rows = vec![heads(0), heads(1)];
-    for result in results {
-        let mut row = vec![clean(&result.variant), percent(completed(result))];
-        row.extend(FIGURES.iter().map(|f| shown(&result.statistics, f.path).text(f.form)));
-        rows.push(row);
-    }
-    let values = rows.len();
+    let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
+    let names: Vec<String> = first.shows.iter().map(|(name, _)| name.to_string()).collect();
+    let columns = columns(&names, &trees);
     let mut marks = Marks::default();
-    for result in &results[1..] {
-        if let Some(differences) = &result.differences {
-            rows.push(difference_row(first, result, differences, &mut marks));
-        }
-    }
-    line_up(&mut rows, values, &marks);
-    let mut lines = fitted(rows);
-    if lines.len() > values {
-        lines.insert(values, format!("\nDifference to {}, seed by seed:", clean(&first.variant)));
-    }
+    let title = format!("\nDifference to {}, seed by seed:", clean(&first.variant));
+    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| compare_rows(results, block, is_first, marks);
+    let mut lines = blocks(&columns, &title, &mut marks, &rows);
     let seeds: Vec<String> = first.seeds.iter().take(12).map(u64::to_string).collect();
     let more = if first.seeds.len() > 12 { ", …" } else { "" };
     let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
     lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
-    let has_bounds = |result: &VariantResult| FIGURES.iter().any(|f| shown(&result.statistics, f.path).at_least);
+    let has_bounds =
+        |result: &VariantResult| columns.iter().any(|column| shown(&result.statistics, &column.at()).at_least);
     if results.iter().any(has_bounds) {
         lines.extend(wrapped("\u{2265}", AT_LEAST));
     }
@@ -212,6 +188,74 @@ pub fn compare_table(results: &[VariantResult]) -> String {
         lines.extend(wrapped("warning", &clean(&warning)));
     }
     lines.join("\n") + "\n"
+}
+
+/// Rows of values and of differences below them, and how many there are of values with their heads.
+type Rows = (Vec<Vec<String>>, usize);
+
+fn compare_rows(results: &[VariantResult], columns: &[Column], is_first: bool, marks: &mut Marks) -> Rows {
+    let heads = |line: usize| {
+        let start = [["", "variant"][line], ["flows", "done"][line]].map(String::from);
+        let start = start.into_iter().take(if is_first { 2 } else { 1 });
+        start.chain(columns.iter().map(|column| column.head[line].clone())).collect::<Vec<_>>()
+    };
+    let mut rows = vec![heads(0), heads(1)];
+    for result in results {
+        let mut row = vec![clean(&result.variant)];
+        row.extend(is_first.then(|| percent(completed(result))));
+        let number = |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
+        row.extend(columns.iter().map(number));
+        rows.push(row);
+    }
+    let values = rows.len();
+    let Some((first, others)) = results.split_first() else { return (rows, values) };
+    for result in others {
+        let Some(differences) = &result.differences else { continue };
+        let mut row = vec![clean(&result.variant)];
+        row.extend(is_first.then(|| share_cell(first, result, differences, marks)));
+        let of = (&first.statistics, &result.statistics, differences);
+        row.extend(columns.iter().map(|column| difference_cell(of, column, marks)));
+        rows.push(row);
+    }
+    (rows, values)
+}
+
+/// A table of these columns, in as many blocks as the width asks for. `title` stands above the
+/// differences.
+pub(crate) fn blocks(
+    columns: &[Column],
+    title: &str,
+    marks: &mut Marks,
+    rows: &dyn Fn(&[Column], bool, &mut Marks) -> Rows,
+) -> Vec<String> {
+    let (mut lines, mut left, mut is_first) = (Vec::new(), columns, true);
+    while is_first || !left.is_empty() {
+        let mut count = left.len();
+        while count > 1 && !fits(&rows(&left[..count], is_first, &mut Marks::default()).0) {
+            count -= 1;
+        }
+        let (block, rest) = left.split_at(count);
+        let mut own = Marks::default();
+        let (mut rows, values) = rows(block, is_first, &mut own);
+        line_up(&mut rows, values, &own);
+        let mut text = fitted(rows);
+        if text.len() > values {
+            text.insert(values, title.to_string());
+        }
+        if !is_first {
+            lines.push(String::new());
+        }
+        lines.extend(text);
+        marks.0.extend(own.0);
+        (left, is_first) = (rest, false);
+    }
+    lines
+}
+
+/// Whether rows have room, if need be with names cut short.
+fn fits(rows: &[Vec<String>]) -> bool {
+    let columns = rows.first().map_or(0, Vec::len);
+    (1..columns).map(|at| widest(rows, at) + 1).sum::<usize>() + NAME_LEAST <= WIDTH
 }
 
 /// Variants beside each other that a table by size has room for.
@@ -256,7 +300,7 @@ pub fn sizes_table(results: &[VariantResult]) -> String {
 
 /// Which marks a table has.
 #[derive(Default)]
-struct Marks(Vec<char>);
+pub(crate) struct Marks(Vec<char>);
 
 impl Marks {
     /// The mark of a difference; a blank without one.
@@ -272,7 +316,8 @@ impl Marks {
         mark
     }
 
-    fn legend(&self, seeds: usize) -> Vec<String> {
+    /// What its marks mean.
+    pub fn legend(&self, seeds: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let meanings = [
             (
@@ -336,12 +381,13 @@ fn widest(rows: &[Vec<String>], column: usize) -> usize {
     rows.iter().map(|row| row.get(column).map_or(0, |cell| cell.chars().count())).max().unwrap_or(0)
 }
 
-fn difference_row(
+/// The change of the share of flows completed.
+fn share_cell(
     first: &VariantResult,
     result: &VariantResult,
     differences: &Tree<Difference>,
     marks: &mut Marks,
-) -> Vec<String> {
+) -> String {
     let share = match (completed(result), completed(first)) {
         (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
         _ => None,
@@ -349,15 +395,20 @@ fn difference_row(
     // The share is no statistic of the summary; where as many flows started, the flows completed tell of it.
     let as_many = differences.leaf(&["flows", "started"]).is_some_and(|d| d.interval == Some([0.0, 0.0]));
     let flows = differences.leaf(&["flows", "completed"]).filter(|_| as_many);
-    let mut row = vec![clean(&result.variant), format!("{}{}", change(share), marks.of(flows))];
-    row.extend(FIGURES.iter().map(|f| {
-        let difference = difference(first, result, f.path);
-        // From nothing to something has no percentage; nothing to nothing is no change.
-        let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
-        let text = if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) };
-        format!("{text}{}", marks.of(difference.filter(|d| d.mean.is_some()).as_ref()))
-    }));
-    row
+    format!("{}{}", change(share), marks.of(flows))
+}
+
+/// The change of a number between two, with its mark.
+pub(crate) fn difference_cell(
+    (first, own, differences): (&Tree<Estimate>, &Tree<Estimate>, &Tree<Difference>),
+    column: &Column,
+    marks: &mut Marks,
+) -> String {
+    let difference = difference_of(first, own, differences, &column.at());
+    // From nothing to something has no percentage; nothing to nothing is no change.
+    let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
+    let text = if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) };
+    format!("{text}{}", marks.of(difference.filter(|d| d.mean.is_some()).as_ref()))
 }
 
 /// Rows of at most 100 columns: names lose of their middle what is too much.

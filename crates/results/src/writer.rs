@@ -11,17 +11,19 @@ use parquet::data_type::ByteArray;
 
 use crate::capture::{Captures, Recording};
 use crate::censoring;
-use crate::columns::{Column, Of, ROW_GROUP, Table};
+use crate::columns::{self as tables, Of, ROW_GROUP, Table};
+use crate::compare::statistics;
 use crate::completions::{Completions, PS_PER_US, Slowdowns};
 use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
 use crate::ordered::Ordered;
 use crate::record::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::shows::{Column, columns};
 use crate::sizes::{self, BySize, SIZES, SizeBins};
 use crate::statistics::Samples;
 use crate::summary::{
-    Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
+    Application, Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
 };
 use crate::survival::percentiles;
 
@@ -54,7 +56,7 @@ pub struct Header {
     pub size_bins: SizeBins,
 }
 
-pub(crate) const FLOW_COLUMNS: [Column<'static>; 14] = [
+pub(crate) const FLOW_COLUMNS: [tables::Column<'static>; 14] = [
     ("flow", Of::U32, "number of the flow"),
     ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
     ("src", Of::U32, "sending host"),
@@ -75,7 +77,7 @@ pub(crate) const FLOW_COLUMNS: [Column<'static>; 14] = [
     ("query", Of::OptionalU32, "the query that it answers"),
 ];
 
-pub(crate) const QUERY_COLUMNS: [Column<'static>; 7] = [
+pub(crate) const QUERY_COLUMNS: [tables::Column<'static>; 7] = [
     ("query", Of::U32, "number of the query"),
     ("class", Of::Name, "its traffic's name"),
     ("client", Of::U32, "the host that asks"),
@@ -99,6 +101,22 @@ pub enum Keep {
     All,
 }
 
+/// The classes of an application together, while records pass.
+struct Group {
+    name: String,
+    /// Places in the header; `None`: all.
+    classes: Option<Vec<u16>>,
+    fct: Completions,
+    slowdown: Slowdowns,
+    qct: Completions,
+}
+
+impl Group {
+    fn has(&self, class: u16) -> bool {
+        self.classes.as_ref().is_none_or(|classes| classes.contains(&class))
+    }
+}
+
 /// One run being written.
 pub struct RunWriter {
     dir: PathBuf,
@@ -113,6 +131,9 @@ pub struct RunWriter {
     slowdown: Vec<Slowdowns>,
     by_size: BySize,
     qct: Completions,
+    /// Of the header's classes, in their order.
+    qct_by_class: Vec<Completions>,
+    applications: Vec<Group>,
     rtt: Samples,
     /// Round-trip times and timeouts by class, if they are told.
     timers: Option<Vec<[Samples; 2]>>,
@@ -153,6 +174,8 @@ impl RunWriter {
             slowdown: (0..classes).map(|n| Slowdowns::new(samples("slowdown", n))).collect(),
             by_size: BySize::new(dir.join(".spill-size")),
             qct: Completions::new(samples("qct", 0)),
+            qct_by_class: (0..header.classes.len()).map(|n| Completions::new(samples("qct-of", n))).collect(),
+            applications: Vec::new(),
             rtt: samples("rtt", 0),
             timers: None,
             keep,
@@ -179,6 +202,17 @@ impl RunWriter {
             self.timers = Some((0..self.fct.len()).map(|n| [samples("srtt", n), samples("rto", n)]).collect());
         }
         self.recording.open(&self.dir, what, &self.header.classes, ("schema", SCHEMA.to_string()))
+    }
+
+    /// Tells the classes of applications together, too; `None`: all classes. Call before the first
+    /// record.
+    pub fn applications(&mut self, applications: impl IntoIterator<Item = (String, Option<Vec<u16>>)>) {
+        for (n, (name, classes)) in applications.into_iter().enumerate() {
+            let samples = |what: &str| Samples::new(self.dir.join(format!(".spill-{what}-of-application-{n}")));
+            let (fct, qct) = (Completions::new(samples("fct")), Completions::new(samples("qct")));
+            let slowdown = Slowdowns::new(samples("slowdown"));
+            self.applications.push(Group { name, classes, fct, slowdown, qct });
+        }
     }
 
     /// Adds a sample of a queue. Rows keep the order of the calls.
@@ -226,6 +260,10 @@ impl RunWriter {
                 rto.push(flow.rto.as_ps())?;
             }
         }
+        for group in self.applications.iter_mut().filter(|group| group.has(flow.class)) {
+            group.fct.push(flow.start, fct)?;
+            group.slowdown.push(flow, slowdown)?;
+        }
         // A flow that completed and whose FCT alone is not known has no slowdown, and is not open either.
         if slowdown.is_some() || fct.is_none() {
             self.by_size.push(flow.bytes, slowdown)?;
@@ -250,6 +288,10 @@ impl RunWriter {
         }
         self.recording.query(query)?;
         self.qct.push(query.start, query.qct())?;
+        self.qct_by_class[usize::from(query.class)].push(query.start, query.qct())?;
+        for group in self.applications.iter_mut().filter(|group| group.has(query.class)) {
+            group.qct.push(query.start, query.qct())?;
+        }
         let Some(table) = &mut self.queries else { return Ok(()) };
         table.u32(query.query).name(&self.names[query.class as usize]).u32(query.client).u32(query.degree);
         table.f64(query.start.as_us_f64()).optional_f64(query.qct().map(Time::as_us_f64)).u32(query.completed);
@@ -269,7 +311,7 @@ impl RunWriter {
             table.close()?;
         }
         self.recording.close()?;
-        let summary = self.summary(totals)?;
+        let summary = show(self.summary(totals)?, &manifest.shows);
         crate::write_json(&self.dir.join("summary.json"), &summary)?;
         let manifest = Manifest {
             kind: Kind::Run,
@@ -319,6 +361,17 @@ impl RunWriter {
         let is_cut_by_flows = matches!(self.header.size_bins, SizeBins::Equal(_));
         let by_fixed_size = if is_cut_by_flows { by_size.by_fixed_size()? } else { Ordered::default() };
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
+        let mut qct_by_class = Vec::new();
+        for (name, completions) in header.classes.iter().zip(self.qct_by_class.drain(..)) {
+            qct_by_class.push((name.clone(), completions.end(totals.horizon)?.qct()));
+        }
+        qct_by_class.retain(|(_, qct)| qct.started > 0);
+        let mut applications = Vec::new();
+        for Group { name, fct, slowdown, qct, .. } in self.applications.drain(..) {
+            let fct_us = fct.end(totals.horizon)?.fct();
+            let (slowdown, qct_us) = (slowdown.end(totals.horizon)?, qct.end(totals.horizon)?.qct());
+            applications.push((name, Application { fct_us, slowdown, qct_us }));
+        }
         let Percentiles { p50, p90, p95, p99, p999, .. } =
             percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
         let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
@@ -348,6 +401,9 @@ impl RunWriter {
             slowdown_by_size: by_size.by(&self.header.size_bins)?,
             slowdown_by_fixed_size: by_fixed_size,
             qct_us: qct.end(totals.horizon)?.qct(),
+            qct_by_class_us: Ordered::from(qct_by_class),
+            applications: Ordered::from(applications),
+            shows: Ordered::default(),
             rtt_us: Rtt { count: self.rtt.count(), p50, p90, p95, p99, p999 },
             timers_us: Ordered::from(timers),
             goodput_over_time: totals.goodput_over_time.clone(),
@@ -378,6 +434,17 @@ impl Drop for RunWriter {
             }
         }
     }
+}
+
+/// The summary with the numbers of these names.
+fn show(summary: Summary, names: &[String]) -> Summary {
+    if names.is_empty() {
+        return summary;
+    }
+    let tree = statistics(&summary);
+    let columns = columns(names, &[&tree]);
+    let number = |column: Column| (column.name.clone(), tree.leaf(&column.at()).and_then(|estimate| estimate.mean));
+    Summary { shows: columns.into_iter().map(number).collect(), ..summary }
 }
 
 fn check_classes(classes: &[String]) -> Result<()> {

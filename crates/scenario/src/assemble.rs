@@ -15,6 +15,7 @@ use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
 use crate::ports;
 use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
+use crate::shows;
 use crate::switch;
 use crate::topology::file::Graph;
 use crate::topology::{FileParams, Topology, TopologyParams};
@@ -76,6 +77,7 @@ pub(crate) fn assemble(
         report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
     }
     let applications = application::applications(&s, &topology, &traffic.classes, report);
+    shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
     bounds::check(&Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon }, &limits, report);
@@ -112,6 +114,7 @@ pub(crate) fn assemble(
         mice: s.run.mice,
         elephants: s.run.elephants,
         size_bins: s.run.size_bins.clone(),
+        shows: s.run.shows.clone(),
         topology: Arc::new(topology),
         round_trip,
         host,

@@ -45,6 +45,8 @@ pub struct Plan {
     pub elephants: Bytes,
     /// By which sizes slowdown is told.
     pub size_bins: SizeBins,
+    /// The numbers that comparisons show; empty: those that suit the traffic.
+    pub shows: Vec<String>,
     /// Hosts, switches, links and routes.
     pub topology: Arc<Topology>,
     /// The longest time from a full packet's departure to the arrival of an answer without payload,

@@ -52,6 +52,9 @@ params! {
         /// ascend, such as ["10KB", "100KB", "1MB"], each of which ends a bin. Source: 20 bins, as in HPCC, SIGCOMM 2019,
         /// Fig. 11.
         pub size_bins: SizeBins = SizeBins::default(),
+        /// The numbers that tables, JSON and reports of `compare`, `sweep` and `run` show: CLASS.METRIC.STAT, such as
+        /// "queries.qct.p99", or one of the network, such as "timeouts". Empty means those that suit the traffic.
+        pub shows: Vec<String> = Vec::new(),
     }
 }
 

@@ -165,6 +165,15 @@ pub struct Overrides {
     pub set: Vec<(String, String)>,
 }
 
+/// Which numbers.
+#[derive(Args, Debug, Default)]
+pub struct Shows {
+    /// Numbers to show, instead of those of the scenario's `shows`: queries.qct.p99,rpc.latency.p99,timeouts
+    /// (CLASS.METRIC.STAT, or one of the network) [default: those that suit the traffic]
+    #[arg(long = "shows", value_name = "NAME,…", value_delimiter = ',')]
+    pub names: Vec<String>,
+}
+
 /// Which seeds.
 #[derive(Args, Debug, Default)]
 pub struct Seeds {
@@ -197,6 +206,8 @@ pub struct RunArgs {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    #[command(flatten)]
+    pub shows: Shows,
     /// Run this variant of the scenario
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
@@ -220,6 +231,8 @@ pub struct CompareArgs {
     /// its step: traffic.background.load=0.2..0.8/0.2
     #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub vary: Vec<(String, String)>,
+    #[command(flatten)]
+    pub shows: Shows,
     /// Print slowdown by flow size, too
     #[arg(long)]
     pub by_size: bool,
@@ -248,6 +261,8 @@ pub struct SweepArgs {
     pub variants: bool,
     #[command(flatten)]
     pub overrides: Overrides,
+    #[command(flatten)]
+    pub shows: Shows,
     /// Leave out points that are no valid scenario, instead of stopping before the first run
     #[arg(long)]
     pub skip_invalid: bool,

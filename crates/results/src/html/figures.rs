@@ -8,7 +8,7 @@ use super::Variant;
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Line, Read, Span, swatch};
 use super::flows::{Distribution, P99_NEEDS, Times};
-use super::headline::{HEADLINES, Headline, Strip, strips};
+use super::headline::{Headline, Strip, headlines, strips};
 use super::number::{self, count, percent, ratio, time};
 use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
 use super::queues::{Overview, Port, Track, busiest};
@@ -96,11 +96,12 @@ pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
     if variants.iter().all(|variant| variant.seeds.len() < 2) {
         return;
     }
+    let trees: Vec<_> = variants.iter().map(|variant| &variant.result.statistics).collect();
+    let (is_given, columns) = super::shown_columns(variants);
     let of = |headline: &Headline| {
         let strip = |(series, variant): (usize, &Variant)| {
-            let estimate = variant.result.statistics.leaf(headline.path).copied().unwrap_or_default();
-            let path: Vec<String> = headline.path.iter().map(|name| name.to_string()).collect();
-            let seeds = variant.seeds.iter().filter_map(|(seed, json)| Some((*seed, json.at(&path)?)));
+            let estimate = variant.result.statistics.leaf(&headline.at()).copied().unwrap_or_default();
+            let seeds = variant.seeds.iter().filter_map(|(seed, json)| Some((*seed, json.at(&headline.path)?)));
             let scale = headline.scale();
             Strip {
                 series,
@@ -114,9 +115,9 @@ pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
         let rows: Vec<Strip> = variants.iter().enumerate().map(strip).collect();
         let is_something = rows.iter().any(|row| row.seeds.iter().any(|(_, value)| *value != 0.0));
         let title = if headline.unit == Unit::Percent { "of those started" } else { "by seed" };
-        is_something.then(|| strips(headline.name, "", headline.unit, title, &rows))?
+        is_something.then(|| strips(&escape(&headline.name), "", headline.unit, title, &rows))?
     };
-    let all: Vec<Figure> = HEADLINES.iter().filter_map(of).collect();
+    let all: Vec<Figure> = headlines(is_given, &columns, &trees).iter().filter_map(of).collect();
     if all.is_empty() {
         return;
     }

@@ -5,40 +5,66 @@
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Line, Read};
 use super::page::{Figure, escape};
+use crate::compare::{Estimate, Tree};
+use crate::shows::{Column, Form, is_usual};
 
 /// Values that span more than this are drawn on a logarithmic axis.
 pub(crate) const WIDE: f64 = 20.0;
 
 /// A number of a run.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Headline {
     /// What it is called.
-    pub name: &'static str,
+    pub name: String,
     /// Where it is in `summary.json`.
-    pub path: &'static [&'static str],
+    pub path: Vec<String>,
     /// What it is a number of.
     pub unit: Unit,
     /// Whether less of it is better.
     pub less_is_better: bool,
 }
 
-/// In the order of charts.
-pub(crate) const HEADLINES: [Headline; 8] = [
-    Headline { name: "FCT p99 of mice", path: &["fct_us", "mice", "p99"], unit: Unit::Time, less_is_better: true },
-    Headline { name: "Mean FCT", path: &["fct_us", "all", "mean"], unit: Unit::Time, less_is_better: true },
-    Headline { name: "QCT p99", path: &["qct_us", "p99"], unit: Unit::Time, less_is_better: true },
-    Headline { name: "Mean QCT", path: &["qct_us", "mean"], unit: Unit::Time, less_is_better: true },
-    Headline {
-        name: "Queries completed",
-        path: &["qct_us", "completed_fraction"],
-        unit: Unit::Percent,
-        less_is_better: false,
-    },
-    Headline { name: "Goodput", path: &["flows", "goodput_gbps"], unit: Unit::Rate, less_is_better: false },
-    Headline { name: "Drops", path: &["packets", "dropped"], unit: Unit::Count, less_is_better: true },
-    Headline { name: "Timeouts", path: &["timeouts"], unit: Unit::Count, less_is_better: true },
+/// The usual numbers, in the order of charts, and whether less of each is better.
+const HEADLINES: [(&str, &[&str], Unit, bool); 8] = [
+    ("FCT p99 of mice", &["fct_us", "mice", "p99"], Unit::Time, true),
+    ("Mean FCT", &["fct_us", "all", "mean"], Unit::Time, true),
+    ("QCT p99", &["qct_us", "p99"], Unit::Time, true),
+    ("Mean QCT", &["qct_us", "mean"], Unit::Time, true),
+    ("Queries completed", &["qct_us", "completed_fraction"], Unit::Percent, false),
+    ("Goodput", &["flows", "goodput_gbps"], Unit::Rate, false),
+    ("Drops", &["packets", "dropped"], Unit::Count, true),
+    ("Timeouts", &["timeouts"], Unit::Count, true),
 ];
 
+/// The numbers that charts are of: those that tables show, or the usual ones.
+pub(crate) fn headlines(is_given: bool, columns: &[Column], trees: &[&Tree<Estimate>]) -> Vec<Headline> {
+    if !is_given && is_usual(trees) {
+        let of = |(name, path, unit, less_is_better): &(&str, &[&str], Unit, bool)| {
+            let path = path.iter().map(|part| part.to_string()).collect();
+            Headline { name: name.to_string(), path, unit: *unit, less_is_better: *less_is_better }
+        };
+        return HEADLINES.iter().map(of).collect();
+    }
+    let of = |column: &Column| {
+        let unit = match column.form {
+            Form::Time => Unit::Time,
+            Form::Ratio => Unit::Ratio,
+            Form::Percent => Unit::Percent,
+            Form::Rate => Unit::Rate,
+            Form::Count => Unit::Count,
+        };
+        let less_is_better = column.less_is_better.unwrap_or(true);
+        Headline { name: column.caption.clone(), path: column.path.clone(), unit, less_is_better }
+    };
+    columns.iter().map(of).collect()
+}
+
 impl Headline {
+    /// The path as the statistics' functions take it.
+    pub fn at(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+
     /// Makes the axis' unit of the summary's.
     pub fn scale(&self) -> f64 {
         if self.unit == Unit::Percent { 100.0 } else { 1.0 }

@@ -30,11 +30,12 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::bins;
-use crate::compare::{Json, VariantResult, compare, numbers, read_compare, run_folder};
+use crate::compare::{Estimate, Json, Tree, VariantResult, compare, numbers, read_compare, run_folder};
 use crate::error::{At, Result};
 use crate::manifest::{Kind, LinkFailure, Manifest, check_files, list_again};
 use crate::ordered::Ordered;
 use crate::reproduction::Reproduction;
+use crate::shows::{self, Column};
 use crate::sizes::Edge;
 use crate::summary::{Status, Summary, World};
 use crate::sweep::{RESULTS, SWEEP, Sweep};
@@ -121,7 +122,12 @@ fn check_run(dir: &Path) -> Result<()> {
 pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<()> {
     let name = summary.variant.clone().unwrap_or_else(|| summary.name.clone());
     let mut variants = Vec::new();
-    for result in compare(&[(name, vec![summary.clone()])])? {
+    for mut result in compare(&[(name, vec![summary.clone()])])? {
+        let names: Vec<String> = summary.shows.iter().map(|(name, _)| name.to_string()).collect();
+        if !names.is_empty() {
+            let columns = shows::columns(&names, &[&result.statistics]);
+            result.shows = shows::numbers(&columns, &result.statistics, None);
+        }
         let (runs, failures) = (vec![dir.to_path_buf()], manifest.failures.clone());
         variants.push(Variant::read(result, runs, std::slice::from_ref(summary), failures, None, dir)?);
     }
@@ -246,6 +252,17 @@ fn scenario(page: &mut String, manifest: &Manifest) {
     page::details(page, title, |page| {
         let _ = writeln!(page, "<pre tabindex=\"0\">{}</pre>", escape(&manifest.scenario));
     });
+}
+
+/// The numbers that are shown of variants, and whether they were asked for rather than chosen by the
+/// kinds of traffic.
+fn shown_columns(variants: &[Variant]) -> (bool, Vec<Column>) {
+    let trees: Vec<&Tree<Estimate>> = variants.iter().map(|variant| &variant.result.statistics).collect();
+    let names: Vec<String> =
+        variants.iter().take(1).flat_map(|of| of.result.shows.iter()).map(|(name, _)| name.to_string()).collect();
+    let usual = shows::columns(&[], &trees);
+    let columns = shows::columns(&names, &trees);
+    (columns != usual, columns)
 }
 
 /// The keys of an object of the statistics, over all variants, each once.

@@ -7,20 +7,21 @@ use std::path::Path;
 
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Line, Read};
-use super::headline::{HEADLINES, Headline, WIDE};
+use super::headline::{Headline, WIDE, headlines};
 use super::heat::Heat;
+use super::number::change;
 use super::page::{self, Figure, details, empty, end, escape, figures, note, section, table};
 use super::rows::Rows;
 use super::seeds_text;
-use crate::censoring::shown;
-use crate::compare::Estimate;
+use crate::censoring::{difference_of, shown};
+use crate::compare::{Difference, Estimate, Noise, Tree};
 use crate::error::Result;
 use crate::interval::FEW;
 use crate::manifest::Manifest;
 use crate::sizes::middle;
 use crate::summary::{Status, World};
 use crate::sweep::{Axis as Key, Point, RESULTS, Sweep};
-use crate::sweep_results::{is_numeric, label, warnings};
+use crate::sweep_results::{base_of, columns_of, compared_with, is_numeric, label, warnings};
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;
@@ -28,25 +29,32 @@ const LINES: usize = 16;
 const MAPS: usize = 4;
 
 /// By run: its number and the headlines that it has.
-type Runs = Vec<(u32, [Option<f64>; HEADLINES.len()])>;
+type Runs = Vec<(u32, Vec<Option<f64>>)>;
 
 fn estimate(of: &Headline, point: &Point) -> Option<Estimate> {
-    point.statistics.as_ref()?.leaf(of.path).copied().filter(|estimate| estimate.mean.is_some())
+    point.statistics.as_ref()?.leaf(&of.at()).copied().filter(|estimate| estimate.mean.is_some())
 }
 
 /// Writes `DIR/report.html`.
 pub(crate) fn write(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<()> {
-    super::replace(dir, &page_of(sweep, &runs(&dir.join(RESULTS))?, manifest))
+    let headlines = headlines_of(sweep);
+    super::replace(dir, &page_of(sweep, &headlines, &runs(&dir.join(RESULTS), &headlines)?, manifest))
+}
+
+/// The numbers of the charts.
+fn headlines_of(sweep: &Sweep) -> Vec<Headline> {
+    let trees: Vec<&Tree<Estimate>> = sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
+    headlines(!sweep.shows.is_empty(), &columns_of(sweep), &trees)
 }
 
 /// The headlines of each run, from `sweep.parquet`. A sweep that was never ended has none.
-fn runs(path: &Path) -> Result<Runs> {
+fn runs(path: &Path, headlines: &[Headline]) -> Result<Runs> {
     let mut runs: Runs = Vec::new();
     if !path.is_file() {
         return Ok(runs);
     }
     let rows = Rows::open(path)?;
-    for (place, headline) in HEADLINES.iter().enumerate() {
+    for (place, headline) in headlines.iter().enumerate() {
         let column = headline.path.join(".");
         if !rows.has(&column) {
             continue;
@@ -58,7 +66,7 @@ fn runs(path: &Path) -> Result<Runs> {
                 match runs.iter_mut().find(|(other, _)| *other == run) {
                     Some((_, values)) => values[place] = value,
                     None => {
-                        let mut values = [None; HEADLINES.len()];
+                        let mut values = vec![None; headlines.len()];
                         values[place] = value;
                         runs.push((run, values));
                     }
@@ -70,7 +78,7 @@ fn runs(path: &Path) -> Result<Runs> {
     Ok(runs)
 }
 
-fn page_of(sweep: &Sweep, runs: &Runs, manifest: &Manifest) -> String {
+fn page_of(sweep: &Sweep, headlines: &[Headline], runs: &Runs, manifest: &Manifest) -> String {
     let mut text = String::new();
     let across = across(sweep);
     let lines = lines(sweep, across);
@@ -80,13 +88,14 @@ fn page_of(sweep: &Sweep, runs: &Runs, manifest: &Manifest) -> String {
     page::legend(&mut text, &names.iter().map(String::as_str).collect::<Vec<_>>());
     if let Some(key) = across {
         section(&mut text, "figures", &format!("By {}", escape(&sweep.grid[key].key)));
-        charts(&mut text, sweep, runs, key, &lines);
+        charts(&mut text, (sweep, headlines), runs, key, &lines);
         end(&mut text);
     }
     sizes(&mut text, sweep, across, &lines);
-    maps(&mut text, sweep);
+    differences(&mut text, sweep, headlines);
+    maps(&mut text, sweep, headlines);
     section(&mut text, "points", "All points");
-    points(&mut text, sweep);
+    points(&mut text, sweep, headlines);
     end(&mut text);
     section(&mut text, "scenario", "Scenario");
     super::scenario(&mut text, manifest);
@@ -178,11 +187,11 @@ impl Places<'_> {
     }
 }
 
-fn charts(page: &mut String, sweep: &Sweep, runs: &Runs, key: usize, groups: &[Group<'_>]) {
+fn charts(page: &mut String, (sweep, headlines): (&Sweep, &[Headline]), runs: &Runs, key: usize, groups: &[Group<'_>]) {
     let places = Places { key: &sweep.grid[key], numeric: is_numeric(&sweep.grid[key]) };
     let drawn = &groups[..groups.len().min(LINES)];
     let of = |(number, headline): (usize, &Headline)| chart((number, headline), &places, runs, key, drawn);
-    let charts: Vec<Figure> = HEADLINES.iter().enumerate().filter_map(of).collect();
+    let charts: Vec<Figure> = headlines.iter().enumerate().filter_map(of).collect();
     if charts.is_empty() {
         return empty(page, "No point has a complete run.");
     }
@@ -210,7 +219,7 @@ fn chart(
 ) -> Option<Figure> {
     let scale = of.scale();
     let several = groups.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
-    let value = |run: u32| runs.iter().find(|(other, _)| *other == run).and_then(|(_, values)| values[number]);
+    let value = |run: u32| runs.iter().find(|(other, _)| *other == run).and_then(|(_, values)| *values.get(number)?);
     let line = |(series, group): (usize, &Group<'_>)| {
         let place = |point: &Point| places.of(point.values.0.get_index(key)?.1);
         let mut found: Vec<(f64, Estimate, &Point)> =
@@ -242,9 +251,9 @@ fn chart(
         Unit::Percent => Axis::linear(0.0, 100.0, Unit::Percent, "of those started"),
         unit => Axis::linear(0.0, highest * 1.04, unit, "mean of a run"),
     };
-    let label = format!("{} by {}", of.name, escape(&places.key.key));
+    let label = format!("{} by {}", escape(&of.name), escape(&places.key.key));
     let chart = Chart { x: places.axis()?, y, lines, spans: Vec::new(), read: Read::AtX, label };
-    Some(Figure::of(of.name, "", &chart))
+    Some(Figure::of(escape(&of.name), "", &chart))
 }
 
 /// Slowdown by flow size: a chart for each of the charts' key's values, a line for each combination of the others.
@@ -316,7 +325,7 @@ fn by_size_line(series: usize, bins: Vec<(f64, Estimate)>) -> Line {
 }
 
 /// Where two keys are varied, besides variants: each number for each pair of values, a map a variant.
-fn maps(page: &mut String, sweep: &Sweep) {
+fn maps(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
     let keys: Vec<usize> = (0..sweep.grid.len())
         .filter(|&key| sweep.grid[key].values.len() > 1 && sweep.grid[key].key != "variant")
         .collect();
@@ -346,14 +355,14 @@ fn maps(page: &mut String, sweep: &Sweep) {
         if cells.iter().flatten().flatten().all(|value| *value == 0.0) {
             return None;
         }
-        let label = format!("{} by {} and {}", headline.name, key(x).0, key(y).0);
+        let label = format!("{} by {} and {}", escape(&headline.name), key(x).0, key(y).0);
         let svg =
             Heat { x: key(x), y: key(y), cells, unit: headline.unit, less_is_better: headline.less_is_better, label }
                 .svg();
         let below = variant.map_or(String::new(), escape);
-        Some(Figure { caption: headline.name.into(), below, svg, otherwise: None })
+        Some(Figure { caption: escape(&headline.name), below, svg, otherwise: None })
     };
-    let all: Vec<Figure> = HEADLINES
+    let all: Vec<Figure> = headlines
         .iter()
         .flat_map(|headline| variants.iter().filter_map(move |variant| map(headline, *variant)))
         .collect();
@@ -370,22 +379,91 @@ fn maps(page: &mut String, sweep: &Sweep) {
     end(page);
 }
 
-fn points(page: &mut String, sweep: &Sweep) {
+/// The differences of points to those that they are compared with, paired by seed, with their
+/// intervals.
+fn differences(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
+    let Some(with) = compared_with(sweep) else { return };
+    let has = |of: &&Headline| {
+        let of = |point: &Point| point.differences.as_ref()?.leaf(&of.at())?.mean;
+        sweep.points.iter().any(|point| of(point).is_some())
+    };
+    let told: Vec<&Headline> = headlines.iter().filter(has).collect();
+    if told.is_empty() {
+        return;
+    }
+    let mut head: Vec<String> = sweep.grid.iter().map(|key| escape(&key.key)).collect();
+    let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
+    head.extend(told.iter().flat_map(|of| [escape(&of.name), kind.into()]));
+    let mut rows = Vec::new();
+    for (point, first) in sweep.points.iter().filter_map(|point| Some((point, base_of(sweep, point)?))) {
+        let (Some(own), Some(first), Some(found)) = (&point.statistics, &first.statistics, &point.differences) else {
+            continue;
+        };
+        let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
+        for of in &told {
+            let difference = difference_of(first, own, found, &of.at()).unwrap_or_default();
+            row.extend(difference_cells(&difference, of));
+        }
+        rows.push(row);
+    }
+    section(page, "differences", "Differences");
+    match rows.len() > 40 {
+        true => details(page, "The differences as a table", |page| table(page, "", &head, &rows)),
+        false => table(page, "", &head, &rows),
+    }
+    let few = match sweep.seeds.len() {
+        0 | 1 => " One seed cannot tell a difference from noise: sweep with --seeds 1..10.",
+        n if n < FEW => " So few seeds have no 95 % interval: sweep with --seeds 1..10.",
+        _ => "",
+    };
+    let text = format!(
+        "To {}, seed by seed: relative change, and the interval of the difference. ★ is beyond the noise, ~ agrees in all of \
+         too few seeds, ≈ is within the noise, = is identical in every seed, ? could be undone by what was open.{few}",
+        escape(&with)
+    );
+    note(page, &text);
+    end(page);
+}
+
+/// The relative change with its mark, and the interval of the difference.
+fn difference_cells(difference: &Difference, of: &Headline) -> [String; 2] {
+    if difference.mean.is_none() {
+        return ["–".into(), "–".into()];
+    }
+    let mark = match difference.noise {
+        Noise::Beyond => "★ ",
+        Noise::Agreed => "~ ",
+        Noise::Within => "≈ ",
+        Noise::Identical => "= ",
+        Noise::Open => "? ",
+        Noise::Unknown => "",
+    };
+    let text = |value: f64| {
+        let sign = if value < 0.0 { "−" } else { "+" };
+        format!("{sign}{}", of.unit.text(value.abs() * of.scale()))
+    };
+    let ends = difference.interval.map(|[low, high]| format!("{} to {}", text(low), text(high)));
+    let relative = if difference.mean == Some(0.0) { "0 %".into() } else { change(difference.relative) };
+    [format!("{mark}{relative}"), ends.unwrap_or("–".into())]
+}
+
+fn points(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
     let told: Vec<&Headline> =
-        HEADLINES.iter().filter(|of| sweep.points.iter().any(|point| estimate(of, point).is_some())).collect();
+        headlines.iter().filter(|of| sweep.points.iter().any(|point| estimate(of, point).is_some())).collect();
     if told.is_empty() {
         return empty(page, "No point has a complete run.");
     }
     let mut head: Vec<String> = sweep.grid.iter().map(|key| escape(&key.key)).collect();
     head.push("runs".into());
     let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
-    head.extend(told.iter().flat_map(|of| [of.name.to_string(), kind.into()]));
+    head.extend(told.iter().flat_map(|of| [escape(&of.name), kind.into()]));
     let row = |point: &Point| {
         let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
         let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
         row.push(format!("{done} of {}", point.runs.len()));
         for of in &told {
-            let shown = point.statistics.as_ref().map(|tree| shown(tree, of.path)).unwrap_or_default();
+            let path = of.at();
+            let shown = point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
             let text = |value: f64| of.unit.text(value * of.scale());
             row.push(shown.text(|mean| mean.map_or("–".into(), text)));
             let ends = shown.estimate.interval.map(|ends| ends.map(text));
@@ -405,7 +483,6 @@ mod tests {
     use super::super::axis::Scale;
     use super::super::chart::swatch;
     use super::*;
-    use crate::compare::Tree;
     use crate::ordered::Ordered;
     use crate::sweep::SweepRun;
 
@@ -435,7 +512,7 @@ mod tests {
     }
 
     fn page(sweep: &Sweep) -> String {
-        page_of(sweep, &Vec::new(), &Manifest::new("0", String::new()))
+        page_of(sweep, &headlines_of(sweep), &Vec::new(), &Manifest::new("0", String::new()))
     }
 
     #[test]
@@ -463,9 +540,9 @@ mod tests {
     #[test]
     fn each_seed_is_a_dot_beside_its_mean() {
         let of = sweep(&[("n", &["16", "32"])], |_| Some(10.0));
-        let values = |value: f64| std::array::from_fn(|at| (at == 0).then_some(value));
+        let values = |value: f64| (0..8).map(|at| (at == 0).then_some(value)).collect();
         let runs: Runs = of.runs().map(|(_, run)| (run.run, values(9.0 + run.seed as f64))).collect();
-        let page = page_of(&of, &runs, &Manifest::new("0", String::new()));
+        let page = page_of(&of, &headlines_of(&of), &runs, &Manifest::new("0", String::new()));
         assert!(page.contains("data-d=\"1 16 10 2 16 11 1 32 10 2 32 11\""), "{page}");
         assert!(page.contains(">16</text>") && page.contains(">32</text>") && !page.contains(">20</text>"));
     }

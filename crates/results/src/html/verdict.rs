@@ -17,19 +17,20 @@ use super::page::{details, end, escape, note, section, table, term};
 use crate::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
 use crate::compare::{Difference, Noise};
 use crate::interval::{FEW, IntervalKind};
+use crate::shows::{Column, Form, is_usual};
 
 /// Variants as columns, as long as they fit.
 const COLUMNS: usize = 6;
 
 /// One number that variants are compared by.
-struct Figure {
-    group: &'static str,
-    name: &'static str,
+struct Figure<'a> {
+    group: &'a str,
+    name: &'a str,
     /// In the summary.
-    path: &'static [&'static str],
+    path: &'a [&'a str],
     form: fn(Option<f64>) -> String,
     less_is_better: Option<bool>,
-    term: &'static str,
+    term: &'a str,
 }
 
 macro_rules! figure {
@@ -41,7 +42,7 @@ macro_rules! figure {
 const LESS: Option<bool> = Some(true);
 const MORE: Option<bool> = Some(false);
 
-const FIGURES: [Figure; 25] = [
+const FIGURES: [Figure<'static>; 25] = [
     figure!("Queries", "completed", ["qct_us", "completed_fraction"], percent, MORE, "open"),
     figure!("Queries", "QCT mean", ["qct_us", "mean"], time, LESS, "QCT"),
     figure!("Queries", "QCT mean, open at horizon", ["qct_us", "mean_restricted"], time, LESS, "mean, open at horizon"),
@@ -76,9 +77,27 @@ const FIGURES: [Figure; 25] = [
     figure!("Network", "PAUSE frames", ["pause_frames"], count, None, ""),
 ];
 
-impl Figure {
+/// The group of the numbers that were asked for.
+const SHOWN: &str = "Shown";
+
+/// The numbers that were asked for, as figures. `names` (markup) and `paths` are the columns'.
+fn asked_for<'a>(columns: &'a [Column], names: &'a [String], paths: &'a [Vec<&'a str>]) -> Vec<Figure<'a>> {
+    let figure = |((column, name), path): ((&'a Column, &'a String), &'a Vec<&'a str>)| {
+        let form = match column.form {
+            Form::Time => time,
+            Form::Ratio => ratio,
+            Form::Percent => percent,
+            Form::Rate => gbps,
+            Form::Count => count,
+        };
+        Figure { group: SHOWN, name, path, form, less_is_better: column.less_is_better, term: "" }
+    };
+    columns.iter().zip(names).zip(paths).map(figure).collect()
+}
+
+impl<'a> Figure<'a> {
     /// As it is shown of a variant; `None` if its runs do not have it.
-    fn shown(&self, variant: &Variant) -> Option<Shown<'static>> {
+    fn shown(&self, variant: &Variant) -> Option<Shown<'a>> {
         let statistics = &variant.result.statistics;
         statistics.leaf(self.path)?;
         Some(shown(statistics, self.path))
@@ -145,7 +164,15 @@ impl Figure {
 
 /// The section.
 pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
-    let figures: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_told(variants)).collect();
+    let (is_given, columns) = super::shown_columns(variants);
+    let trees: Vec<_> = variants.iter().map(|variant| &variant.result.statistics).collect();
+    let columns = if is_given || !is_usual(&trees) { columns } else { Vec::new() };
+    let paths: Vec<Vec<&str>> = columns.iter().map(Column::at).collect();
+    let names: Vec<String> = columns.iter().map(|column| escape(&column.caption)).collect();
+    let asked_for = asked_for(&columns, &names, &paths);
+    // What is asked for is not told twice.
+    let others = FIGURES.iter().filter(|figure| !paths.iter().any(|path| path.as_slice() == figure.path));
+    let figures: Vec<&Figure<'_>> = asked_for.iter().chain(others).filter(|figure| figure.is_told(variants)).collect();
     section(page, "verdict", if variants.len() < 2 { "Key figures" } else { "Verdict" });
     if variants.len() < 2 {
         tiles(page, &figures, variants);
@@ -164,7 +191,7 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
 }
 
 /// The figures of a single run.
-fn tiles(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
+fn tiles(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
     let mut group = "";
     for figure in figures {
         if figure.group != group {
@@ -179,7 +206,7 @@ fn tiles(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
 }
 
 /// One sentence on who wins, and by how much.
-fn lead(page: &mut String, figures: &[&Figure], best: &[Option<usize>], variants: &[Variant]) {
+fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], variants: &[Variant]) {
     let wins: Vec<usize> =
         (0..variants.len()).map(|at| best.iter().filter(|best| **best == Some(at)).count()).collect();
     let most = wins.iter().copied().max().unwrap_or(0);
@@ -215,7 +242,7 @@ fn lead(page: &mut String, figures: &[&Figure], best: &[Option<usize>], variants
 }
 
 /// Why nobody is called best.
-fn no_winner(figures: &[&Figure], variants: &[Variant]) -> String {
+fn no_winner(figures: &[&Figure<'_>], variants: &[Variant]) -> String {
     let differences = || {
         let of = |at: usize| figures.iter().filter_map(move |figure| figure.difference(variants, at));
         (1..variants.len()).flat_map(of)
@@ -278,7 +305,7 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
 }
 
 /// The table: a row a figure, or a row a variant where there are many.
-fn matrix(page: &mut String, figures: &[&Figure], best: &[Option<usize>], variants: &[Variant]) {
+fn matrix(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], variants: &[Variant]) {
     let wins = |at: usize| {
         let n = best.iter().filter(|best| **best == Some(at)).count();
         if n == 0 { String::new() } else { format!("<small>best in {n}</small>") }
@@ -307,7 +334,7 @@ fn matrix(page: &mut String, figures: &[&Figure], best: &[Option<usize>], varian
     table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
 }
 
-fn matrix_cell(figure: &Figure, variants: &[Variant], is_best: bool, at: usize) -> String {
+fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usize) -> String {
     let value = figure.text(&variants[at]);
     let star = if is_best { "<span class=\"star\" title=\"best, beyond the noise\">★</span>" } else { "" };
     let class = if is_best { " best" } else { "" };
@@ -356,7 +383,7 @@ const DRAWN_MOST: usize = 4;
 type Dot = (usize, f64, Option<[f64; 2]>, bool);
 
 /// A variant's change against the first one as a ratio, with its interval.
-fn dot(figure: &Figure, variants: &[Variant], at: usize) -> Option<Dot> {
+fn dot(figure: &Figure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
     let difference = figure.difference(variants, at)?;
     let relative = difference.relative?;
     let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
@@ -377,7 +404,7 @@ fn changes_figure(page: &mut String, class: &str, caption: &str, first: &str, ro
 }
 
 /// The changes against the first variant as ratios, a row a figure, beside the table.
-fn changes(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
+fn changes(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
     if variants.len() > COLUMNS {
         return;
     }
@@ -394,7 +421,7 @@ fn changes(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
 }
 
 /// The same for many variants: a chart a figure, a row a variant, below the table.
-fn changes_of_many(page: &mut String, figures: &[&Figure], variants: &[Variant]) {
+fn changes_of_many(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
     if variants.len() <= COLUMNS {
         return;
     }
@@ -407,7 +434,10 @@ fn changes_of_many(page: &mut String, figures: &[&Figure], variants: &[Variant])
         let rows: Vec<Row> = (1..variants.len()).filter_map(row).collect();
         (!rows.is_empty()).then_some((figure.name, rows))
     };
-    let charts: Vec<(&str, Vec<Row>)> = DRAWN.iter().filter_map(charted).take(DRAWN_MOST).collect();
+    // What is asked for comes first.
+    let asked_for = figures.iter().filter(|figure| figure.group == SHOWN).map(|figure| figure.name);
+    let names: Vec<&str> = asked_for.chain(DRAWN).collect();
+    let charts: Vec<(&str, Vec<Row>)> = names.iter().filter_map(charted).take(DRAWN_MOST).collect();
     if charts.is_empty() {
         return;
     }
