@@ -575,7 +575,8 @@ mod tests {
             let bound = |p99| Percentiles { p99, ..Percentiles::default() };
             let (p99, share) = (Some(p99), if open { 0.9 } else { 1.0 });
             let (at_least, at_most) = (bound(p99), bound(p99.filter(|_| !open)));
-            let fct = Fct { count: 9, completed_fraction: Some(share), p99, at_least, at_most, ..Fct::default() };
+            let (completed_fraction, unfinished) = (Some(share), u64::from(open));
+            let fct = Fct { count: 9, unfinished, completed_fraction, p99, at_least, at_most, ..Fct::default() };
             let flows = Flows { started: 9, completed: 9, ..Flows::default() };
             Summary { seed, flows, fct_us: Ordered::from(vec![("mice".into(), fct)]), ..Summary::default() }
         };
