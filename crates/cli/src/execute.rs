@@ -97,22 +97,28 @@ fn size_bins(bins: &plan::SizeBins) -> SizeBins {
     }
 }
 
-/// The links that fail, by their ends' names; parallel links that fail together are one.
+/// The links that fail, by their ends' names; all links of a bundle that fail together are one.
 pub fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
+    let topology = &plan.topology;
     let name = |end: End| match end {
         End::Host(host) => format!("host{host}"),
-        End::Switch { switch, .. } => plan.topology.switches[switch as usize].name.clone(),
+        End::Switch { switch, .. } => topology.switches[switch as usize].name.clone(),
     };
-    let of = |failure: &FailurePlan| {
-        let link = &plan.topology.links[failure.link as usize];
-        LinkFailure {
+    let mut failures: Vec<LinkFailure> = Vec::new();
+    for failure in &plan.failures {
+        let link = &topology.links[failure.link as usize];
+        let bundle = topology.bundle(failure.link);
+        let alike = |link: &&u32| plan.failures.iter().any(|other| *other == FailurePlan { link: **link, ..*failure });
+        let is_whole = bundle.len() == 1 || bundle.iter().filter(alike).count() == bundle.len();
+        let place = bundle.iter().position(|link| *link == failure.link);
+        failures.push(LinkFailure {
             link: (name(link.a), name(link.b)),
+            number: place.filter(|_| !is_whole).map(|place| place as u32),
             at_us: failure.at.as_us_f64(),
             until_us: (failure.until != Time::MAX).then(|| failure.until.as_us_f64()),
             loss: failure.loss,
-        }
-    };
-    let mut failures: Vec<LinkFailure> = plan.failures.iter().map(of).collect();
+        });
+    }
     failures.dedup();
     failures
 }

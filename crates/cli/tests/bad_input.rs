@@ -148,7 +148,7 @@ fn a_distribution_that_does_not_rise_is_found_by_its_line() {
     says(&with(Some("100 0.5\n50 1\n")), 2, &["sizes.txt:2", "sizes must not decrease"]);
     says(&with(Some("# comment\n100 0.5\nmany 1\n")), 2, &["sizes.txt:3", "\"many\" is not a number"]);
     says(&with(Some("100 0.5\n200 0.9\n")), 2, &["sizes.txt:2", "must be 1"]);
-    says(&with(Some("100 0.5 3\n")), 2, &["sizes.txt:1", "two columns"]);
+    says(&with(Some("100 0.5 3 1\n")), 2, &["sizes.txt:1", "two columns"]);
     says(&with(Some("")), 2, &["sizes.txt:1", "no points"]);
     says(&with(None), 2, &["sizes.txt", "cannot be read", "[s.toml:10:"]);
 }

@@ -43,7 +43,7 @@ pub enum Value {
     Rate(Rate),
     Text(String),
     List(Vec<String>),
-    /// An amount each of some tiers, by the tier's name.
+    /// An amount each of some tiers or rates, by the tier's name or the rate.
     Tiers(Vec<(String, Value)>),
     /// `"off"`, `"none"` or `"unlimited"`: an optional parameter without a value.
     Off,
@@ -64,6 +64,8 @@ pub struct Key {
     pub auto: bool,
     /// Whether a table of amounts by tier is a value.
     pub tiered: bool,
+    /// Whether that table can also go by the rate of a port's link.
+    pub rated: bool,
     /// The least and the largest value, both included, in the smallest unit (picoseconds, bytes, bits a second).
     pub range: Option<(f64, f64)>,
 }
@@ -133,6 +135,8 @@ pub trait Field: Sized {
     const AUTO: bool = false;
     /// Whether a table by tier is one.
     const TIERED: bool = false;
+    /// Whether that table can name rates of links as well.
+    const RATED: bool = false;
     /// The value as a scenario would write it.
     fn to_value(&self) -> Value;
     /// From a scenario's value.
@@ -270,6 +274,7 @@ macro_rules! params {
                 optional: <$type as $crate::params::Field>::OPTIONAL,
                 auto: <$type as $crate::params::Field>::AUTO,
                 tiered: <$type as $crate::params::Field>::TIERED,
+                rated: <$type as $crate::params::Field>::RATED,
                 range: $crate::params!(@range $($($range)+)?),
             }),*];
         }

@@ -56,6 +56,9 @@ impl Machine {
 pub struct LinkFailure {
     /// Its two ends.
     pub link: (String, String),
+    /// Which one of several parallel links it is, from 0; absent: all of them, or there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
     /// When it begins to fail, in microseconds of virtual time.
     pub at_us: f64,
     /// When it works again; `null`: never.

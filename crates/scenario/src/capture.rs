@@ -7,18 +7,19 @@
 //! exist.
 
 mod connections;
+mod failures;
 mod ports;
 
 pub use connections::FlowSet;
+pub(crate) use failures::failures;
 
 use crate::error::{Problem, Report, nearest};
 use crate::limit::HostSet;
-use crate::plan::{CapturePlan, FailurePlan, QueueCapture, Tap};
+use crate::plan::{CapturePlan, QueueCapture, Tap};
 use crate::settings::Settings;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use millpond_core::{Bytes, Time, choice, params};
-use std::collections::BTreeSet;
 
 params! {
     /// The table `[capture]`: what a run records beside its flows.
@@ -29,8 +30,9 @@ params! {
         /// every = "10us" }`.
         pub queues_every: Option<Time> = None,
         /// The ports that are sampled: "leaf0:4", "leaf0->spine1" or "leaf0->host3" (all ports of
-        /// the first that lead to the second), "leaf0" (all its ports), "host3" (a host's NIC).
-        /// Empty means all ports of all switches.
+        /// the first that lead to the second), "leaf0->spine1#2" (one of several parallel links,
+        /// from 0), "leaf0" (all its ports), "host3" (a host's NIC), or the name that a topology's
+        /// list gives a link (the ports at both its ends). Empty means all ports of all switches.
         pub queues_ports: Vec<String> = Vec::new(),
         /// Time from one sample of the chosen connections to the next, for connections.parquet:
         /// window, round-trip time, retransmission timeout, and what the transport steers by
@@ -86,8 +88,13 @@ params! {
     /// One `[[failure]]`: a link that is down for a while, or loses packets. A packet is lost if its link is down at any time
     /// between the start of its transmission and its arrival.
     pub struct FailureParams {
-        /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]. All links between them fail.
+        /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]: all links between them
+        /// fail, or the one that `number` chooses. Or the name that a topology's list gives a link,
+        /// as in "uplink3": that link alone fails.
         pub link: Vec<String> = Vec::new(),
+        /// Which one of several parallel links fails: its place among the links between the two
+        /// ends, from 0, in the order of the topology's list and of the ports. Off means all.
+        pub number: Option<u32> = None,
         /// When it goes down.
         pub at: Time = Time::ZERO,
         /// When it is up again; off means never.
@@ -232,64 +239,4 @@ fn taps(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<Tap> {
         report.value(s.place("capture.pcap"), "capture.pcap", "names more than 65535 places");
     }
     taps
-}
-
-/// The plan of what fails.
-pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
-    let mut plans = Vec::new();
-    for (i, f) in s.failures.iter().enumerate() {
-        let place = |key: &str| s.place(&format!("failure.{i}.{key}"));
-        let until = f.until.unwrap_or(Time::MAX);
-        if until <= f.at {
-            report.value(place("until"), "failure.until", format!("{until} is not after {}", f.at));
-        }
-        let [a, b] = f.link.as_slice() else {
-            let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"]";
-            report.value(place("link"), "failure.link", message);
-            continue;
-        };
-        let mut ends = [a, b].map(|name| node(topology, name).ok_or_else(|| unknown(topology, name)));
-        let missing: Vec<_> = ends.iter_mut().filter_map(|e| e.as_ref().err().cloned()).collect();
-        for (problem, help) in missing {
-            report.help(place("link"), problem, help);
-        }
-        let [Ok(a), Ok(b)] = ends else { continue };
-        let links = links_between(topology, &a, &b);
-        if links.is_empty() {
-            let message = format!("there is no link between {} and {}", f.link[0], f.link[1]);
-            report.value(place("link"), "failure.link", message);
-        }
-        let plan = FailurePlan {
-            link: 0,
-            at: f.at,
-            until,
-            detect: f.detect,
-            converge: f.converge,
-            loss: f.loss,
-            losable: f.losable,
-        };
-        if let Some(converge) = f.converge.filter(|converge| plan.is_outage() && *converge < f.detect) {
-            let (a, b, detect) = (&f.link[0], &f.link[1], f.detect);
-            report.warnings.push(format!(
-                "failure of {a} to {b}: the routes of the whole network change after {converge}, before the switches \
-                 at the link's ends notice it (detect = {detect}); give a converge of {detect} or more, or \"never\""
-            ));
-        }
-        plans.extend(links.into_iter().map(|link| FailurePlan { link, ..plan }));
-    }
-    plans
-}
-
-fn links_between(topology: &Topology, a: &Node, b: &Node) -> BTreeSet<u32> {
-    let is = |node: &Node, end: End| match (node, end) {
-        (Node::Host(h), End::Host(host)) => *h == host,
-        (Node::Switch(s), End::Switch { switch, .. }) => *s == switch,
-        _ => false,
-    };
-    let between = |l: &crate::topology::LinkSite| (is(a, l.a) && is(b, l.b)) || (is(b, l.a) && is(a, l.b));
-    let candidates: Vec<u32> = match (a, b) {
-        (Node::Host(h), _) | (_, Node::Host(h)) => vec![*h],
-        (Node::Switch(s), _) => topology.wiring[*s as usize].clone(),
-    };
-    candidates.into_iter().filter(|l| between(&topology.links[*l as usize])).collect()
 }

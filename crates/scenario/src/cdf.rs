@@ -1,4 +1,8 @@
-//! Flow-size distributions: built-in ones, files of two columns, and sampling.
+//! Flow-size distributions: built-in ones, files, and sampling.
+//!
+//! A file has two columns, bytes and cumulative probability. ns-2's files have a third one between
+//! them, an index, which is not read; Homa's begin with a line of one number, the mean, which is
+//! not read either.
 //!
 //! A distribution is a list of (bytes, cumulative probability). Between two points it is linear, or it is a step: all
 //! of the probability between two points belongs to the later one's size. The mean that a load is computed from is that
@@ -74,29 +78,48 @@ impl Cdf {
         Cdf::checked(points, &lines, shape)
     }
 
-    /// From a text of two columns, bytes and cumulative probability; `#` starts a comment.
+    /// From a text of two columns, bytes and cumulative probability, or of ns-2's three (bytes, an
+    /// index, cumulative probability); a first line of one number is a mean, as in Homa's files, and
+    /// is not read. `#` starts a comment.
+    ///
+    /// # Errors
+    /// The line where the text is in none of these forms, or where points decrease.
     pub fn parse(text: &str, shape: Shape) -> Result<Cdf, CdfError> {
         let mut points = Vec::new();
         let mut lines = Vec::new();
+        // Columns of the first point's line, which all have.
+        let mut width = None;
+        let mut has_mean = false;
         for (i, line) in text.lines().enumerate() {
             let error = |message: String| CdfError { line: i + 1, message };
             let content = line.split('#').next().unwrap_or("").trim();
-            if content.is_empty() {
+            let columns: Vec<&str> =
+                content.split(|c: char| c.is_whitespace() || c == ',').filter(|c| !c.is_empty()).collect();
+            let number = |text: &str| {
+                let number = text.parse::<f64>().ok().filter(|x| x.is_finite());
+                number.ok_or_else(|| error(format!("{text:?} is not a number")))
+            };
+            if columns.is_empty() {
                 continue;
             }
-            let mut columns = content.split(|c: char| c.is_whitespace() || c == ',').filter(|c| !c.is_empty());
-            let (Some(bytes), Some(probability), None) = (columns.next(), columns.next(), columns.next()) else {
+            if columns.len() == 1 && width.is_none() && !has_mean {
+                number(columns[0])?;
+                has_mean = true;
+                continue;
+            }
+            let expected = width.unwrap_or(columns.len());
+            if columns.len() != expected || !(2..=3).contains(&expected) {
                 return Err(error(format!(
-                    "expected two columns, bytes and cumulative probability, found {content:?}"
+                    "expected {}, found {content:?}",
+                    match width {
+                        Some(3) => "ns-2's three columns as above, bytes, index and cumulative probability",
+                        Some(_) => "two columns as above, bytes and cumulative probability",
+                        None => "two columns, bytes and cumulative probability, or ns-2's three with an index between",
+                    }
                 )));
-            };
-            let number = |text: &str| {
-                text.parse::<f64>()
-                    .ok()
-                    .filter(|x| x.is_finite())
-                    .ok_or_else(|| error(format!("{text:?} is not a number")))
-            };
-            points.push((number(bytes)?, number(probability)?));
+            }
+            width = Some(expected);
+            points.push((number(columns[0])?, number(columns[expected - 1])?));
             lines.push(i + 1);
         }
         Cdf::checked(points, &lines, shape)
@@ -330,6 +353,22 @@ mod tests {
         assert_eq!(line("1 0\n5 50\n9 1").line, 2);
         assert!(line("1 0\n9 nan").message.contains("not a number"));
         assert_eq!(line("-1 0\n9 1").line, 1);
+    }
+
+    /// ns-2's three columns, and Homa's two below a mean.
+    #[test]
+    fn forms_of_other_simulators_are_read() {
+        let parse = |text: &str| Cdf::parse(text, Shape::Linear);
+        let points = |text: &str| parse(text).unwrap().points().to_vec();
+        assert_eq!(points("1000 1 0.1\n2000 1 1.0\n"), [(1000.0, 0.1), (2000.0, 1.0)]);
+        assert_eq!(points("4\n10 0.5\n100 1\n"), [(10.0, 0.5), (100.0, 1.0)]);
+        let mixed = parse("1000 1 0.1\n2000 1.0\n").unwrap_err();
+        assert!(mixed.line == 2 && mixed.message.contains("ns-2's three columns as above"), "{mixed}");
+        let third = parse("10 0.5\n100 1 1\n").unwrap_err();
+        assert!(third.line == 2 && third.message.contains("two columns as above"), "{third}");
+        let four = parse("1 2 3 1\n").unwrap_err();
+        assert!(four.line == 1 && four.message.contains("or ns-2's three"), "{four}");
+        assert_eq!(parse("4\n5\n10 1\n").unwrap_err().line, 2);
     }
 
     #[test]

@@ -96,13 +96,23 @@ fn tier_name(topology: &Topology, tier: u8) -> String {
     }
 }
 
+/// The tiers and rates of the ports that a table can name.
+struct There {
+    tiers: BTreeSet<u8>,
+    rates: BTreeSet<Rate>,
+}
+
 /// Checks what takes the network's tiers and rates.
 pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
-    let tiers: BTreeSet<u8> = topology.switches.iter().map(|switch| switch.tier).collect();
-    amounts(s, s.switch.buffer.params(), "switch.buffer", &tiers, report);
-    amounts(s, s.switch.marking.params(), "switch.marking", &tiers, report);
+    let there = There {
+        tiers: topology.switches.iter().map(|switch| switch.tier).collect(),
+        rates: topology.links.iter().map(|link| link.rate).collect(),
+    };
+    amounts(s, s.switch.buffer.params(), "switch.buffer", &there, report);
+    amounts(s, s.switch.marking.params(), "switch.marking", &there, report);
     // A NIC counts as a port of the lowest tier.
-    let nic = BTreeSet::from([0]);
+    let hosts = 0..topology.hosts as usize;
+    let nic = There { tiers: BTreeSet::from([0]), rates: topology.links[hosts].iter().map(|link| link.rate).collect() };
     if let NicChoice::Own(buffer) = &s.nic.buffer {
         amounts(s, buffer.params(), "host.nic.buffer", &nic, report);
     }
@@ -117,15 +127,19 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
 
 /// Tiers that the network lacks, and a `per` that scales nothing. Where no key goes by tier it scales
 /// what the mechanism's page says, written or not.
-fn amounts(s: &Settings, params: &dyn Params, path: &str, tiers: &BTreeSet<u8>, report: &mut Report) {
+fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report: &mut Report) {
     let mut scalable = Vec::new();
     for (index, key) in params.keys().iter().enumerate().filter(|(_, key)| key.tiered) {
         let key = format!("{path}.{}", key.name());
         if let Value::Tiers(named) = params.get(index) {
-            let strange =
-                named.iter().find(|(name, _)| name != OTHERS && tier_of(name).is_none_or(|t| !tiers.contains(&t)));
-            if let Some((name, _)) = strange {
-                report.value(s.place(&key), &key, format!("the network has no tier {name:?}"));
+            let is_there = |name: &str| match (tier_of(name), name.parse::<Rate>()) {
+                (Some(tier), _) => there.tiers.contains(&tier),
+                (None, Ok(rate)) => there.rates.contains(&rate),
+                (None, Err(_)) => name == OTHERS,
+            };
+            if let Some((name, _)) = named.iter().find(|(name, _)| !is_there(name)) {
+                let what = if tier_of(name).is_some() { "no tier" } else { "no link of" };
+                report.value(s.place(&key), &key, format!("the network has {what} {name:?}"));
             }
         }
         scalable.push(key);

@@ -81,7 +81,9 @@ pub(crate) fn key_text(key: &Key) -> String {
     if key.auto {
         text += ", or \"auto\"";
     }
-    if key.tiered {
+    if key.rated {
+        text += ", or a table by rate or tier such as { 50Gbps = …, core = …, others = … }";
+    } else if key.tiered {
         text += ", or a table by tier such as { leaf = …, spine = …, others = … }";
     }
     text
@@ -118,7 +120,7 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
         }
         Datum::Table(table) if key.tiered => {
             let amount = |entry: &Entry| {
-                let value = value_of(&Key { tiered: false, ..*key }, &entry.node);
+                let value = value_of(&Key { tiered: false, rated: false, ..*key }, &entry.node);
                 value.map(|value| (entry.key.clone(), value)).map_err(|message| format!("{}: {message}", entry.key))
             };
             Value::Tiers(table.entries.iter().map(amount).collect::<Result<_, _>>()?)

@@ -46,7 +46,9 @@ pub(crate) fn value_text(value: &Value) -> String {
         Value::Text(t) => quote(t),
         Value::List(list) => format!("[{}]", list.iter().map(|t| quote(t)).collect::<Vec<_>>().join(", ")),
         Value::Tiers(tiers) => {
-            let pairs: Vec<String> = tiers.iter().map(|(tier, v)| format!("{tier} = {}", value_text(v))).collect();
+            let name = |name: &str| if name.contains('.') { quote(name) } else { name.to_string() };
+            let pair = |(tier, v): &(String, Value)| format!("{} = {}", name(tier), value_text(v));
+            let pairs: Vec<String> = tiers.iter().map(pair).collect();
             format!("{{ {} }}", pairs.join(", "))
         }
         Value::Off => "\"off\"".into(),
@@ -194,7 +196,8 @@ fn graph(list: &EdgeList) -> String {
     for link in &list.links {
         let (rate, delay) = (quote(&link.rate.to_string()), quote(&link.delay.to_string()));
         let (a, b) = (quote(&link.a), quote(&link.b));
-        let _ = writeln!(out, "  {{ a = {a}, b = {b}, rate = {rate}, delay = {delay} }},");
+        let name = link.name.as_ref().map(|name| format!(", name = {}", quote(name))).unwrap_or_default();
+        let _ = writeln!(out, "  {{ a = {a}, b = {b}, rate = {rate}, delay = {delay}{name} }},");
     }
     out + "] }"
 }

@@ -208,7 +208,8 @@ impl Changes {
         for path in [Some(info.path.clone()), own, nic].into_iter().flatten() {
             if info.key.tiered {
                 let tiers: Vec<&str> = TIER_NAMES.iter().copied().chain([OTHERS]).collect();
-                let pattern = format!("^{}\\.({}|tier-[0-9]+)$", escaped(&path), tiers.join("|"));
+                let rates = if info.key.rated { format!("|{RATE}") } else { String::new() };
+                let pattern = format!("^{}\\.({}|tier-[0-9]+{rates})$", escaped(&path), tiers.join("|"));
                 self.patterns.insert(pattern, amount(&info.key));
             }
             self.add(&path, property(info));
@@ -218,6 +219,9 @@ impl Changes {
         self.known.extend(paths.map(|path| (path.to_string(), json!({ "type": "object" }))));
     }
 }
+
+/// A rate as the name of an entry of a table by rate.
+const RATE: &str = "[0-9.]+[KMGT]?bps";
 
 /// The place in a NIC that has the same kinds.
 fn in_nic(place: &str) -> Option<&'static str> {
@@ -273,6 +277,9 @@ fn property(info: &KeyInfo) -> Value {
         value["type"].as_array_mut().into_iter().for_each(|types| types.push(json!("object")));
         value["properties"] = tiers.map(|tier| (tier.to_string(), amount(&info.key))).collect();
         value["patternProperties"] = json!({ "^tier-[0-9]+$": amount(&info.key) });
+        if info.key.rated {
+            value["patternProperties"][format!("^{RATE}$")] = amount(&info.key);
+        }
         value["additionalProperties"] = json!(false);
     }
     value["description"] = json!(info.key.text());
@@ -343,7 +350,7 @@ fn graph() -> Value {
     let mut graph = Map::new();
     graph.insert("hosts".into(), json!({ "type": "integer", "minimum": 2 }));
     graph.insert("switches".into(), list(object(switch)));
-    graph.insert("links".into(), list(object(text(&["a", "b", "rate", "delay"]))));
+    graph.insert("links".into(), list(object(text(&["a", "b", "rate", "delay", "name"]))));
     let mut graph = object(graph);
     graph["required"] = json!(["hosts", "switches", "links"]);
     word_or(OFF_WORDS, graph)
@@ -373,7 +380,10 @@ fn sizes() -> Value {
         table["required"] = json!([key]);
         table
     };
-    let mut file = with("file", json!({ "type": "string", "description": "Two columns: bytes and probability." }));
+    let mut file = with(
+        "file",
+        json!({ "type": "string", "description": "Two columns, bytes and probability, or ns-2's three." }),
+    );
     file["properties"]["digest"] = json!({ "type": "string" });
     let points = with("points", json!({ "type": "array", "items": pair }));
     json!({

@@ -24,6 +24,7 @@ pub use reroute::Detours;
 
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A network.
@@ -41,6 +42,8 @@ pub struct Topology {
     pub attachment: Arc<Attachment>,
     /// By switch and port: the index of the link there.
     pub wiring: Vec<Vec<u32>>,
+    /// Links that have names of their own: the index of each in `links`.
+    pub link_names: BTreeMap<String, u32>,
     /// Whether all pairs of leaves of one pod are alike, and all pairs of leaves of two.
     pub is_regular: bool,
 }
@@ -108,6 +111,22 @@ impl Topology {
     /// The link at a switch's port.
     pub fn link_at(&self, switch: u32, port: u16) -> u32 {
         self.wiring[switch as usize][port as usize]
+    }
+
+    /// The links between the two nodes of a link, itself among them, in ascending order: a link's place
+    /// is its number in scenarios.
+    pub fn bundle(&self, link: u32) -> Vec<u32> {
+        let node = |end: End| match end {
+            End::Host(host) => (true, host),
+            End::Switch { switch, .. } => (false, switch),
+        };
+        let ends = |link: &LinkSite| (node(link.a).min(node(link.b)), node(link.a).max(node(link.b)));
+        let End::Switch { switch, .. } = self.links[link as usize].a else { return vec![link] };
+        let own = ends(&self.links[link as usize]);
+        let parallel = self.wiring[switch as usize].iter().filter(|other| ends(&self.links[**other as usize]) == own);
+        let mut links: Vec<u32> = parallel.copied().collect();
+        links.sort_unstable();
+        links
     }
 
     /// The leaf (edge switch) that a host hangs on: its index in `switches`.

@@ -1,7 +1,7 @@
 //! Amounts that differ from port to port: by the tier of the switch, and by the rate of the link.
 //!
 //! A threshold or a buffer is written once in a scenario. It can be one amount for all ports, an
-//! amount by tier ([`ByTier`]), proportional to the link's rate (the key `per`, [`scaled`]), or
+//! amount by tier ([`ByTier`]), an amount by tier or rate ([`ByPort`]), proportional to the link's rate (the key `per`, [`scaled`]), or
 //! left to the mechanism's own rule ([`Auto`]). Which amount a port gets is settled before the
 //! first packet.
 //!
@@ -128,6 +128,97 @@ impl<T: Field + Default> Field for ByTier<T> {
     }
 }
 
+/// The ports that a table of [`ByPort`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ports {
+    Tier(u8),
+    Rate(Rate),
+}
+
+impl Ports {
+    fn of(name: &str) -> Result<Ports, ValueError> {
+        let rate = || name.parse::<Rate>().ok().filter(|rate| rate.bps() > 0).map(Ports::Rate);
+        tier_of(name).map(Ports::Tier).or_else(rate).ok_or_else(|| {
+            ValueError(format!(
+                "there is no tier or rate {name:?}; there are {}, others, and rates such as \"50Gbps\"",
+                TIER_NAMES.join(", ")
+            ))
+        })
+    }
+
+    fn has(self, site: &PortSite) -> bool {
+        match self {
+            Ports::Tier(tier) => tier == site.tier,
+            Ports::Rate(rate) => rate == site.rate,
+        }
+    }
+}
+
+/// An amount for all ports, or amounts by the rate of the link or the tier of the switch:
+/// `{ 50Gbps = "10KB", 100Gbps = "400KB", others = "100KB" }`. The first entry that names a port
+/// decides. A table has an amount for all `others`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByPort<T> {
+    others: T,
+    /// As written: name, ports, amount.
+    named: Vec<(String, Ports, T)>,
+}
+
+impl<T> ByPort<T> {
+    /// One amount for all.
+    pub const fn all(amount: T) -> Self {
+        ByPort { others: amount, named: Vec::new() }
+    }
+    /// The amount of a port.
+    pub fn at(&self, site: &PortSite) -> &T {
+        self.named.iter().find(|(_, ports, _)| ports.has(site)).map_or(&self.others, |(_, _, amount)| amount)
+    }
+    /// All amounts that some port may have.
+    pub fn amounts(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.others).chain(self.named.iter().map(|(_, _, amount)| amount))
+    }
+}
+
+impl<T> From<T> for ByPort<T> {
+    fn from(amount: T) -> Self {
+        ByPort::all(amount)
+    }
+}
+
+impl<T: Field> Field for ByPort<T> {
+    const FORM: Form = T::FORM;
+    const OPTIONAL: bool = T::OPTIONAL;
+    const AUTO: bool = T::AUTO;
+    const TIERED: bool = true;
+    const RATED: bool = true;
+    fn to_value(&self) -> Value {
+        if self.named.is_empty() {
+            return self.others.to_value();
+        }
+        let named = self.named.iter().map(|(name, _, amount)| (name.clone(), amount.to_value()));
+        Value::Tiers(named.chain([(OTHERS.to_string(), self.others.to_value())]).collect())
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        let Value::Tiers(entries) = value else { return Ok(ByPort::all(T::from_value(value)?)) };
+        let (mut others, mut named) = (None, Vec::<(String, Ports, T)>::new());
+        for (name, value) in entries {
+            let amount = T::from_value(value)?;
+            if name == OTHERS {
+                others = Some(amount);
+                continue;
+            }
+            let ports = Ports::of(name)?;
+            if let Some((twice, ..)) = named.iter().find(|(_, other, _)| *other == ports) {
+                return Err(ValueError(format!("{twice} and {name} are the same ports")));
+            }
+            named.push((name.clone(), ports, amount));
+        }
+        let missing = "a table needs `others`, the amount of ports that it does not name";
+        let others = others.ok_or_else(|| ValueError(missing.into()))?;
+        Ok(ByPort { others, named })
+    }
+}
+
 /// An amount, or `"auto"`: the mechanism's own rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Auto<T> {
@@ -196,5 +287,22 @@ mod tests {
         let strange = Value::Tiers(vec![("roof".into(), Value::Int(1))]);
         assert!(ByTier::<Auto<u32>>::from_value(&strange).unwrap_err().0.contains("no tier \"roof\""));
         assert_eq!(tier_of("tier-7"), Some(7));
+    }
+
+    #[test]
+    fn a_table_by_rate_gives_each_port_the_amount_of_its_link() {
+        let site = |gbps, tier| PortSite { rate: Rate::from_gbps(gbps), tier, packet_max: 1500 };
+        let table = |entries: &[(&str, u64)]| {
+            Value::Tiers(entries.iter().map(|(name, amount)| (name.to_string(), Value::Int(*amount))).collect())
+        };
+        let by_rate = table(&[("50Gbps", 10), ("100Gbps", 400), ("core", 7), ("others", 1)]);
+        let amounts = ByPort::<u64>::from_value(&by_rate).unwrap();
+        let at = |gbps, tier| *amounts.at(&site(gbps, tier));
+        assert_eq!([at(50, 2), at(100, 0), at(25, 2), at(25, 1)], [10, 400, 7, 1]);
+        assert_eq!(amounts.to_value(), by_rate);
+        let fails = |entries: &[(&str, u64)]| ByPort::<u64>::from_value(&table(entries)).unwrap_err().0;
+        assert!(fails(&[("50Gbps", 1)]).contains("needs `others`"));
+        assert!(fails(&[("50Gbps", 1), ("50000Mbps", 2), ("others", 3)]).contains("the same ports"));
+        assert!(fails(&[("roof", 1), ("others", 3)]).contains("no tier or rate \"roof\""));
     }
 }

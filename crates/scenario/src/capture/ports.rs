@@ -1,5 +1,5 @@
-//! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0" (all its ports), "host3" (a host's
-//! NIC).
+//! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0->spine1#2" (one of several), "leaf0"
+//! (all its ports), "host3" (a host's NIC), and a link's own name (the ports at both its ends).
 //!
 //! An arrow names the ports by where they lead, which is what a reader of the scenario knows;
 //! parallel links have several.
@@ -21,6 +21,10 @@ fn wrong<T>(what: impl Into<String>, name: &str, help: String) -> Result<T, Wron
 pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> {
     if let Some((from, to)) = text.split_once("->") {
         return towards(topology, from.trim(), to.trim());
+    }
+    if let Some(link) = topology.link_names.get(text) {
+        let site = &topology.links[*link as usize];
+        return Ok(vec![site.a, site.b]);
     }
     let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
     match (find(topology, name)?, port) {
@@ -54,6 +58,13 @@ fn find(topology: &Topology, name: &str) -> Result<Node, Wrong> {
 /// The ports of a node whose links lead to another.
 fn towards(topology: &Topology, from: &str, to: &str) -> Result<Vec<End>, Wrong> {
     let source = find(topology, from)?;
+    // A node may have a name with a number sign.
+    if let (None, Some((other, number))) = (node(topology, to), to.rsplit_once('#')) {
+        let ports = towards(topology, from, other)?;
+        let port = number.parse::<usize>().ok().and_then(|at| ports.get(at)).copied();
+        let help = format!("there are links 0 to {} from {from} to {other}", ports.len() - 1);
+        return port.map_or_else(|| wrong("link", &format!("{from}->{to}"), help), |port| Ok(vec![port]));
+    }
     find(topology, to)?;
     let ends: Vec<End> = match source {
         Node::Host(host) => vec![End::Host(host)],

@@ -3,6 +3,7 @@
 use super::{End, Fault, LinkSite, SwitchSite, Topology};
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Links beyond this are taken for a slip of the pen rather than a network.
@@ -54,6 +55,7 @@ pub(super) struct Builder {
     links: Vec<LinkSite>,
     wiring: Vec<Vec<u32>>,
     attached: Vec<(u16, u16)>,
+    names: BTreeMap<String, u32>,
 }
 
 impl Builder {
@@ -73,6 +75,12 @@ impl Builder {
     pub fn connect(&mut self, a: (u32, u32), b: (u32, u32), rate: Rate, delay: Time) {
         let end = |(switch, port): (u32, u32)| End::Switch { switch, port: port as u16 };
         self.link(end(a), end(b), rate, delay);
+    }
+
+    /// Names the last link.
+    pub fn name(&mut self, name: Option<&str>) {
+        let link = self.links.len() as u32 - 1;
+        self.names.extend(name.map(|name| (name.to_string(), link)));
     }
 
     fn link(&mut self, a: End, b: End, rate: Rate, delay: Time) {
@@ -99,6 +107,7 @@ impl Builder {
             routes,
             attachment,
             wiring: self.wiring,
+            link_names: self.names,
             is_regular: false,
         }
     }

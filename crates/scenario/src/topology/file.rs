@@ -9,7 +9,8 @@
 //! Hosts are host0 up to host(n−1), and each has one link, to a switch. Switches with hosts are of tier 0 and become the
 //! first; the others follow by their tier, which is (where it is not given) their distance from the nearest switch with
 //! hosts. Ports are numbered in the order of the links, those to hosts first. Routes are all shortest paths, in hops; each of
-//! several links between two switches is a path of its own.
+//! several links between two switches is a path of its own. A link may have a `name` of its own, by which failures and
+//! captures refer to it.
 //!
 //! Invariant: what is wrong is told with its place in the list ("links[3].b"), and no two hosts are without a path.
 
@@ -58,6 +59,8 @@ pub struct LinkEntry {
     pub rate: Rate,
     /// Its propagation delay.
     pub delay: Time,
+    /// Its own name, by which a failure or a capture can refer to it.
+    pub name: Option<String>,
 }
 
 /// An edge list as a parameter: a table of a scenario.
@@ -102,10 +105,11 @@ impl EdgeList {
             list.switches.push(SwitchEntry { name: object.text("name")?, tier });
         }
         for (i, item) in top.list("links")?.iter().enumerate() {
-            let object = Object::new(item, format!("links[{i}]"), &["a", "b", "rate", "delay"])?;
+            let object = Object::new(item, format!("links[{i}]"), &["a", "b", "rate", "delay", "name"])?;
             let rate = object.text("rate")?.parse().map_err(|e| format!("links[{i}].rate: {e}"))?;
             let delay = object.text("delay")?.parse().map_err(|e| format!("links[{i}].delay: {e}"))?;
-            list.links.push(LinkEntry { a: object.text("a")?, b: object.text("b")?, rate, delay });
+            let name = item.get("name").map(|_| object.text("name")).transpose()?;
+            list.links.push(LinkEntry { a: object.text("a")?, b: object.text("b")?, rate, delay, name });
         }
         Ok(list)
     }
@@ -195,6 +199,7 @@ impl<'a> Graphed<'a> {
                 return Err(format!("switches[{i}].name: two switches are called {name:?}"));
             }
         }
+        check_names(list, &numbers)?;
         let mut graph = Graphed {
             list,
             ends: Vec::with_capacity(list.links.len()),
@@ -223,13 +228,20 @@ impl<'a> Graphed<'a> {
             (Place::Host(host), Place::Switch(switch)) | (Place::Switch(switch), Place::Host(host)) => {
                 let slot = self.host_links.get_mut(host as usize).ok_or("there are fewer links than hosts")?;
                 if *slot != usize::MAX {
-                    return Err(format!("links[{link}]: host{host} has a link already, links[{slot}]"));
+                    return Err(format!(
+                        "links[{link}]: host{host} has a second link, the first is links[{slot}]; hosts with several \
+                         links are not built yet"
+                    ));
                 }
                 *slot = link;
                 self.has_hosts[switch] = true;
                 self.ends.push((Place::Host(host), Place::Switch(switch)));
             }
-            (Place::Host(_), Place::Host(_)) => return Err(format!("links[{link}]: two hosts need a switch between")),
+            (Place::Host(_), Place::Host(_)) => {
+                return Err(format!(
+                    "links[{link}]: two hosts need a switch between them; hosts do not forward packets"
+                ));
+            }
             (a, b) if a == b => return Err(format!("links[{link}]: a link from a switch to itself")),
             ends => self.ends.push(ends),
         }
@@ -300,11 +312,13 @@ impl<'a> Graphed<'a> {
         for (_, switch, port, link) in hosts {
             let entry = &self.list.links[link];
             net.host(rank[switch], port, entry.rate, entry.delay);
+            net.name(entry.name.as_deref());
         }
         let mut towards = vec![Vec::new(); tiers.len()];
         for ((a, pa), (b, pb), link) in links {
             let entry = &self.list.links[link];
             net.connect((rank[a], pa), (rank[b], pb), entry.rate, entry.delay);
+            net.name(entry.name.as_deref());
             towards[a].push((b, pa as u16));
             towards[b].push((a, pb as u16));
         }
@@ -338,6 +352,21 @@ impl<'a> Graphed<'a> {
         let other = leaves.iter().find(|leaf| from_first[**leaf] == FAR)?;
         Some((&self.list.switches[leaves[0]].name, &self.list.switches[*other].name))
     }
+}
+
+/// Links' own names are apart from each other and from those of nodes.
+fn check_names(list: &EdgeList, switches: &HashMap<&str, usize>) -> Result<(), String> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (i, name) in list.links.iter().enumerate().filter_map(|(i, link)| Some((i, link.name.as_deref()?))) {
+        let bad = name.is_empty() || name.contains([':', ',', '/', '#', '>']) || name.chars().any(char::is_control);
+        if bad || host_number(name).is_some() || switches.contains_key(name) {
+            return Err(format!("links[{i}].name: {name:?} cannot name a link"));
+        }
+        if let Some(other) = first.insert(name, i) {
+            return Err(format!("links[{i}].name: links[{other}] is called {name:?} as well"));
+        }
+    }
+    Ok(())
 }
 
 fn host_number(name: &str) -> Option<u32> {
@@ -426,7 +455,7 @@ mod tests {
             assert!(e.contains(message), "{e}");
         };
         wrong("\"host2\"", "\"host3\"", "links[3].b: there is no host3");
-        wrong("\"host2\"", "\"host1\"", "links[3]: host1 has a link already");
+        wrong("\"host2\"", "\"host1\"", "links[3]: host1 has a second link");
         wrong("\"hosts\": 3", "\"hosts\": 4", "host3 has no link");
         wrong("\"b\": \"down\"", "\"b\": \"dwon\"", "links[2].b: there is no node \"dwon\"");
         wrong("25Gbps", "25Gpbs", "links[5].rate");
@@ -452,7 +481,7 @@ mod tests {
             hosts: built.hosts,
             switches: built.switches.iter().map(|s| SwitchEntry { name: s.name.clone(), tier: None }).collect(),
             links: (built.links.iter())
-                .map(|l| LinkEntry { a: name(l.a), b: name(l.b), rate: l.rate, delay: l.delay })
+                .map(|l| LinkEntry { a: name(l.a), b: name(l.b), rate: l.rate, delay: l.delay, name: None })
                 .collect(),
         };
         let t = build(&FileParams { path: None, graph: Graph(Some(Arc::new(list))) }).unwrap();

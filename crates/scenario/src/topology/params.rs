@@ -89,7 +89,8 @@ params! {
     pub struct FileParams {
         /// JSON file of hosts, switches and links, relative to the scenario file:
         /// { "hosts": 2, "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0",
-        /// "rate": "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …; tiers may be left out.
+        /// "rate": "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …; tiers may be left out. A link may
+        /// have a "name" of its own, by which [[failure]] and [capture] refer to it.
         pub path: Option<String> = None,
         /// The same as a table in the scenario itself, instead of a file.
         pub graph: Graph = Graph::default(),

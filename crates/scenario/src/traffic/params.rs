@@ -127,7 +127,7 @@ params! {
 params! {
     /// Poisson arrivals.
     pub struct PoissonParams {
-        /// Flow sizes: the name of a built-in distribution, a file of two columns (bytes, cumulative probability), one
+        /// Flow sizes: the name of a built-in distribution, a file of two columns (bytes, cumulative probability; ns-2's and Homa's forms are read as well), one
         /// size, or { points = [[bytes, probability], …] }.
         pub sizes: SizeSpec = SizeSpec::default(),
         /// Application payload over capacity.

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::registry::About;
 use crate::switch::QueueView;
 use crate::switch::early::{Curve, Estimate};
-use crate::switch::site::{Auto, PortSite, scaled};
+use crate::switch::site::{Auto, ByPort, PortSite, scaled};
 use crate::units::{Bytes, Rate};
 
 pub(super) const ABOUT: About = About {
@@ -31,17 +31,18 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// RED that marks.
     pub struct RedParams {
-        /// The average from which packets are marked. Source: five packets, Floyd: RED: Discussions
+        /// The average from which packets are marked; a table gives amounts by rate of the link or
+        /// by tier, such as { 50Gbps = "10KB", 100Gbps = "400KB", others = "100KB" }. Source: five packets, Floyd: RED: Discussions
         /// of setting parameters, 1997.
-        pub min_threshold: Bytes = Bytes(7_500),
+        pub min_threshold: ByPort<Bytes> = ByPort::all(Bytes(7_500)),
         /// The average from which every packet is marked. Source: three times the minimum, the same
         /// note.
         #[within(1..)]
-        pub max_threshold: Bytes = Bytes(22_500),
+        pub max_threshold: ByPort<Bytes> = ByPort::all(Bytes(22_500)),
         /// Probability of a mark just below the maximum, before the spacing. Source: 0.1, the same
         /// note.
         #[within(0..=1)]
-        pub max_probability: f64 = 0.1,
+        pub max_probability: ByPort<f64> = ByPort::all(0.1),
         /// Whether the average of arrivals decides, or on departure the length as it is, with the
         /// departing packet: then nothing is averaged, marks are not spaced, and weight and
         /// packet-rate say nothing. Source: the paper looks on arrival; DCQCN's switches on
@@ -67,10 +68,12 @@ crate::params! {
 impl RedParams {
     /// What they mean at one port.
     pub(super) fn at_port(&self, site: &PortSite) -> RedParams {
-        let here = |threshold: Bytes| Bytes(scaled(threshold.get(), self.per, site.rate));
+        let here =
+            |threshold: &ByPort<Bytes>| ByPort::all(Bytes(scaled(threshold.at(site).get(), self.per, site.rate)));
         RedParams {
-            min_threshold: here(self.min_threshold),
-            max_threshold: here(self.max_threshold),
+            min_threshold: here(&self.min_threshold),
+            max_threshold: here(&self.max_threshold),
+            max_probability: ByPort::all(*self.max_probability.at(site)),
             packet_rate: Auto::Given(self.rate_at(site)),
             per: None,
             ..self.clone()
@@ -79,7 +82,7 @@ impl RedParams {
 
     /// From where on such a port marks.
     pub(super) fn threshold(&self, site: &PortSite) -> Threshold {
-        let least = self.at_port(site).min_threshold;
+        let least = *self.at_port(site).min_threshold.at(site);
         match self.at {
             MarkAt::Enqueue => Threshold::Average(least),
             MarkAt::Dequeue => Threshold::Bytes(least),
@@ -103,8 +106,10 @@ impl Red {
     /// Of parameters of one port ([`RedParams::at_port`]); others are taken as at a port of 10
     /// Gb/s.
     pub(super) fn new(params: &RedParams) -> Red {
-        let curve = Curve::new(params.min_threshold, params.max_threshold, params.max_probability);
-        let estimate = Estimate::new(params.weight, params.rate_at(&PortSite::default()));
+        let site = PortSite::default();
+        let (least, most) = (*params.min_threshold.at(&site), *params.max_threshold.at(&site));
+        let curve = Curve::new(least, most, *params.max_probability.at(&site));
+        let estimate = Estimate::new(params.weight, params.rate_at(&site));
         Red { state: Box::new((curve, estimate)), at: params.at }
     }
 }
@@ -177,9 +182,9 @@ mod tests {
     fn on_departure_the_length_itself_decides() {
         const PACKETS: u32 = 40_000;
         let params = RedParams {
-            min_threshold: Bytes(5_000),
-            max_threshold: Bytes(200_000),
-            max_probability: 0.5,
+            min_threshold: Bytes(5_000).into(),
+            max_threshold: Bytes(200_000).into(),
+            max_probability: 0.5.into(),
             at: MarkAt::Dequeue,
             ..RedParams::default()
         };
@@ -198,7 +203,7 @@ mod tests {
         }
         let site = PortSite { rate: Rate::from_gbps(100), ..PortSite::default() };
         let fast = RedParams { per: Some(Rate::from_gbps(25)), ..params }.at_port(&site);
-        assert_eq!((fast.min_threshold, fast.max_threshold), (Bytes(20_000), Bytes(800_000)));
+        assert_eq!((fast.min_threshold, fast.max_threshold), (Bytes(20_000).into(), Bytes(800_000).into()));
     }
 
     /// Idle time counts as the packets that the link could have sent, where nobody says how many.

@@ -1,0 +1,222 @@
+//! The links that fail (`[[failure]]`), by the names of their ends or by their own.
+//!
+//! Parallel links are apart: a failure can name one of them. One that names their two ends alone is
+//! all of theirs.
+//!
+//! Invariant: a plan names links that exist, and a failure names at least one.
+
+use super::{FailureParams, Node, node, unknown};
+use crate::error::{Problem, Report, nearest};
+use crate::plan::FailurePlan;
+use crate::settings::Settings;
+use crate::topology::{End, LinkSite, Topology};
+use millpond_core::Time;
+use std::collections::BTreeSet;
+
+/// The plan of the links that fail.
+pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
+    let mut plans: Vec<FailurePlan> = Vec::new();
+    for (i, f) in s.failures.iter().enumerate() {
+        let place = |key: &str| s.place(&format!("failure.{i}.{key}"));
+        let until = f.until.unwrap_or(Time::MAX);
+        if until <= f.at {
+            report.value(place("until"), "failure.until", format!("{until} is not after {}", f.at));
+        }
+        let links = match links(f, topology) {
+            Ok(links) => links,
+            Err(wrong) => {
+                for (key, problem, help) in wrong {
+                    match help {
+                        Some(help) => report.help(place(key), problem, help),
+                        None => report.add(place(key), problem),
+                    }
+                }
+                continue;
+            }
+        };
+        let plan = FailurePlan {
+            link: 0,
+            at: f.at,
+            until,
+            detect: f.detect,
+            converge: f.converge,
+            loss: f.loss,
+            losable: f.losable,
+        };
+        if let Some(converge) = f.converge.filter(|converge| plan.is_outage() && *converge < f.detect) {
+            let (link, detect) = (f.link.join(" to "), f.detect);
+            report.warnings.push(format!(
+                "failure of {link}: the routes of the whole network change after {converge}, before the switches \
+                 at the link's ends notice it (detect = {detect}); give a converge of {detect} or more, or \"never\""
+            ));
+        }
+        let plans_of_links = links.into_iter().map(|link| FailurePlan { link, ..plan });
+        let own: Vec<FailurePlan> = plans_of_links.collect();
+        warn_of_sums(f, &own, &plans, report);
+        plans.extend(own);
+    }
+    plans
+}
+
+/// A loss beside another one on the same link at the same time adds up, which a list of losses
+/// rarely means.
+fn warn_of_sums(f: &FailureParams, own: &[FailurePlan], others: &[FailurePlan], report: &mut Report) {
+    let is_loss = |plan: &FailurePlan| plan.loss > 0.0 && plan.loss < 1.0;
+    let meets = |a: &FailurePlan, b: &FailurePlan| a.link == b.link && a.at < b.until && b.at < a.until;
+    let both = |a: &FailurePlan| others.iter().copied().find(|b| is_loss(a) && is_loss(b) && meets(a, b));
+    let Some((a, b)) = own.iter().find_map(|a| Some((a, both(a)?))) else { return };
+    let sum = 1.0 - (1.0 - a.loss) * (1.0 - b.loss);
+    report.warnings.push(format!(
+        "failure of {}: another failure of the same link has a loss of {} at the same time, and both together lose \
+         {sum:.6} of the packets; `number` chooses one of several parallel links",
+        f.link.join(" to "),
+        b.loss
+    ));
+}
+
+/// A key, what is wrong with it, and what would do.
+type Wrong = (&'static str, Problem, Option<String>);
+
+/// The links of one failure.
+fn links(f: &FailureParams, topology: &Topology) -> Result<BTreeSet<u32>, Vec<Wrong>> {
+    let value = |key: &'static str, message: String| {
+        vec![(key, Problem::Value { key: format!("failure.{key}"), message }, None)]
+    };
+    let (a, b) = match f.link.as_slice() {
+        [name] => return named(f, name, topology, value),
+        [a, b] => (a, b),
+        _ => {
+            let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or a link's name";
+            return Err(value("link", message.into()));
+        }
+    };
+    let mut ends = [a, b].map(|name| node(topology, name).ok_or_else(|| unknown(topology, name)));
+    let missing: Vec<_> = ends.iter_mut().filter_map(|e| e.as_ref().err().cloned()).collect();
+    let [Ok(from), Ok(to)] = ends else {
+        return Err(missing.into_iter().map(|(problem, help)| ("link", problem, Some(help))).collect());
+    };
+    let links = links_between(topology, &from, &to);
+    if links.is_empty() {
+        return Err(value("link", format!("there is no link between {a} and {b}")));
+    }
+    let Some(number) = f.number else { return Ok(links) };
+    let count = links.len();
+    match links.into_iter().nth(number as usize) {
+        Some(link) => Ok(BTreeSet::from([link])),
+        None if count == 1 => Err(value("number", format!("there is one link between {a} and {b}, number 0"))),
+        None => {
+            let last = count - 1;
+            Err(value("number", format!("there are {count} links between {a} and {b}, numbers 0 to {last}")))
+        }
+    }
+}
+
+/// The link of a name.
+fn named(
+    f: &FailureParams,
+    name: &str,
+    topology: &Topology,
+    value: impl Fn(&'static str, String) -> Vec<Wrong>,
+) -> Result<BTreeSet<u32>, Vec<Wrong>> {
+    let Some(link) = topology.link_names.get(name) else {
+        let near = nearest(name, topology.link_names.keys().map(String::as_str));
+        let help = near.map_or_else(
+            || "a link is [\"leaf0\", \"spine1\"], or a `name` of a topology's list".to_string(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(vec![("link", Problem::Unknown { what: "link".into(), name: name.into() }, Some(help))]);
+    };
+    match f.number {
+        Some(_) => Err(value("number", format!("{name:?} is one link already"))),
+        None => Ok(BTreeSet::from([*link])),
+    }
+}
+
+fn links_between(topology: &Topology, a: &Node, b: &Node) -> BTreeSet<u32> {
+    let is = |node: &Node, end: End| match (node, end) {
+        (Node::Host(h), End::Host(host)) => *h == host,
+        (Node::Switch(s), End::Switch { switch, .. }) => *s == switch,
+        _ => false,
+    };
+    let between = |l: &LinkSite| (is(a, l.a) && is(b, l.b)) || (is(b, l.a) && is(a, l.b));
+    let candidates: Vec<u32> = match (a, b) {
+        (Node::Host(h), _) | (_, Node::Host(h)) => vec![*h],
+        (Node::Switch(s), _) => topology.wiring[*s as usize].clone(),
+    };
+    candidates.into_iter().filter(|l| between(&topology.links[*l as usize])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Plan, Scenario};
+
+    /// Three links between two switches, the last written the other way round and with a name.
+    fn plan(failures: &str) -> Result<Plan, String> {
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nkind = \"file\"\ngraph = {{ hosts = 2, switches = [{{ name = \"a\" }}, \
+             {{ name = \"b\" }}], links = [{{ a = \"host0\", b = \"a\", rate = \"10Gbps\", delay = \"1us\" }}, \
+             {{ a = \"a\", b = \"b\", rate = \"10Gbps\", delay = \"1us\" }}, \
+             {{ a = \"host1\", b = \"b\", rate = \"10Gbps\", delay = \"1us\" }}, \
+             {{ a = \"a\", b = \"b\", rate = \"10Gbps\", delay = \"2us\" }}, \
+             {{ a = \"b\", b = \"a\", rate = \"10Gbps\", delay = \"3us\", name = \"third\" }}] }}\n{failures}\
+             [[traffic]]\nkind = \"flows\"\nrows = [{{ start = \"0us\", src = 0, dst = 1, bytes = 1000 }}]\n"
+        );
+        let scenario = Scenario::parse("x.toml", &text).map_err(|e| e.to_string())?;
+        scenario.plan(None, &[], None).map_err(|e| e.to_string())
+    }
+
+    /// The delays of the links that fail, in microseconds.
+    fn delays(failure: &str) -> Vec<u64> {
+        let plan = plan(&format!("[[failure]]\n{failure}\nat = \"0us\"\nloss = 0.1\n")).unwrap();
+        let delay = |link: u32| plan.topology.links[link as usize].delay.as_ps() / 1_000_000;
+        plan.failures.iter().map(|failure| delay(failure.link)).collect()
+    }
+
+    #[test]
+    fn a_failure_names_one_link_of_a_bundle() {
+        assert_eq!(delays("link = [\"a\", \"b\"]"), [1, 2, 3]);
+        assert_eq!(delays("link = [\"a\", \"b\"]\nnumber = 1"), [2]);
+        assert_eq!(delays("link = [\"b\", \"a\"]\nnumber = 2"), [3]);
+        assert_eq!(delays("link = [\"host0\", \"a\"]\nnumber = 0"), [1]);
+        assert_eq!(delays("link = \"third\""), [3]);
+    }
+
+    #[test]
+    fn a_link_that_is_not_there_is_an_error() {
+        let fails = |failure: &str| plan(&format!("[[failure]]\n{failure}\nat = \"0us\"\n")).unwrap_err();
+        let three = fails("link = [\"a\", \"b\"]\nnumber = 3");
+        assert!(three.contains("there are 3 links between a and b, numbers 0 to 2"), "{three}");
+        let one = fails("link = [\"host0\", \"a\"]\nnumber = 1");
+        assert!(one.contains("there is one link between host0 and a, number 0"), "{one}");
+        let near = fails("link = \"thrd\"");
+        assert!(near.contains("no link \"thrd\"") && near.contains("did you mean `third`?"), "{near}");
+        assert!(fails("link = \"third\"\nnumber = 0").contains("is one link already"));
+    }
+
+    /// Losses of two failures of one link add up, which is warned of; those of two links do not.
+    #[test]
+    fn losses_that_add_up_are_warned_of() {
+        let warnings = |second: &str| {
+            let failure = |link: &str| format!("[[failure]]\n{link}\nat = \"0us\"\nloss = 0.03\n");
+            let both = failure("link = [\"a\", \"b\"]\nnumber = 0") + &failure(second);
+            let plan = plan(&both).unwrap();
+            plan.warnings.iter().filter(|text| text.contains("lose 0.0591 of the packets")).count()
+        };
+        assert_eq!(warnings("link = [\"b\", \"a\"]\nnumber = 0"), 1);
+        assert_eq!(warnings("link = [\"b\", \"a\"]"), 1);
+        assert_eq!(warnings("link = [\"b\", \"a\"]\nnumber = 1"), 0);
+    }
+
+    #[test]
+    fn a_capture_names_one_link_of_a_bundle() {
+        let taps = |ports: &str| {
+            let plan = plan(&format!("[capture]\npcap = {ports}\n"));
+            plan.map(|plan| plan.capture.taps.into_iter().map(|tap| tap.name).collect::<Vec<_>>())
+        };
+        assert_eq!(taps("[\"a->b\"]").unwrap(), ["a-1", "a-2", "a-3"]);
+        assert_eq!(taps("[\"a->b#1\"]").unwrap(), ["a-2"]);
+        assert_eq!(taps("[\"third\"]").unwrap(), ["a-3", "b-3"]);
+        let wrong = taps("[\"a->b#3\"]").unwrap_err();
+        assert!(wrong.contains("there are links 0 to 2 from a to b"), "{wrong}");
+    }
+}
