@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::say;
 use millpond_import::{Fate, Imported, Told};
 use millpond_results::Error;
-use millpond_scenario::Scenario;
+use millpond_scenario::{Errors, Problem, Scenario};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,37 +16,63 @@ use std::path::{Path, PathBuf};
 /// Columns of the report.
 const WIDTH: usize = 100;
 
-/// A kind of fate: which it is, what it is called, and the title of its keys.
-type FateKind = (fn(&Fate) -> bool, &'static str, &'static str);
+/// A kind of fate: which it is, what it is called, the title of its keys, and whether it is always
+/// reported.
+struct FateKind {
+    is: fn(&Fate) -> bool,
+    name: &'static str,
+    title: &'static str,
+    always: bool,
+}
 
-/// In the order of the report. The last is told of in any case.
-const FATES: [FateKind; 4] = [
-    (|fate| matches!(fate, Fate::Becomes(_)), "honoured", "honoured:"),
-    (
+const fn kind(is: fn(&Fate) -> bool, name: &'static str, title: &'static str, always: bool) -> FateKind {
+    FateKind { is, name, title, always }
+}
+
+/// In the order of the report.
+const FATES: [FateKind; 6] = [
+    kind(|fate| matches!(fate, Fate::Becomes(_)), "honoured", "honoured:", false),
+    kind(
         |fate| matches!(fate, Fate::Output),
         "about what is written there",
         "about what is written there; millpond writes its own results:",
+        false,
     ),
-    (|fate| matches!(fate, Fate::Unused(_)), "without effect there, too", "without effect there, too:"),
-    (|fate| matches!(fate, Fate::Missing(_)), "not modelled", "not modelled:"),
+    kind(|fate| matches!(fate, Fate::Unused(_)), "without effect there, too", "without effect there, too:", false),
+    kind(|fate| matches!(fate, Fate::LeftOut(_)), "left out", "left out:", true),
+    kind(
+        |fate| matches!(fate, Fate::Unknown(_)),
+        "unknown",
+        "unknown, and not read; check whether one of them matters:",
+        true,
+    ),
+    kind(
+        |fate| matches!(fate, Fate::Missing(_)),
+        "not modelled",
+        "warning: not modelled, and with an effect on results there:",
+        true,
+    ),
 ];
 
 /// Imports.
 pub fn import(args: &ImportArgs) -> Result<(), Failure> {
-    let (imported, output) = match &args.from {
-        ImportFrom::Hpcc { config, output } => (millpond_import::hpcc::import(config)?, output),
+    let (imported, source, output) = match &args.from {
+        ImportFrom::Hpcc { config, topology, flows, output } => {
+            let imported = millpond_import::hpcc::import(config, topology.as_deref(), flows.as_deref())?;
+            (imported, config, output)
+        }
         ImportFrom::Htsim { matrix, topology, output } => {
-            (millpond_import::htsim::import(matrix, topology.as_deref())?, output)
+            (millpond_import::htsim::import(matrix, topology.as_deref())?, matrix, output)
         }
     };
-    let missing = imported.told.iter().filter(|told| told.is_missing()).count();
-    if output.strict && missing > 0 {
+    if output.strict && imported.told.iter().any(Told::is_missing) {
         say(&report(&imported, output.all));
+        let counts = counts(&imported, |kind| kind.always);
         return Err(Failure::Usage(format!(
-            "{missing} keys are not modelled, and --strict is given: nothing is written"
+            "the scenario lacks something of the input ({counts}), and --strict is given: nothing is written"
         )));
     }
-    let places = write(&imported, output)?;
+    let places = write(&imported, source, output)?;
     say(&report(&imported, output.all));
     let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     say(&format!("written: {}\nrun it:  millpond run {}", names.join(", "), names[0]));
@@ -56,26 +82,31 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
 /// What there is, and what became of the keys.
 fn report(imported: &Imported, all: bool) -> String {
     let mut lines: Vec<String> = imported.facts.iter().flat_map(|fact| wrapped("", fact)).collect();
-    let of = |is: fn(&Fate) -> bool| imported.told.iter().filter(move |told| is(&told.fate)).collect::<Vec<&Told>>();
     if !imported.told.is_empty() {
-        let parts = FATES.iter().map(|(is, name, _)| (of(*is).len(), name)).filter(|(n, _)| *n > 0);
-        let parts: Vec<String> = parts.map(|(n, name)| format!("{n} {name}")).collect();
-        lines.push(format!("{} keys: {}", imported.told.len(), parts.join(", ")));
+        lines.push(format!("{} keys and lines: {}", imported.told.len(), counts(imported, |_| true)));
     }
-    for (is, _, title) in FATES.iter().skip(if all { 0 } else { FATES.len() - 1 }) {
-        let own = of(*is);
+    for kind in FATES.iter().filter(|kind| all || kind.always) {
+        let own: Vec<&Told> = imported.told.iter().filter(|told| (kind.is)(&told.fate)).collect();
         if !own.is_empty() {
-            lines.push(format!("\n{title}"));
+            lines.push(format!("\n{}", kind.title));
             lines.extend(grouped(&own));
         }
     }
     lines.join("\n")
 }
 
+/// How many there are of each of these kinds: "3 honoured, 1 unknown".
+fn counts(imported: &Imported, counted: impl Fn(&FateKind) -> bool) -> String {
+    let of = |kind: &FateKind| imported.told.iter().filter(|told| (kind.is)(&told.fate)).count();
+    let parts = FATES.iter().filter(|kind| counted(kind)).map(|kind| (of(kind), kind.name)).filter(|(n, _)| *n > 0);
+    parts.map(|(n, name)| format!("{n} {name}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Keys with their places, and below them what became of them: once for all that share it.
 fn grouped(all: &[&Told]) -> Vec<String> {
     let text = |told: &Told| match &told.fate {
-        Fate::Becomes(text) | Fate::Unused(text) | Fate::Missing(text) => text.clone(),
+        Fate::Becomes(text) | Fate::Unused(text) => text.clone(),
+        Fate::Missing(text) | Fate::Unknown(text) | Fate::LeftOut(text) => text.clone(),
         Fate::Output => String::new(),
     };
     let mut groups: Vec<(String, Vec<&Told>)> = Vec::new();
@@ -116,8 +147,34 @@ fn wrapped(indent: &str, text: &str) -> Vec<String> {
     lines
 }
 
+/// Errors of the scenario, told by the places of the input that they come from: nobody sees the
+/// files that the scenario is planned in.
+fn refused(imported: &Imported, source: &Path, partial: &Path, errors: &Errors) -> Failure {
+    let folder = format!("{}{}", partial.display(), std::path::MAIN_SEPARATOR);
+    let scenario: Vec<&str> = imported.files[0].1.lines().collect();
+    let mut lines: Vec<String> = Vec::new();
+    for error in &errors.errors {
+        let written = scenario.get(error.line.wrapping_sub(1)).and_then(|line| line.split_once(" = "));
+        let key = match &error.problem {
+            Problem::Value { key, .. } => key.rsplit('.').next().unwrap_or(key),
+            _ => written.map_or("", |(key, _)| key),
+        };
+        let origin = imported.told.iter().find(|told| match &told.fate {
+            Fate::Becomes(text) | Fate::Missing(text) => !key.is_empty() && text.contains(key),
+            _ => false,
+        });
+        let problem = error.problem.to_string().replace(&folder, "");
+        let help = error.help.as_ref().map(|help| format!(" ({})", help.replace(&folder, ""))).unwrap_or_default();
+        lines.push(match origin {
+            Some(told) => format!("{}: {} has become {problem}{help}", told.place, told.text),
+            None => format!("{}: the scenario made of it is refused: {problem}{help}", source.display()),
+        });
+    }
+    Failure::Usage(lines.join("\n"))
+}
+
 /// Writes the files, all or none. Returns where they are, the scenario first.
-fn write(imported: &Imported, output: &ImportOutput) -> Result<Vec<PathBuf>, Failure> {
+fn write(imported: &Imported, source: &Path, output: &ImportOutput) -> Result<Vec<PathBuf>, Failure> {
     let places: Vec<PathBuf> = imported.files.iter().map(|(name, _)| output.out.join(name)).collect();
     if let Some(place) = places.iter().find(|place| !output.force && place.exists()) {
         return Err(Failure::Usage(format!("{} is there already; --force replaces it", place.display())));
@@ -132,7 +189,9 @@ fn write(imported: &Imported, output: &ImportOutput) -> Result<Vec<PathBuf>, Fai
             let path = partial.join(name);
             fs::write(&path, text).map_err(|e| at("write", &path, e))?;
         }
-        Scenario::load(&partial.join(&imported.files[0].0))?.plan(None, &[], None)?;
+        let scenario = Scenario::load(&partial.join(&imported.files[0].0));
+        let planned = scenario.and_then(|scenario| scenario.plan(None, &[], None));
+        planned.map_err(|errors| refused(imported, source, &partial, &errors))?;
         for ((name, _), place) in imported.files.iter().zip(&places) {
             fs::rename(partial.join(name), place).map_err(|e| at("replace", place, e))?;
         }

@@ -5,8 +5,8 @@
 //! scenario and of the files that it names, and tells of every key of the input what became of it
 //! ([`Told`]). Nothing is written here: what is wrong is found before anything is.
 //!
-//! Invariant: no key of an input is dropped silently. One that is known is told with its fate, one
-//! that is not is an error with its file and line.
+//! Invariant: no key of an input is dropped silently. Each is reported with its fate, also one that
+//! nobody knows; a value that cannot be read is an error with its file and line.
 
 pub mod hpcc;
 pub mod htsim;

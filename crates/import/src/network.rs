@@ -59,6 +59,27 @@ impl Network {
         self.switches.keys().map(of).max().unwrap_or(0)
     }
 
+    /// By link: its place among those between its two nodes, whichever is written first; `None`: it
+    /// is alone.
+    pub fn numbers(&self) -> Vec<Option<usize>> {
+        let ends = |link: &Link| (link.a.min(link.b), link.a.max(link.b));
+        let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        let mut place = |link: &Link| {
+            let count = counts.entry(ends(link)).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let places: Vec<usize> = self.links.iter().map(&mut place).collect();
+        let number = |(link, place): (&Link, usize)| (counts[&ends(link)] > 1).then_some(place);
+        self.links.iter().zip(places).map(number).collect()
+    }
+
+    /// A link as a `[[failure]]` names it: its ends, and its number among parallel ones.
+    pub fn failing(&self, link: &Link, number: Option<usize>) -> String {
+        let number = number.map(|number| format!("number = {number}\n")).unwrap_or_default();
+        format!("[[failure]]\nlink = [\"{}\", \"{}\"]\n{number}", self.name(link.a), self.name(link.b))
+    }
+
     /// Whether each host has one link, and no two hosts one between them.
     pub fn check(&self, source: &Source) -> Result<()> {
         let mut first: BTreeMap<u32, usize> = BTreeMap::new();
@@ -68,11 +89,17 @@ impl Network {
                     continue;
                 }
                 if self.hosts.contains_key(&other) {
-                    let text = format!("nodes {node} and {other} are hosts; two hosts need a switch between them");
+                    let text = format!(
+                        "nodes {node} and {other} are hosts with a link between them; hosts do not forward packets \
+                         here, so two hosts need a switch between them"
+                    );
                     return Err(source.wrong(link.line, text));
                 }
                 if let Some(line) = first.insert(node, link.line) {
-                    let text = format!("host {node} has a link already, in line {line}; hosts have one NIC");
+                    let text = format!(
+                        "host {node} has a second link, the first is in line {line}; hosts with several links are \
+                         not built yet"
+                    );
                     return Err(source.wrong(link.line, text));
                 }
             }

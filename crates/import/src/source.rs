@@ -1,5 +1,9 @@
-//! A text file by its lines and words. Lines may end as on Windows; what follows a `#` is a
-//! comment.
+//! A text file by its lines and words.
+//!
+//! Lines may end as on Windows. A `#` begins a comment, and so does a word that begins with `//`,
+//! unless it is a line's second word, which may be a path. Bytes that are no UTF-8 become the
+//! replacement character: they matter in a value that is read, and nowhere else. A byte-order mark
+//! chooses UTF-16.
 
 use std::path::Path;
 
@@ -18,8 +22,8 @@ pub(crate) type Word<'s> = (usize, &'s str);
 
 impl Source {
     pub fn read(path: &Path) -> Result<Source> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Unread { path: path.into(), source })?;
-        Ok(Source::of(&path.display().to_string(), &text))
+        let bytes = std::fs::read(path).map_err(|source| Error::Unread { path: path.into(), source })?;
+        Ok(Source::of(&path.display().to_string(), &decoded(&bytes)))
     }
 
     pub fn of(name: &str, text: &str) -> Source {
@@ -32,10 +36,8 @@ impl Source {
 
     /// Lines that have words.
     pub fn lines(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
-        let words = |line: &'_ str| -> usize { line.find('#').unwrap_or(line.len()) };
-        let lines = self.text.lines().enumerate();
-        let split = lines.map(move |(at, line)| (at + 1, line[..words(line)].split_whitespace().collect::<Vec<_>>()));
-        split.filter(|(_, words)| !words.is_empty())
+        let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, words_of(line)));
+        lines.filter(|(_, words)| !words.is_empty())
     }
 
     /// All words, whatever their lines.
@@ -56,6 +58,28 @@ impl Source {
     /// A whole number.
     pub fn whole(&self, (line, word): Word<'_>, what: &str) -> Result<u64> {
         word.parse().map_err(|_| self.wrong(line, format!("{what}: {word:?} is not a whole number")))
+    }
+}
+
+/// The words of a line in front of its comment.
+fn words_of(line: &str) -> Vec<&str> {
+    let content = &line[..line.find('#').unwrap_or(line.len())];
+    let mut words: Vec<&str> = content.split_whitespace().collect();
+    let comment = words.iter().enumerate().position(|(at, word)| at != 1 && word.starts_with("//"));
+    words.truncate(comment.unwrap_or(words.len()));
+    words
+}
+
+/// The text of a file's bytes.
+fn decoded(bytes: &[u8]) -> String {
+    let units = |from: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| from([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => units(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => units(u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 
@@ -85,6 +109,23 @@ impl<'s> Words<'s> {
         self.words[self.at..].iter().take_while(|(other, _)| other == line).count()
     }
 
+    /// A word ahead; the next one is 0.
+    pub fn ahead(&self, count: usize) -> Option<&'s str> {
+        self.words.get(self.at + count).map(|(_, word)| *word)
+    }
+
+    /// The line of the next word.
+    pub fn line(&self) -> Option<usize> {
+        self.words.get(self.at).map(|(line, _)| *line)
+    }
+
+    /// Passes over the rest of a line. Returns how many words that are.
+    pub fn skip_line(&mut self, line: usize) -> usize {
+        let rest = self.words.iter().skip(self.at).take_while(|(other, _)| *other == line).count();
+        self.at += rest;
+        rest
+    }
+
     /// The lines, from the next word's on.
     pub fn lines_left(&self) -> usize {
         let mut lines: Vec<usize> = self.words.iter().skip(self.at).map(|(line, _)| *line).collect();
@@ -108,5 +149,20 @@ mod tests {
         assert_eq!(words.lines_left(), 2);
         let (_, _) = (words.next("").unwrap(), words.next("").unwrap());
         assert_eq!(words.next("a link").unwrap_err().to_string(), "x:5: the file ends where a link should be");
+    }
+
+    #[test]
+    fn comments_of_cpp_are_no_words() {
+        let source = Source::of("x", "// a\nKEY 1 // b\nFILE //share/x\n a //");
+        let lines: Vec<_> = source.lines().collect();
+        assert_eq!(lines, [(2, vec!["KEY", "1"]), (3, vec!["FILE", "//share/x"]), (4, vec!["a", "//"])]);
+    }
+
+    #[test]
+    fn bytes_of_any_encoding_are_read() {
+        assert_eq!(decoded(b"A 1 # \xc8\xcf"), "A 1 # \u{fffd}\u{fffd}");
+        assert_eq!(decoded(b"\xff\xfeA\0 \x001\0"), "A 1");
+        assert_eq!(decoded(b"\xfe\xff\0A"), "A");
+        assert_eq!(decoded(b"\xff\xfe"), "");
     }
 }

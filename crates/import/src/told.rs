@@ -9,8 +9,12 @@ pub enum Fate {
     Output,
     /// It has no effect there either, and why.
     Unused(String),
-    /// It is not modelled, and what that means.
+    /// It changes results there and is not modelled, and what that means.
     Missing(String),
+    /// No simulator of the family that is known here has it: what its value makes likely.
+    Unknown(String),
+    /// A line of data that is left out, and why.
+    LeftOut(String),
 }
 
 /// A key with its fate.
@@ -25,8 +29,8 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether it is not modelled.
+    /// Whether the scenario lacks something that the input has.
     pub fn is_missing(&self) -> bool {
-        matches!(self.fate, Fate::Missing(_))
+        matches!(self.fate, Fate::Missing(_) | Fate::Unknown(_) | Fate::LeftOut(_))
     }
 }

@@ -390,6 +390,12 @@ pub enum ImportFrom {
     Hpcc {
         /// The configuration; the files that it names are looked for from here and from the folders above it
         config: PathBuf,
+        /// The topology file [default: the one that the configuration names]
+        #[arg(long, value_name = "FILE")]
+        topology: Option<PathBuf>,
+        /// The flow file [default: the one that the configuration names]
+        #[arg(long, value_name = "FILE")]
+        flows: Option<PathBuf>,
         #[command(flatten)]
         output: ImportOutput,
     },
@@ -411,10 +417,10 @@ pub struct ImportOutput {
     /// The folder to write to
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
-    /// Write nothing and exit with 2 if a key is not modelled
+    /// Write nothing and exit with 2 if a key is unknown or not modelled, or a line is left out
     #[arg(long)]
     pub strict: bool,
-    /// Tell of every key, not only of those that are not modelled
+    /// Report every key, not only those that the scenario lacks
     #[arg(long)]
     pub all: bool,
     /// Replace files that are there

@@ -1,4 +1,7 @@
 //! The configuration: a line a key, by name and value. What became of each is kept beside it.
+//!
+//! The family's programs read words, and skip those that they do not know. So does this: a key that
+//! nobody knows, and words behind a value, are kept with what they probably mean (`guess`).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use millpond_core::Rate;
 
-use super::keys::{Form, KEYS, Key, Part, find};
+use super::guess;
+use super::keys::{Form, Key, Part, find};
 use crate::source::Source;
 use crate::told::{Fate, Told};
 use crate::{Error, Result, units};
@@ -17,6 +21,9 @@ static GROUP: Key = Key {
     form: Form::Word,
     part: Part::Unless("", "settings of some nodes alone are not modelled: all nodes have the same"),
 };
+
+/// A key that is in no table, or words behind a value.
+static STRANGE: Key = Key { names: &[""], form: Form::Word, part: Part::Unless("", "") };
 
 /// A key as it is given.
 struct Given {
@@ -34,11 +41,14 @@ pub(super) struct Config {
     /// By a key's first name: the last line that gives it.
     last: BTreeMap<&'static str, usize>,
     fates: RefCell<BTreeMap<usize, Fate>>,
+    /// Files that are given in the place of those that keys name.
+    instead: BTreeMap<&'static str, PathBuf>,
 }
 
 impl Config {
     pub fn read(source: Source) -> Result<Config> {
         let mut given: Vec<Given> = Vec::new();
+        let mut fates: BTreeMap<usize, Fate> = BTreeMap::new();
         let mut in_group = false;
         for (line, words) in source.lines() {
             if words[0] == GROUP.names[0] || in_group {
@@ -46,15 +56,32 @@ impl Config {
                 given.push(Given { key: &GROUP, line, text: words.join(" "), words: Vec::new() });
                 continue;
             }
-            let key = find(words[0]).ok_or_else(|| unknown(&source, line, words[0]))?;
-            let values = &words[1..];
-            check(&source, line, key, values)?;
-            let text =
-                if values.len() > 3 { format!("{} {} …", words[0], values[..3].join(" ")) } else { words.join(" ") };
-            given.push(Given { key, line, text, words: values.iter().map(|word| word.to_string()).collect() });
+            for (name, values) in statements(&words) {
+                let Some(key) = find(name) else {
+                    fates.insert(given.len(), Fate::Unknown(guess::meaning(name, values)));
+                    given.push(Given { key: &STRANGE, line, text: shortened(name, values), words: Vec::new() });
+                    continue;
+                };
+                let count = check(&source, line, key, values)?;
+                // Pairs beyond the announced ones are not read there; here they are, if a link needs them.
+                let read = if key.form == Form::Map { values.len() } else { count };
+                let words = values[..read].iter().map(|word| word.to_string()).collect();
+                given.push(Given { key, line, text: shortened(name, &values[..count]), words });
+                if values.len() > count {
+                    fates.insert(given.len(), Fate::Unknown(guess::surplus(key, count, values)));
+                    let text = format!("{name} … {}", values[count..].join(" "));
+                    given.push(Given { key: &STRANGE, line, text, words: Vec::new() });
+                }
+            }
         }
-        let last = given.iter().enumerate().map(|(at, given)| (given.key.names[0], at)).collect();
-        Ok(Config { source, given, last, fates: RefCell::default() })
+        let known = given.iter().enumerate().filter(|(_, given)| !std::ptr::eq(given.key, &STRANGE));
+        let last = known.map(|(at, given)| (given.key.names[0], at)).collect();
+        Ok(Config { source, given, last, fates: RefCell::new(fates), instead: BTreeMap::new() })
+    }
+
+    /// Takes this file for the one that a key names.
+    pub fn instead(&mut self, name: &'static str, path: Option<&Path>) {
+        self.instead.extend(path.map(|path| (name, path.to_path_buf())));
     }
 
     fn of(&self, name: &str) -> Option<&Given> {
@@ -72,21 +99,22 @@ impl Config {
     }
 
     pub fn number(&self, name: &str) -> Option<f64> {
-        self.word(name)?.parse().ok()
+        units::number(self.word(name)?)
     }
 
     pub fn whole(&self, name: &str) -> Option<u64> {
-        match self.word(name)? {
-            "true" => Some(1),
-            "false" => Some(0),
-            word => word.parse().ok(),
-        }
+        whole(self.word(name)?)
     }
 
-    /// The numbers of a map by rate.
+    /// The numbers of a map by rate, also those of pairs behind the announced ones.
     pub fn map(&self, name: &str) -> Option<BTreeMap<Rate, f64>> {
-        let pairs = self.of(name)?.words[1..].chunks(2);
-        Some(pairs.filter_map(|pair| Some((Rate(pair[0].parse().ok()?), pair[1].parse().ok()?))).collect())
+        let mut map = BTreeMap::new();
+        for pair in self.of(name)?.words[1..].chunks_exact(2) {
+            if let (Some(rate), Some(number)) = (units::rate(&pair[0]), units::number(&pair[1])) {
+                map.entry(rate).or_insert(number);
+            }
+        }
+        Some(map)
     }
 
     /// The whole numbers of LINK_DOWN.
@@ -123,8 +151,8 @@ impl Config {
     pub fn told(&self) -> Vec<Told> {
         let fates = self.fates.borrow();
         let fate = |at: usize, given: &Given| -> Fate {
-            let is_group = std::ptr::eq(given.key, &GROUP);
-            if !is_group && self.last.get(given.key.names[0]) != Some(&at) {
+            let is_named = !std::ptr::eq(given.key, &GROUP) && !std::ptr::eq(given.key, &STRANGE);
+            if is_named && self.last.get(given.key.names[0]) != Some(&at) {
                 return Fate::Unused("it is given again below".into());
             }
             if let Some(fate) = fates.get(&at) {
@@ -161,8 +189,16 @@ impl Config {
     /// so they are looked for from here, from the configuration's folder and those above it, and
     /// there by ever shorter ends of the name.
     pub fn file(&self, name: &'static str) -> Result<Source> {
+        if let Some(path) = self.instead.get(name) {
+            return Source::read(path);
+        }
         let Some(named) = self.word(name) else {
-            return Err(self.source.wrong(self.source.end(), format!("there is no {name}")));
+            let option = match name {
+                "TOPOLOGY_FILE" => "; --topology gives one",
+                "FLOW_FILE" => "; --flows gives one",
+                _ => "",
+            };
+            return Err(self.source.wrong(self.source.end(), format!("there is no {name}{option}")));
         };
         let given = Path::new(&self.source.name);
         let whole = std::path::absolute(given).unwrap_or_else(|_| given.to_path_buf());
@@ -182,47 +218,60 @@ impl Config {
     }
 }
 
-fn unknown(source: &Source, line: usize, name: &str) -> Error {
-    let near = millpond_scenario::nearest(name, KEYS.iter().flat_map(|key| key.names).copied());
-    // Names are told apart by their letters, whose case the comparison does not see.
-    let upper = KEYS.iter().flat_map(|key| key.names).find(|known| known.eq_ignore_ascii_case(name));
-    let by_upper = KEYS.iter().flat_map(|key| key.names).copied();
-    let closest = || by_upper.min_by_key(|known| distance(known, name)).filter(|known| distance(known, name) <= 3);
-    let help =
-        upper.copied().or(near).or_else(closest).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-    source.wrong(line, format!("no simulator of the family has a key {name:?}{help}"))
+/// A whole number from 0, also as `1.0`, `1e6`, `true` or `false`.
+fn whole(word: &str) -> Option<u64> {
+    match word {
+        "true" => Some(1),
+        "false" => Some(0),
+        _ => word.parse().ok().or_else(|| {
+            let number = units::number(word)?;
+            (number.fract() == 0.0 && number < 9e15).then_some(number as u64)
+        }),
+    }
 }
 
-/// How many letters differ, place by place, at the better of both ends.
-fn distance(a: &str, b: &str) -> usize {
-    let of =
-        |a: &mut dyn Iterator<Item = u8>, b: &mut dyn Iterator<Item = u8>| a.zip(b).take_while(|(a, b)| a == b).count();
-    let same = of(&mut a.bytes(), &mut b.bytes()) + of(&mut a.bytes().rev(), &mut b.bytes().rev());
-    a.len().max(b.len()).saturating_sub(same)
+/// The keys of a line with their values: several may stand on one line.
+fn statements<'w, 's>(words: &'w [&'s str]) -> Vec<(&'s str, &'w [&'s str])> {
+    let is_next = |at: &usize| *at == 0 || *at > 1 && find(words[*at]).is_some();
+    let starts: Vec<usize> = (0..words.len()).filter(is_next).collect();
+    let ends = starts.iter().skip(1).copied().chain([words.len()]);
+    starts.iter().zip(ends).map(|(start, end)| (words[*start], &words[start + 1..end])).collect()
 }
 
-/// Whether the values have the key's form.
-fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<()> {
+/// A key with its first values.
+fn shortened(name: &str, values: &[&str]) -> String {
+    match values {
+        [] => name.to_string(),
+        _ if values.len() > 3 => format!("{name} {} …", values[..3].join(" ")),
+        _ => format!("{name} {}", values.join(" ")),
+    }
+}
+
+/// Whether the values have the key's form. Returns how many of them it takes.
+fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usize> {
     let name = key.names[0];
+    // Nobody reads these: any value will do.
+    if matches!(key.part, Part::Output | Part::Unused(_)) {
+        return Ok(values.len());
+    }
     let count = match key.form {
         Form::Map => {
             let pairs = source.whole((line, values.first().copied().unwrap_or("")), name)?;
-            1 + 2 * pairs as usize
+            usize::try_from(pairs).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(1)
         }
         Form::Down => 3,
         _ => 1,
     };
-    if values.len() != count {
+    if values.len() < count {
         return Err(source.wrong(line, format!("{name} has {} values, and should have {count}", values.len())));
     }
-    for (at, &value) in values.iter().enumerate() {
-        let is_number = value.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0);
+    for (at, &value) in values[..count].iter().enumerate() {
         let fits = match key.form {
-            Form::Whole => value.parse::<u64>().is_ok() || value == "true" || value == "false",
+            Form::Whole => whole(value).is_some(),
             Form::Down => value.parse::<u64>().is_ok(),
-            Form::Map if at == 0 || at % 2 == 1 => value.parse::<u64>().is_ok(),
-            Form::Map | Form::Number => is_number,
-            Form::Rate => units::rate(value).is_some(),
+            Form::Map if at % 2 == 1 => units::rate(value).is_some_and(|_| units::has_no_unit(value)),
+            Form::Map | Form::Number => units::number(value).is_some(),
+            Form::Rate => units::rate_or_zero(value).is_some(),
             Form::Word => true,
         };
         if !fits {
@@ -230,10 +279,12 @@ fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<()>
                 Form::Whole => "a whole number, true or false",
                 Form::Rate => "a rate such as 5Mb/s",
                 Form::Number => "a number from 0",
+                Form::Map if at % 2 == 1 => "a rate in bit/s",
+                Form::Map => "a number from 0",
                 _ => "a whole number",
             };
             return Err(source.wrong(line, format!("{name}: {value:?} is not {what}")));
         }
     }
-    Ok(())
+    Ok(count)
 }

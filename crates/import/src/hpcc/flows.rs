@@ -1,11 +1,16 @@
-//! The flow file: how many flows there are, and a line a flow, `source destination priority-group
-//! port bytes seconds`, in ConWeave's fork without the port. What follows is not read, there as
+//! The flow file: how many flows there are, and a line a flow. What follows is not read, there as
 //! here.
+//!
+//! Forks differ in the columns ([`Columns`]). Of those that have as many as the first flow's line,
+//! the one is taken that makes sense of the most lines: hosts that are there, a size, a start
+//! before the stop. If several do, the report says which one was taken.
 
 use millpond_core::Time;
 
+use super::fork::Fork;
 use super::topology::Topology;
 use crate::source::{Source, Words};
+use crate::told::{Fate, Told};
 use crate::units::{seconds, us_text};
 use crate::{Imported, Result};
 
@@ -18,21 +23,81 @@ pub(super) struct Flows {
     pub several_groups: bool,
 }
 
-/// A flow: its start, source, destination and size.
-type Flow = (Time, u32, u32, u64);
+/// What a reading of the file goes by.
+pub(super) struct Reading<'a> {
+    pub fork: Fork,
+    pub topology: &'a Topology,
+    /// Bytes of a packet's payload.
+    pub payload: u64,
+    /// When flows may start, as far as keys say so.
+    pub from: Time,
+    pub to: Time,
+}
+
+/// The columns of a line, as places of its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Columns {
+    /// What they are called, in their order.
+    text: &'static str,
+    /// How many there are; what follows is not read.
+    count: usize,
+    id: Option<usize>,
+    /// Source, destination and priority group are one after the other from here on.
+    first: usize,
+    bytes: usize,
+    start: usize,
+    /// Whether sizes are numbers of packets.
+    in_packets: bool,
+}
+
+const fn columns(text: &'static str, count: usize, first: usize, bytes: usize) -> Columns {
+    Columns { text, count, id: None, first, bytes, start: bytes + 1, in_packets: false }
+}
+
+/// HPCC's, TLT's, SimAI's.
+const PLAIN: Columns = columns("src dst pg port bytes start", 6, 0, 4);
+/// ConWeave's.
+const PORTLESS: Columns = columns("src dst pg bytes start", 5, 0, 3);
+/// Those of m3's fork and others.
+const NUMBERED: Columns = Columns { id: Some(0), ..columns("id src dst pg port bytes start", 7, 1, 5) };
+/// The ancestor's.
+const PACKETS: Columns = Columns { in_packets: true, ..columns("src dst pg packets start stop", 5, 0, 3) };
+
+/// A flow of the list.
+struct Flow {
+    line: usize,
+    id: Option<u64>,
+    start: Time,
+    src: u32,
+    dst: u32,
+    bytes: u64,
+    group: u64,
+}
 
 /// Reads it.
-pub(super) fn read(source: &Source, topology: &Topology, imported: &mut Imported) -> Result<Flows> {
+pub(super) fn read(source: &Source, reading: &Reading<'_>, imported: &mut Imported) -> Result<Flows> {
     let mut words = source.words();
     let count = words.whole("the number of flows")?;
+    let first = words.left_in_line();
+    let lines = lines(source, &mut words, count)?;
+    let columns = chosen(source, &lines, first, reading, imported);
     let mut flows: Vec<Flow> = Vec::new();
-    let mut groups: Vec<u64> = Vec::new();
-    for at in 1..=count {
-        let (flow, group) = flow(source, topology, &mut words, &format!("flow {at} of {count}"))?;
-        if !groups.contains(&group) {
-            groups.push(group);
+    for (at, (line, words)) in lines.iter().enumerate() {
+        let what = format!("flow {} of {count}", at + 1);
+        let flow = flow(source, reading, &columns, (*line, words), &what)?;
+        let left_out = match () {
+            () if flow.src == flow.dst => Some("a flow from a host to itself is left out: nothing of it is sent"),
+            () if flow.bytes == 0 => Some("a flow of 0 bytes is left out"),
+            () => None,
+        };
+        match left_out {
+            None => flows.push(flow),
+            Some(why) => imported.told.push(Told {
+                place: format!("{}:{line}", source.name),
+                text: words.join(" "),
+                fate: Fate::LeftOut(why.into()),
+            }),
         }
-        flows.push(flow);
     }
     if flows.is_empty() {
         return Err(source.wrong(1, "there are no flows"));
@@ -43,31 +108,105 @@ pub(super) fn read(source: &Source, topology: &Topology, imported: &mut Imported
             .facts
             .push(format!("{}: {rest} lines behind the last of the {count} flows are not read, as there", source.name));
     }
-    let begin = flows.iter().map(|flow| flow.0).min().unwrap_or_default();
-    let mut csv = String::from("start_us,src,dst,bytes\n");
-    for (start, src, dst, bytes) in &flows {
-        csv += &format!("{},{src},{dst},{bytes}\n", us_text(start.saturating_sub(begin)));
-    }
-    let bytes: u128 = flows.iter().map(|flow| u128::from(flow.3)).sum();
-    imported.facts.push(format!(
-        "{count} flows of {:.3} GB in all; the first one's start, {begin} there, is zero here",
-        bytes as f64 / 1e9
-    ));
-    Ok(Flows { csv, begin, several_groups: groups.len() > 1 })
+    Ok(list(source, flows, imported))
 }
 
-/// One flow: its start, hosts and size, with its priority group.
-fn flow(source: &Source, topology: &Topology, words: &mut Words<'_>, what: &str) -> Result<(Flow, u64)> {
-    let fields = words.left_in_line();
-    let (line, src) = words.next(what)?;
-    if !(5..=6).contains(&fields) {
-        let text = format!(
-            "{what}: expected source, destination, priority group, port (not in ConWeave's), bytes and start, found {fields} values"
-        );
+/// The words of each flow's line. A program reads words, so a flow may go over several lines: then
+/// all have as many words as the columns of the first line that is complete.
+fn lines<'s>(source: &Source, words: &mut Words<'s>, count: u64) -> Result<Vec<(usize, Vec<&'s str>)>> {
+    let mut lines: Vec<(usize, Vec<&str>)> = Vec::new();
+    for at in 1..=count {
+        let what = format!("flow {at} of {count}");
+        let fields = words.left_in_line();
+        let (line, word) = words.next(&what)?;
+        let mut own = vec![word];
+        for _ in 1..fields {
+            own.push(words.next(&what)?.1);
+        }
+        let least = lines.first().map_or(5, |first| first.1.len());
+        if own.len() < least {
+            let text = format!(
+                "{what}: expected source, destination, priority group, port (not in ConWeave's), bytes and start, \
+                 found {} values",
+                own.len()
+            );
+            return Err(source.wrong(line, text));
+        }
+        lines.push((line, own));
+    }
+    Ok(lines)
+}
+
+/// The columns that make sense of the most lines; of several that do, the fork's own.
+fn chosen(
+    source: &Source,
+    lines: &[(usize, Vec<&str>)],
+    found: usize,
+    reading: &Reading<'_>,
+    imported: &mut Imported,
+) -> Columns {
+    let own = match reading.fork {
+        Fork::ConWeave => [PORTLESS, PLAIN, NUMBERED],
+        Fork::Ancestor => [PACKETS, PLAIN, NUMBERED],
+        _ => [PLAIN, PORTLESS, NUMBERED],
+    };
+    // A list with columns more is the fork's own, or one of those with the most.
+    let fits = |columns: &Columns| columns.count == found || *columns == own[0] || found > NUMBERED.count;
+    let candidates = own.into_iter().filter(|columns| columns.count <= found && fits(columns));
+    let sound = |columns: &Columns| lines.iter().filter(|(_, words)| is_sound(words, columns, reading)).count();
+    let mut scored: Vec<(usize, Columns)> = candidates.map(|columns| (sound(&columns), columns)).collect();
+    // As many columns as the line has are more likely than fewer, but for a fork's own.
+    scored.sort_by_key(|(sound, columns)| (usize::MAX - sound, *columns != own[0], columns.count != found));
+    let Some((most, columns)) = scored.first().copied() else { return if found > 6 { NUMBERED } else { own[0] } };
+    let also: Vec<&str> = scored[1..].iter().filter(|(sound, _)| *sound == most).map(|(_, of)| of.text).collect();
+    if columns != own[0] || found > columns.count || !also.is_empty() {
+        let others = match also.is_empty() {
+            true => String::new(),
+            false => format!("; `{}` would fit as well", also.join("` and `")),
+        };
+        imported.facts.push(format!("{}: its lines are read as `{}`{others}", source.name, columns.text));
+    }
+    if found > columns.count {
+        let (line, words) = &lines[0];
+        imported.told.push(Told {
+            place: format!("{}:{line}", source.name),
+            text: words.join(" "),
+            fate: Fate::Unknown(format!("column {} and what follows it are not read", columns.count + 1)),
+        });
+    }
+    columns
+}
+
+/// Whether a line makes sense in these columns.
+fn is_sound(words: &[&str], columns: &Columns, reading: &Reading<'_>) -> bool {
+    let host = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
+    let is_host = |node: Option<u32>| node.is_some_and(|node| reading.topology.network.hosts.contains_key(&node));
+    let (src, dst) = (host(columns.first), host(columns.first + 1));
+    let bytes = words.get(columns.bytes).and_then(|word| word.parse::<u64>().ok());
+    let start = words.get(columns.start).and_then(|word| seconds(word));
+    is_host(src)
+        && is_host(dst)
+        && src != dst
+        && bytes.is_some_and(|bytes| bytes > 0)
+        && start.is_some_and(|start| reading.from <= start && start <= reading.to)
+}
+
+/// One flow.
+fn flow(
+    source: &Source,
+    reading: &Reading<'_>,
+    columns: &Columns,
+    (line, words): (usize, &[&str]),
+    what: &str,
+) -> Result<Flow> {
+    let topology = reading.topology;
+    if words.len() < columns.count {
+        let text = format!("{what}: expected `{}`, found {} values", columns.text, words.len());
         return Err(source.wrong(line, text));
     }
-    let host = |word: &str| -> Result<(u32, u32)> {
-        let number = source.whole((line, word), what)?;
+    let whole = |at: usize, what: &str| source.whole((line, words[at]), what);
+    let host = |at: usize| -> Result<(u32, u32)> {
+        let number = whole(at, what)?;
         let host = u32::try_from(number).ok().and_then(|node| Some((node, *topology.network.hosts.get(&node)?)));
         let is_switch = u32::try_from(number).is_ok_and(|node| topology.network.switches.contains_key(&node));
         host.ok_or_else(|| {
@@ -76,26 +215,60 @@ fn flow(source: &Source, topology: &Topology, words: &mut Words<'_>, what: &str)
             source.wrong(line, format!("node {number} {what}"))
         })
     };
-    let (src, dst) = (host(src)?, host(words.next(what)?.1)?);
-    if src == dst {
-        return Err(source.wrong(line, format!("host {} sends to itself", src.0)));
-    }
+    let (src, dst) = (host(columns.first)?, host(columns.first + 1)?);
     let shared = |of: &u32| topology.nvswitches.get(&src.0).is_some_and(|list| list.contains(of));
-    if topology.nvswitches.get(&dst.0).is_some_and(|list| list.iter().any(shared)) {
+    if src != dst && topology.nvswitches.get(&dst.0).is_some_and(|list| list.iter().any(shared)) {
         let text = format!("the way from {} to {} is an NVSwitch, which is not modelled", src.0, dst.0);
         return Err(source.wrong(line, text));
     }
-    let group = words.whole("the priority group")?;
-    if fields == 6 {
-        words.whole("the port")?;
-    }
+    let group = whole(columns.first + 2, "the priority group")?;
+    let id = columns.id.map(|at| whole(at, "the flow's number")).transpose()?;
+    let unit = if columns.in_packets { reading.payload } else { 1 };
+    let bytes = whole(columns.bytes, "the size")?.saturating_mul(unit);
     // ConWeave's fork sends a byte where the file says none.
-    let bytes = words.whole("the size in bytes")?.max(u64::from(fields == 5));
-    if bytes == 0 || bytes > 1 << 48 {
+    let bytes = bytes.max(u64::from(reading.fork == Fork::ConWeave));
+    if bytes > 1 << 48 {
         return Err(source.wrong(line, format!("{bytes} bytes is no size of a flow")));
     }
-    let start = words.next("the start in seconds")?.1;
+    let start = words[columns.start];
     let start = seconds(start)
         .ok_or_else(|| source.wrong(line, format!("start: {start:?} is not a time in seconds, from 0")))?;
-    Ok(((start, src.1, dst.1, bytes), group))
+    Ok(Flow { line, id, start, src: src.1, dst: dst.1, bytes, group })
+}
+
+/// The flows as CSV, from the first one's start on. Their numbers become ids where they are apart.
+fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
+    let begin = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
+    let mut ids: Vec<u64> = flows.iter().filter_map(|flow| flow.id).collect();
+    let has_ids = !ids.is_empty();
+    ids.sort_unstable();
+    ids.dedup();
+    let are_apart = ids.len() == flows.len();
+    if has_ids && !are_apart {
+        imported.told.push(Told {
+            place: format!("{}:{}", source.name, flows[0].line),
+            text: "the flow's number".into(),
+            fate: Fate::Unknown("several flows have the same number, so flows have no id here".into()),
+        });
+    }
+    let with_ids = has_ids && are_apart;
+    let mut csv = String::from(if with_ids { "start_us,src,dst,bytes,id\n" } else { "start_us,src,dst,bytes\n" });
+    for flow in &flows {
+        let start = us_text(flow.start.saturating_sub(begin));
+        csv += &format!("{start},{},{},{}", flow.src, flow.dst, flow.bytes);
+        if let Some(id) = flow.id.filter(|_| with_ids) {
+            csv += &format!(",{id}");
+        }
+        csv.push('\n');
+    }
+    let bytes: u128 = flows.iter().map(|flow| u128::from(flow.bytes)).sum();
+    imported.facts.push(format!(
+        "{} flows of {:.3} GB in all; the first one's start, {begin} there, is zero here",
+        flows.len(),
+        bytes as f64 / 1e9
+    ));
+    let mut groups: Vec<u64> = flows.iter().map(|flow| flow.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    Flows { csv, begin, several_groups: groups.len() > 1 }
 }

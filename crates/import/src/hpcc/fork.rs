@@ -12,6 +12,8 @@ pub(super) enum Fork {
     Tlt,
     ConWeave,
     SimAi,
+    /// The simulator that HPCC's is made of: DCQCN's, without windows or maps by rate.
+    Ancestor,
 }
 
 impl Fork {
@@ -21,6 +23,7 @@ impl Fork {
             () if config.word("HPCC_WORKLOAD").is_some() => Fork::Tlt,
             () if config.word("LB_MODE").is_some() || config.word("FLOWGEN_START_TIME").is_some() => Fork::ConWeave,
             () if config.word("MON_START").is_some() || config.word("QP_MON_INTERVAL").is_some() => Fork::SimAi,
+            () if config.word("KMAX_MAP").is_none() && config.word("KMAX").is_some() => Fork::Ancestor,
             () => Fork::Hpcc,
         }
     }
@@ -31,7 +34,14 @@ impl Fork {
             Fork::Tlt => "TLT's fork of HPCC's simulator",
             Fork::ConWeave => "ConWeave's fork of HPCC's simulator",
             Fork::SimAi => "SimAI's fork of HPCC's simulator",
+            Fork::Ancestor => "the simulator that HPCC's is made of",
         }
+    }
+
+    /// Whether nothing but a NACK makes a sender send again: then a timer of ours ends the silence
+    /// of a flow whose last packets are lost.
+    pub fn has_no_timer(self) -> bool {
+        matches!(self, Fork::Hpcc | Fork::SimAi | Fork::Ancestor)
     }
 
     /// Whether its switches have the pools of a Broadcom chip, an egress limit among them

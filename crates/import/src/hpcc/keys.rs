@@ -50,6 +50,13 @@ const fn key(names: &'static [&'static str], form: Form, part: Part) -> Key {
 
 const NEVER_READ: Part = Part::Unused("it is read there, and nothing uses it");
 const CONWEAVE: Part = Part::Read;
+const DUMBBELL: Part = Part::Unless(
+    "",
+    "TLT's dumbbell program makes its own network and its own flows of these: here they are those of the topology and \
+     of HPCC_WORKLOAD",
+);
+const PATHS: Part = Part::Unless("", "m3 reads which flows share a path, for its own results: not in the scenario");
+const ANCESTOR: Part = Part::Unless("", "a key of the ancestor of HPCC's simulator: its mechanism is not modelled");
 
 /// The table.
 #[rustfmt::skip]
@@ -115,7 +122,11 @@ pub(super) const KEYS: &[Key] = &[
     key(&["ENABLE_TLT"], Form::Whole, Part::Read),
     key(&["TLT_MAXBYTES_UIP"], Form::Number, Part::Read),
     // TLT's workload.
-    key(&["HPCC_WORKLOAD", "TCP_FLOW_FILE"], Form::Word, Part::Read),
+    key(&["HPCC_WORKLOAD"], Form::Word, Part::Read),
+    key(&["DUMBBELL_NUMHOST"], Form::Whole, DUMBBELL),
+    key(&["DUMBBELL_NUMFLOWPERHOST"], Form::Whole, DUMBBELL),
+    key(&["DUMBBELL_FLOWSIZE"], Form::Number, DUMBBELL),
+    key(&["DUMBBELL_LINKCAP"], Form::Rate, DUMBBELL),
     key(&["LOAD"], Form::Number, Part::Read),
     key(&["FOREGROUND_RATIO"], Form::Number, Part::Read),
     key(&["INCAST_FLOW_SIZE", "DCTCP_INCAST_SIZE"], Form::Number, Part::Read),
@@ -142,6 +153,30 @@ pub(super) const KEYS: &[Key] = &[
     key(&["ns3::RealDcqcn::AlphaUpdateDelay"], Form::Word, Part::Transport),
     key(&["ns3::RealDcqcn::BytesThreshold"], Form::Whole, Part::Transport),
     key(&["ns3::RealDcqcn::Clamp"], Form::Whole, Part::Transport),
+    // m3's fork.
+    key(&["FLOW_ON_PATH_FILE"], Form::Word, PATHS),
+    key(&["FLOW_PATH_MAP_FILE"], Form::Word, PATHS),
+    key(&["MAX_RATE"], Form::Rate,
+        Part::Unless("", "there no queue pair is faster than it; here the host's link alone bounds it")),
+    key(&["TIMELY_T_HIGH"], Form::Number, Part::Transport),
+    key(&["TIMELY_T_LOW"], Form::Number, Part::Transport),
+    key(&["TIMELY_BETA"], Form::Number, Part::Transport),
+    key(&["FIXED_WIN"], Form::Whole, Part::Transport),
+    key(&["BASE_RTT"], Form::Number, Part::Transport),
+    // The ancestor, DCQCN's simulator.
+    key(&["TCP_FLOW_FILE"], Form::Word, Part::Read),
+    key(&["KMIN"], Form::Number, Part::Read),
+    key(&["KMAX"], Form::Number, Part::Read),
+    key(&["PMAX"], Form::Number, Part::Read),
+    key(&["DCTCP_GAIN"], Form::Number, Part::Transport),
+    key(&["PACKET_LEVEL_ECMP"], Form::Whole, Part::Unless("0", "flows keep their path: it is not chosen by packet")),
+    key(&["FLOW_LEVEL_ECMP"], Form::Whole, Part::Unless("1", "paths are chosen by ECMP")),
+    key(&["SEND_IN_CHUNKS"], Form::Whole, Part::Unless("0", "a flow is one message, not chunks")),
+    key(&["CNP_INTERVAL"], Form::Number, ANCESTOR),
+    key(&["NP_SAMPLING_INTERVAL"], Form::Number, Part::Unless("0", "marks are told at once")),
+    key(&["CLAMP_TARGET_RATE_AFTER_TIMER"], Form::Whole, Part::Unless("0", "the target is not clamped by the timer")),
+    key(&["BYTE_COUNTER"], Form::Number, ANCESTOR),
+    key(&["L2_WAIT_FOR_ACK"], Form::Whole, Part::Unless("0", "senders do not wait for each acknowledgement")),
     // What it writes.
     key(&["TRACE_FILE"], Form::Word, Part::Output),
     key(&["TRACE_OUTPUT_FILE"], Form::Word, Part::Output),

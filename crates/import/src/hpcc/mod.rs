@@ -5,16 +5,20 @@
 //! |---|---|
 //! | `keys` | the table of all keys of all forks |
 //! | `config` | a configuration, with what became of each of its keys |
+//! | `guess` | what a key that is in no table probably means |
 //! | `fork` | which fork's it is, and the constants of its program |
 //! | `topology`, `flows` | the files that it names |
+//! | `failures` | links that lose packets or go down |
 //! | `round_trip` | the longest round trip of the network |
 //! | `workload` | the flows that TLT's fork draws itself |
 //! | `switches` | marking, buffers, pauses and paths |
 //! | `transport` | the table of the transport's keys, theirs and ours |
 
 mod config;
+mod failures;
 mod flows;
 mod fork;
+mod guess;
 mod keys;
 mod round_trip;
 mod switches;
@@ -32,43 +36,28 @@ use config::Config;
 use fork::Fork;
 use topology::Topology;
 
-/// Reads a configuration and the files that it names.
-pub fn import(config: &Path) -> Result<Imported> {
+/// Reads a configuration and the files that it names, or others in their place.
+///
+/// # Errors
+/// If a file cannot be read, or has a value that is none.
+pub fn import(config: &Path, topology: Option<&Path>, flows: Option<&Path>) -> Result<Imported> {
     let stem = config.file_stem().map_or("hpcc".into(), |stem| stem.to_string_lossy().into_owned());
-    of(&stem, Config::read(Source::read(config)?)?)
+    let mut config = Config::read(Source::read(config)?)?;
+    config.instead("TOPOLOGY_FILE", topology);
+    config.instead("FLOW_FILE", flows);
+    of(&stem, config)
 }
 
 fn of(name: &str, config: Config) -> Result<Imported> {
     let fork = Fork::of(&config);
     let mut imported = Imported { facts: vec![format!("a configuration of {}", fork.name())], ..Imported::default() };
-    let topology = topology::read(&config.file("TOPOLOGY_FILE")?)?;
+    let source = config.file("TOPOLOGY_FILE")?;
+    let topology = topology::read(&source, &mut imported.facts)?;
     config.becomes("TOPOLOGY_FILE", format!("{name}-topology.json"));
-    imported.facts.push(topology.network.fact());
-    if topology.left_out > 0 {
-        imported.facts.push(format!(
-            "{} links to NVSwitches are left out: no flow goes between hosts that share one",
-            topology.left_out
-        ));
-    }
+    imported.facts.extend(about(&topology, &source));
     let payload = config.whole("PACKET_PAYLOAD_SIZE").filter(|bytes| *bytes > 0).unwrap_or(1000);
     config.becomes("PACKET_PAYLOAD_SIZE", format!("host.mss = {payload}"));
-    let mut files = Vec::new();
-    let (traffic, begin) = if fork == Fork::Tlt {
-        let (text, sizes) = workload::read(&config, &topology, payload, name, &mut imported)?;
-        files.push((format!("{name}-sizes.txt"), sizes));
-        (text, Time::ZERO)
-    } else {
-        let flows = flows::read(&config.file("FLOW_FILE")?, &topology, &mut imported)?;
-        if flows.several_groups {
-            config.missing("FLOW_FILE", "its flows have several priority groups; here all have one priority");
-        } else {
-            config.becomes("FLOW_FILE", format!("{name}-flows.csv"));
-        }
-        config.unused("LOAD", "the flow file has the flows");
-        files.push((format!("{name}-flows.csv"), flows.csv));
-        let text = format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
-        (text, flows.begin)
-    };
+    let (traffic, begin, files) = traffic(name, &config, fork, &topology, payload, &mut imported)?;
     let mut scenario = format!("# Imported from a configuration of {}.\nname = {name:?}\n", fork.name());
     scenario += &run(&config, begin);
     scenario += &format!("\n[topology]\nkind = \"file\"\npath = \"{name}-topology.json\"\n");
@@ -79,25 +68,89 @@ fn of(name: &str, config: Config) -> Result<Imported> {
         switches::table(&config, fork, &topology)?,
         transport::tables(&config, fork, &topology.network, payload)
     );
-    scenario += &failures(&config, fork, &topology, begin)?;
-    imported.facts.extend(differences(&config, fork));
+    scenario += &failures::tables(&config, fork, &topology, begin, &mut imported)?;
+    imported.facts.extend(differences(&config, fork, &topology));
     imported.files.push((format!("{name}.toml"), scenario));
     imported.files.extend(files);
     imported.files.push((format!("{name}-topology.json"), topology.network.json()));
-    imported.told.extend(config.told());
+    // Keys first, then lines of the files that they name.
+    let lines = std::mem::replace(&mut imported.told, config.told());
+    imported.told.extend(lines);
     Ok(imported)
+}
+
+/// What is to be said of a topology file.
+fn about(topology: &Topology, source: &Source) -> Vec<String> {
+    let mut facts = vec![topology.network.fact()];
+    if topology.left_out > 0 {
+        facts.push(format!(
+            "{} links to NVSwitches are left out: no flow goes between hosts that share one",
+            topology.left_out
+        ));
+    }
+    if topology.bare_rates > 0 {
+        facts.push(format!("{} rates of links have no unit: they are bit/s, as in ns-3", topology.bare_rates));
+    }
+    if let Some(line) = topology.surplus {
+        facts.push(format!("{}:{line}: values behind a link's error rate are not read", source.name));
+    }
+    facts
+}
+
+/// The traffic's tables, when the first flow starts there, and the files that the tables name.
+fn traffic(
+    name: &str,
+    config: &Config,
+    fork: Fork,
+    topology: &Topology,
+    payload: u64,
+    imported: &mut Imported,
+) -> Result<(String, Time, Vec<(String, String)>)> {
+    const WORKLOAD: [&str; 4] =
+        ["FOREGROUND_RATIO", "INCAST_FLOW_SIZE", "FOREGROUND_INCAST_FLOW_PER_HOST", "NUM_BG_FLOWS"];
+    if fork == Fork::Tlt {
+        config.unused("TCP_FLOW_FILE", "HPCC_WORKLOAD names the sizes");
+        let (text, sizes) = workload::read(config, topology, payload, name, imported)?;
+        return Ok((text, Time::ZERO, vec![(format!("{name}-sizes.txt"), sizes)]));
+    }
+    let time = |key: &str| config.word(key).and_then(units::seconds);
+    let starts_late = time("FLOWGEN_START_TIME").filter(|_| fork == Fork::ConWeave);
+    let stops = [time("SIMULATOR_STOP_TIME"), time("FLOWGEN_STOP_TIME").filter(|_| fork == Fork::ConWeave)];
+    let reading = flows::Reading {
+        fork,
+        topology,
+        payload,
+        from: starts_late.unwrap_or(Time::ZERO),
+        to: stops.into_iter().flatten().min().unwrap_or(Time::LONGEST),
+    };
+    let flows = flows::read(&config.file("FLOW_FILE")?, &reading, imported)?;
+    if flows.several_groups {
+        config.missing("FLOW_FILE", "its flows have several priority groups; here all have one priority");
+    } else {
+        config.becomes("FLOW_FILE", format!("{name}-flows.csv"));
+    }
+    config.unused("LOAD", "the flow file has the flows");
+    WORKLOAD.iter().for_each(|key| config.unused(key, "about the workload that HPCC_WORKLOAD chooses in TLT's fork"));
+    config.missing("TCP_FLOW_FILE", "flows of TCP beside those of FLOW_FILE: not in the scenario");
+    let text = format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
+    Ok((text, flows.begin, vec![(format!("{name}-flows.csv"), flows.csv)]))
 }
 
 /// The keys outside of tables: how long, and the seed.
 fn run(config: &Config, begin: Time) -> String {
     let mut text = String::from("until = \"flows-complete\"\n");
-    if let Some(stop) = config.word("SIMULATOR_STOP_TIME") {
-        match units::seconds(stop).map(|stop| stop.saturating_sub(begin)) {
-            Some(duration) if duration > Time::ZERO => {
-                config.becomes("SIMULATOR_STOP_TIME", format!("duration = \"{duration}\", from the first flow on"));
-                text += &format!("duration = \"{duration}\"\n");
-            }
-            _ => config.becomes("SIMULATOR_STOP_TIME", "the run ends with the last flow"),
+    let ends = "the run ends with the last flow";
+    match config.word("SIMULATOR_STOP_TIME").map(units::seconds) {
+        None => {}
+        Some(None) => config.unused("SIMULATOR_STOP_TIME", format!("later than any run: {ends}")),
+        Some(Some(stop)) if stop <= begin => config.missing(
+            "SIMULATOR_STOP_TIME",
+            format!("there nothing starts: the first flow is at {begin}, and the stop at {stop}; here {ends}"),
+        ),
+        Some(Some(stop)) => {
+            let duration = stop - begin;
+            config.becomes("SIMULATOR_STOP_TIME", format!("duration = \"{duration}\", from the first flow on"));
+            text += &format!("duration = \"{duration}\"\n");
         }
     }
     if let Some(seed) = config.whole("RANDOM_SEED") {
@@ -108,64 +161,25 @@ fn run(config: &Config, begin: Time) -> String {
 }
 
 /// What no key says and is not the same here.
-fn differences(config: &Config, fork: Fork) -> Vec<String> {
+fn differences(config: &Config, fork: Fork, topology: &Topology) -> Vec<String> {
     let is_on = |key: &str| config.whole(key).unwrap_or(0) != 0;
     let mut facts = Vec::new();
-    if fork == Fork::Hpcc {
-        let text = "there nothing is sent again but for a NACK, so a flow whose last packets are lost never ends; here \
-                    a timer sends them again after 4ms of silence";
+    if fork.has_no_timer() && !is_on("ENABLE_IRN") {
+        facts.push(format!(
+            "there nothing is sent again but for a NACK, so a flow whose last packets are lost never ends; here a timer \
+             sends them again after {} of silence, longer than any round trip and queue",
+            transport::stand_in(config, &topology.network)
+        ));
+    }
+    if topology.network.numbers().iter().any(Option::is_some) {
+        let text = "there a node keeps one port for each neighbour, so of several parallel links it uses the last of the \
+                    file alone; here flows are spread over all of them";
         facts.push(text.to_string());
     }
     if fork == Fork::Tlt && is_on("ENABLE_IRN") && is_on("ENABLE_PFC") {
         facts.push("there IRN has no timer beside PFC; here it has".to_string());
     }
     facts
-}
-
-/// Links that lose packets, and the one that goes down.
-fn failures(config: &Config, fork: Fork, topology: &Topology, begin: Time) -> Result<String> {
-    let network = &topology.network;
-    let mut text = String::new();
-    let all = config.number("ERROR_RATE_PER_LINK").unwrap_or(0.0);
-    if all > 1.0 {
-        return Err(config
-            .source
-            .wrong(config.line("ERROR_RATE_PER_LINK"), format!("{all} is not a share, from 0 to 1")));
-    }
-    config.becomes(
-        "ERROR_RATE_PER_LINK",
-        if all > 0.0 { "[[failure]] of every link, with its loss" } else { "no link loses packets" },
-    );
-    let mut lossy: Vec<(String, String, f64)> = Vec::new();
-    for link in &network.links {
-        let loss = if link.loss > 0.0 { link.loss } else { all };
-        let (a, b) = (network.name(link.a), network.name(link.b));
-        // Parallel links fail together.
-        if loss > 0.0 && !lossy.iter().any(|other| other.0 == a && other.1 == b) {
-            lossy.push((a, b, loss));
-        }
-    }
-    for (a, b, loss) in lossy {
-        text += &format!("\n[[failure]]\nlink = [\"{a}\", \"{b}\"]\nat = \"0us\"\nloss = {loss:?}\n");
-    }
-    if let Some([us, a, b]) = config.numbers("LINK_DOWN").as_deref() {
-        if *us == 0 {
-            config.becomes("LINK_DOWN", "no link goes down");
-            return Ok(text);
-        }
-        let link = network.links.iter().find(|link| {
-            let ends = (u64::from(link.a), u64::from(link.b));
-            ends == (*a, *b) || ends == (*b, *a)
-        });
-        let line = config.line("LINK_DOWN");
-        let link = link.ok_or_else(|| config.source.wrong(line, format!("there is no link between {a} and {b}")))?;
-        let clock = units::seconds(&format!("{:.9}", fork.links_begin(config))).unwrap_or_default();
-        let at = (clock + Time::from_us(*us)).saturating_sub(begin);
-        let (a, b) = (network.name(link.a), network.name(link.b));
-        config.becomes("LINK_DOWN", format!("[[failure]] of {a} and {b} at {at}"));
-        text += &format!("\n[[failure]]\nlink = [\"{a}\", \"{b}\"]\nat = \"{at}\"\nconverge = \"0us\"\n");
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use super::fork::Fork;
 use super::topology::Topology;
 use crate::Result;
 
+/// Megabytes of a switch in HPCC's program where no key says it.
+const DEFAULT_MB: u64 = 16;
 /// What a port has in the forks that size memory by ports.
 const PER_PORT: u64 = 375_000;
 
@@ -33,51 +35,85 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
     let maps = ["KMIN_MAP", "KMAX_MAP", "PMAX_MAP"];
     if config.whole("ENABLE_QCN") == Some(0) {
         config.becomes("ENABLE_QCN", "switches do not mark");
-        maps.iter().for_each(|key| config.unused(key, "ENABLE_QCN is off"));
+        maps.iter().chain(&SINGLE).for_each(|key| config.unused(key, "ENABLE_QCN is off"));
         return Ok("{ kind = \"none\" }".into());
     }
     config.becomes("ENABLE_QCN", "switches mark");
-    let rates = topology.network.rates();
-    let mut by_rate: BTreeMap<Rate, [f64; 3]> = BTreeMap::new();
-    for (at, key) in maps.into_iter().enumerate() {
-        let map =
-            config.map(key).ok_or_else(|| config.source.wrong(config.source.end(), format!("there is no {key}")))?;
-        for rate in &rates {
-            let value = map.get(rate).ok_or_else(|| {
-                config.source.wrong(config.line(key), format!("{key} has no threshold for links of {rate}"))
-            })?;
-            by_rate.entry(*rate).or_default()[at] = *value;
-        }
-    }
-    let (rate, [low, high, most]) = by_rate.iter().next().map(|(rate, of)| (*rate, *of)).unwrap_or_default();
+    let by_rate = thresholds(config, topology, maps)?;
+    let first = by_rate.iter().next().map(|(rate, of)| (*rate, *of));
+    let (rate, [low, high, most]) = first.unwrap_or_default();
     let share = |rate: &Rate, k: f64| k / rate.bps() as f64;
     let alike = by_rate.values().all(|of| *of == [low, high, most]);
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
     let in_proportion = by_rate.iter().all(|(other, of)| {
         near(share(other, of[0]), share(&rate, low)) && near(share(other, of[1]), share(&rate, high)) && of[2] == most
     });
-    let bytes = |k: f64| Bytes((k * 1000.0).round() as u64);
-    let scaled = !alike && in_proportion;
-    let per = if scaled { format!(", per = \"{rate}\"") } else { String::new() };
-    for key in maps {
-        if alike || scaled {
-            config.becomes(key, "switch.marking, at departure");
-        } else {
-            let means = "thresholds that are not in proportion to rates";
-            config.missing(key, format!("{means}: those of {rate} are taken for all"));
+    maps.iter().for_each(|key| config.becomes(key, "switch.marking, at departure"));
+    let bytes = |k: f64| format!("\"{}\"", Bytes((k * 1000.0).round() as u64));
+    if alike || in_proportion {
+        let per = if alike { String::new() } else { format!(", per = \"{rate}\"") };
+        let (low, high) = (bytes(low), bytes(high.max(low)));
+        return Ok(format!(
+            "{{ kind = \"red\", min-threshold = {low}, max-threshold = {high}, max-probability = {most:?}{per}, \
+             at = \"dequeue\" }}"
+        ));
+    }
+    // No port has another rate, so any amount will do for the others.
+    let table = |amount: &dyn Fn(&[f64; 3]) -> String| {
+        let entries: Vec<String> = by_rate.iter().map(|(rate, of)| format!("\"{rate}\" = {}", amount(of))).collect();
+        format!("{{ {}, others = {} }}", entries.join(", "), amount(&[low, high, most]))
+    };
+    Ok(format!(
+        "{{ kind = \"red\", min-threshold = {}, max-threshold = {}, max-probability = {}, at = \"dequeue\" }}",
+        table(&|of| bytes(of[0])),
+        table(&|of| bytes(of[1].max(of[0]))),
+        table(&|of| format!("{:?}", of[2]))
+    ))
+}
+
+/// The ancestor's thresholds, for links of any rate.
+const SINGLE: [&str; 3] = ["KMIN", "KMAX", "PMAX"];
+
+/// By rate: the two thresholds, in thousands of bytes, and the probability below the second.
+fn thresholds(config: &Config, topology: &Topology, maps: [&str; 3]) -> Result<BTreeMap<Rate, [f64; 3]>> {
+    let mut by_rate: BTreeMap<Rate, [f64; 3]> = BTreeMap::new();
+    for (at, (key, single)) in maps.into_iter().zip(SINGLE).enumerate() {
+        let map = config.map(key);
+        match (&map, config.number(single)) {
+            (Some(_), _) => config.unused(single, format!("{key} is given")),
+            (None, Some(_)) => config.becomes(single, "switch.marking, at departure"),
+            (None, None) => {
+                return Err(config.source.wrong(config.source.end(), format!("there is no {key}")));
+            }
+        }
+        for rate in topology.network.rates() {
+            let value = match &map {
+                Some(map) => map.get(&rate).copied(),
+                None => config.number(single),
+            };
+            let value = value.ok_or_else(|| {
+                config.source.wrong(config.line(key), format!("{key} has no threshold for links of {rate}"))
+            })?;
+            let is_share = (0.0..=1.0).contains(&value);
+            if at == 2 && !is_share {
+                let (key, text) = (if map.is_some() { key } else { single }, "is no probability, from 0 to 1");
+                return Err(config.source.wrong(config.line(key), format!("{key}: {value} {text}")));
+            }
+            by_rate.entry(rate).or_default()[at] = value;
         }
     }
-    Ok(format!(
-        "{{ kind = \"red\", min-threshold = \"{}\", max-threshold = \"{}\", max-probability = {most:?}{per}, at = \"dequeue\" }}",
-        bytes(low),
-        bytes(high.max(low))
-    ))
+    Ok(by_rate)
+}
+
+/// Bytes of a switch's memory, where a key says it.
+pub(super) fn buffer_bytes(config: &Config) -> u64 {
+    config.whole("BUFFER_SIZE").unwrap_or(DEFAULT_MB).saturating_mul(1 << 20)
 }
 
 fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
     let rates = topology.network.rates();
     let ports = topology.network.ports_max() as u64;
-    let size = match config.whole("BUFFER_SIZE").unwrap_or(if fork.has_pools() { 0 } else { 16 }) {
+    let size = match config.whole("BUFFER_SIZE").unwrap_or(if fork.has_pools() { 0 } else { DEFAULT_MB }) {
         0 if rates.len() == 1 => {
             config.becomes("BUFFER_SIZE", format!("{PER_PORT} bytes a port"));
             format!("size = \"{}\", per = \"{}\"", Bytes(PER_PORT), rates[0])

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use millpond_core::switch::buffer::{BufferParams, EgressLimit, HeadroomRule};
+use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
-use millpond_core::switch::site::Auto;
+use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::{Bytes, Rate};
 use millpond_scenario::rdma::{FlowControl, Notification, RecoveryParams, Resend};
 
@@ -46,7 +47,7 @@ fn dir(name: &str, config: &str, topology: &str, flows: &str) -> Dir {
 
 fn imported(name: &str, config: &str, topology: &str, flows: &str) -> Result<Imported> {
     let dir = dir(name, config, topology, flows);
-    import(&dir.0.join("config.txt"))
+    import(&dir.0.join("config.txt"), None, None)
 }
 
 /// What is wrong, without the folder.
@@ -151,6 +152,7 @@ fn simais_names_are_the_same_keys() {
     let topology = "7 2 1 2 8 H100\n6 4 5\n0 6 2400Gbps 0.000025ms 0\n1 6 2400Gbps 0.000025ms 0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n\
         2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     let all = imported("simai", config, topology, "1\n0 2 3 100 40000000 2\n").unwrap();
+    assert!(matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Unused(why) if why.starts_with("later than any run")));
     let plan = plan(&all, "simai-plan");
     assert_eq!((plan.topology.links.len(), plan.host.mtu, plan.horizon), (6, 9040, Time::END));
     assert!(all.facts.iter().any(|fact| fact.starts_with("2 links to NVSwitches are left out")), "{:?}", all.facts);
@@ -173,6 +175,17 @@ fn losses_and_a_link_that_goes_down_are_failures() {
     );
     assert!(text.contains("link = [\"switch4\", \"switch6\"]\nat = \"100us\"\n"), "{text}");
     assert_eq!(plan(&all, "failures-plan").failures.len(), 7);
+    // Parallel links are apart, whichever node is written first; the last one goes down.
+    let parallel = topology.replace("7 3 6", "7 3 8").replace(
+        "5 6 100Gbps 1us 0\n",
+        "5 6 100Gbps 1us 0\n\
+        6 4 100Gbps 1us 0.03\n4 6 100Gbps 1us 0.02\n",
+    );
+    let all = imported("parallel", &config.replace("LINK 0.01", "LINK 0"), &parallel, FLOWS).unwrap();
+    let plan = plan(&all, "parallel-plan");
+    let of = |failure: &millpond_scenario::plan::FailurePlan| (failure.link, failure.loss);
+    assert_eq!(plan.failures.iter().map(of).collect::<Vec<_>>(), [(0, 0.5), (6, 0.03), (7, 0.02), (7, 1.0)]);
+    assert!(all.facts.iter().any(|fact| fact.contains("have 3 links between them: the last one goes down")), "{all:?}");
     let none = CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 0 6");
     assert!(fails("no-link", &none, TOPOLOGY, FLOWS).ends_with("there is no link between 0 and 6"));
 }
@@ -180,30 +193,22 @@ fn losses_and_a_link_that_goes_down_are_failures() {
 #[test]
 fn errors_have_their_file_and_line() {
     let config = |from: &str, to: &str| fails("config", &CONFIG.replace(from, to), TOPOLOGY, FLOWS);
-    assert_eq!(
-        config("RP_TIMER 300", "RP_TIMR 300"),
-        "config.txt:14: no simulator of the family has a key \"RP_TIMR\"; did you mean RP_TIMER?"
-    );
     assert_eq!(config("RP_TIMER 300", "RP_TIMER"), "config.txt:14: RP_TIMER has 0 values, and should have 1");
     assert_eq!(config("RP_TIMER 300", "RP_TIMER -3"), "config.txt:14: RP_TIMER: \"-3\" is not a number from 0");
-    assert_eq!(config("RATE_AI 5Mb/s", "RATE_AI 5"), "config.txt:17: RATE_AI: \"5\" is not a rate such as 5Mb/s");
+    assert_eq!(config("RATE_AI 5Mb/s", "RATE_AI 5x"), "config.txt:17: RATE_AI: \"5x\" is not a rate such as 5Mb/s");
     assert_eq!(config("KMIN_MAP 2", "KMIN_MAP 3"), "config.txt:41: KMIN_MAP has 5 values, and should have 7");
     assert_eq!(
         config("KMIN_MAP 2 25000000000 100", "KMIN_MAP 2 24000000000 100"),
         "config.txt:41: KMIN_MAP has no threshold for links of 25Gbps"
     );
-    assert!(config("FLOW_FILE mix/flow.txt\n", "").ends_with("there is no FLOW_FILE"));
+    assert_eq!(
+        config("PMAX_MAP 2 25000000000 0.2", "PMAX_MAP 2 25000000000 20"),
+        "config.txt:42: PMAX_MAP: 20 is no probability, from 0 to 1"
+    );
+    assert!(config("FLOW_FILE mix/flow.txt\n", "").ends_with("there is no FLOW_FILE; --flows gives one"));
     assert!(config("mix/topo.txt", "mix/nothing.txt").contains("there is no file \"mix/nothing.txt\""));
     let topology = |from: &str, to: &str| fails("topology", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
     assert_eq!(topology("0 4 25Gbps", "9 4 25Gbps"), "topo.txt:3: there is no node 9; there are 7, from 0");
-    assert_eq!(
-        topology("0 4 25Gbps", "0 1 25Gbps"),
-        "topo.txt:3: nodes 0 and 1 are hosts; two hosts need a switch between them"
-    );
-    assert_eq!(
-        topology("1 4 25Gbps", "0 4 25Gbps"),
-        "topo.txt:4: host 0 has a link already, in line 3; hosts have one NIC"
-    );
     assert_eq!(topology("7 3 6", "8 3 6"), "topo.txt:9: host 7 has no link");
     assert_eq!(topology("0 4 25Gbps 1us", "0 4 25Gbps -1us"), "topo.txt:3: \"-1us\" is not a delay such as 1000ns");
     assert_eq!(topology("7 3 6", "7 3 7"), "topo.txt:9: link 7 of 7: \"First\" is not a whole number");
@@ -215,11 +220,181 @@ fn errors_have_their_file_and_line() {
     let flows = |from: &str, to: &str| fails("flows", CONFIG, TOPOLOGY, &FLOWS.replace(from, to));
     assert_eq!(flows("0 2 3", "5 2 3"), "flow.txt:2: node 5 is a switch, and sends and receives no flows");
     assert_eq!(flows("0 2 3", "0 22 3"), "flow.txt:2: node 22 is no host of the topology");
-    assert_eq!(flows("0 2 3", "2 2 3"), "flow.txt:2: host 2 sends to itself");
     assert_eq!(flows("200000 2\n", "200000 -2\n"), "flow.txt:2: start: \"-2\" is not a time in seconds, from 0");
-    assert_eq!(flows("200000 2\n", "0 2\n"), "flow.txt:2: 0 bytes is no size of a flow");
     let short = fails("short", CONFIG, TOPOLOGY, "3\n0 2 3 100 200000 2\n");
     assert_eq!(short, "flow.txt:2: the file ends where flow 2 of 3 should be");
+}
+
+/// A key that nobody knows, words behind a value, and values in every form of the programs' readers.
+#[test]
+fn what_the_programs_skip_is_reported_and_the_import_goes_on() {
+    let config = CONFIG
+        .replace("RP_TIMER 300", "RP_TIMR 300")
+        .replace("CC_MODE 1", "NEW_OUTPUT_FILE mix/new.txt\nNEW_KMIN_BYTES 1000\nCC_MODE 1 DCQCN // of course");
+    let all = imported("strange", &config, TOPOLOGY, FLOWS).unwrap();
+    let unknown: Vec<_> = all.told.iter().filter(|told| matches!(told.fate, Fate::Unknown(_))).collect();
+    let texts: Vec<&str> = unknown.iter().map(|told| told.text.as_str()).collect();
+    assert_eq!(texts, ["RP_TIMR 300", "NEW_OUTPUT_FILE mix/new.txt", "NEW_KMIN_BYTES 1000", "CC_MODE … DCQCN"]);
+    assert!(unknown[0].place.ends_with("config.txt:14"), "{unknown:?}");
+    plan(&all, "strange-plan");
+    // Two keys on a line, and pairs that no count announces.
+    let config = CONFIG
+        .replace("RP_TIMER 300\nEWMA_GAIN 0.00390625", "RP_TIMER 300 EWMA_GAIN 0.00390625")
+        .replace("KMIN_MAP 2 25000000000 100", "KMIN_MAP 1 25000000000 100");
+    let all = imported("crowded", &config, TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&all, "EWMA_GAIN"), Fate::Becomes(of) if of == "dcqcn-g = 0.00390625"));
+    assert!(
+        matches!(fate(&all, "KMIN_MAP …"), Fate::Unknown(of) if of.contains("1 pairs are announced and 2 are there"))
+    );
+    plan(&all, "crowded-plan");
+}
+
+#[test]
+fn values_of_the_programs_readers_are_taken() {
+    let config = CONFIG
+        .replace("RATE_AI 5Mb/s", "RATE_AI 0Mb/s")
+        .replace("RATE_HAI 50Mb/s", "RATE_HAI 5e7")
+        .replace("MIN_RATE 100Mb/s", "MIN_RATE 12.5MBps")
+        .replace("KMAX_MAP 2 25000000000", "KMAX_MAP 2 2.5e10")
+        .replace("BUFFER_SIZE 32", "BUFFER_SIZE 32.0")
+        .replace("QLEN_MON_START 2000000000", "QLEN_MON_START soon");
+    let topology = TOPOLOGY.replace("0 4 25Gbps 1us", "0 4 25000000000.0 1e-6s").replace("5 6 100Gbps", "5 6 12.5GBps");
+    let all = imported("values", &config, &topology, &FLOWS.replace("2.000001", "2.000001e+00")).unwrap();
+    let scenario = &all.files[0].1;
+    for line in
+        ["dcqcn-additive-increase = \"0bps\"", "dcqcn-hyper-increase = \"50Mbps\"", "dcqcn-min-rate = \"100Mbps\""]
+    {
+        assert!(scenario.contains(line), "{line} in\n{scenario}");
+    }
+    let plain = imported("plain-values", CONFIG, TOPOLOGY, FLOWS).unwrap();
+    assert_eq!(all.files[1..], plain.files[1..]);
+    assert!(matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_)));
+    plan(&all, "values-plan");
+    let none = imported("least", &CONFIG.replace("MIN_RATE 100Mb/s", "MIN_RATE 0"), TOPOLOGY, FLOWS).unwrap();
+    assert!(
+        none.files[0].1.contains("dcqcn-min-rate = \"1bps\"") && matches!(fate(&none, "MIN_RATE"), Fate::Missing(_))
+    );
+}
+
+/// The forms of the first line: PowerTCP's, Reverie's, SimAI's; and one that fits two of them.
+#[test]
+fn the_first_line_that_fits_the_file_is_taken() {
+    let network = |name: &str, first: &str| {
+        let topology = TOPOLOGY.replace("7 3 6\n", &format!("{first}\n"));
+        imported(name, CONFIG, &topology, FLOWS)
+            .map(|all| (all.files[2].1.clone(), all.facts))
+            .map_err(|e| e.to_string())
+    };
+    let (plain, facts) = network("three", "7 3 6").unwrap();
+    assert!(!facts.iter().any(|fact| fact.contains("first line")), "{facts:?}");
+    for (name, first) in [("tors", "7 3 2 6"), ("reverie", "7 3 2 6 25000000000 100000000000")] {
+        let (json, facts) = network(name, first).unwrap();
+        assert_eq!(json, plain);
+        assert!(facts.iter().any(|fact| fact.contains("first line is `nodes switches tors links`")), "{facts:?}");
+    }
+    let (json, facts) = network("simais", "7 2 0 3 6 H100").unwrap();
+    assert_eq!(json, plain);
+    assert!(facts.iter().any(|fact| fact.contains("`nodes hosts-a-server NVSwitches switches links`")), "{facts:?}");
+    assert!(network("neither", "7 9 9 9").unwrap_err().contains("topo.txt:1: 9 switches"));
+}
+
+/// Lists of 5 to 8 columns, by what makes sense of them.
+#[test]
+fn columns_are_those_that_make_sense() {
+    let flows = |name: &str, config: &str, list: &str| {
+        let all = imported(name, config, TOPOLOGY, list).unwrap();
+        let csv = all.files.iter().find(|(file, _)| file.ends_with(".csv")).unwrap().1.clone();
+        (csv.lines().skip(1).map(str::to_string).collect::<Vec<_>>(), all)
+    };
+    let conweave = format!("{CONFIG}LB_MODE 0\nFLOWGEN_START_TIME 2.0\n");
+    let (rows, all) = flows("six", &conweave, "2\n0 2 3 8192 2 2\n1 2 3 65536 2 1\n");
+    assert_eq!(rows, ["0,0,2,8192", "0,1,2,65536"]);
+    assert!(matches!(fate(&all, "0 2 3 8192"), Fate::Unknown(of) if of.contains("column 6")), "{:?}", all.told);
+    // The same fork's list with ports: no start fits the size.
+    let (rows, _) = flows("six-ports", &conweave, "2\n0 2 3 100 8192 2\n1 2 3 100 65536 2.001\n");
+    assert_eq!(rows, ["0,0,2,8192", "1000,1,2,65536"]);
+    // Either reading fits: the fork's own counts, and the report has both.
+    let (rows, all) = flows("either", &conweave, "1\n0 2 3 3 3 3\n");
+    assert_eq!(rows, ["0,0,2,3"]);
+    let which = "read as `src dst pg bytes start`; `src dst pg port bytes start` would fit as well";
+    assert!(all.facts.iter().any(|fact| fact.contains(which)), "{:?}", all.facts);
+    let (rows, _) = flows("seven", CONFIG, "2\n0 0 2 3 100 100000 2\n7 1 2 3 100 5 2\n");
+    assert_eq!(rows, ["0,0,2,100000,0", "0,1,2,5,7"]);
+    let (rows, all) = flows("same", CONFIG, "2\n0 0 2 3 100 100000 2\n0 1 2 3 100 5 2\n");
+    assert_eq!(rows, ["0,0,2,100000", "0,1,2,5"]);
+    assert!(matches!(fate(&all, "the flow's number"), Fate::Unknown(_)));
+    let (rows, all) = flows("surplus", CONFIG, "1\n0 2 3 100 100000 2 tail\n");
+    assert_eq!(rows, ["0,0,2,100000"]);
+    assert!(matches!(fate(&all, "0 2 3 100"), Fate::Unknown(of) if of.contains("column 7")));
+    let (rows, all) = flows("left-out", CONFIG, "3\n0 0 3 100 100 2\n0 1 3 100 0 2\n1 0 3 100 7 2\n");
+    assert_eq!(rows, ["0,1,0,7"]);
+    assert_eq!(all.told.iter().filter(|told| matches!(told.fate, Fate::LeftOut(_))).count(), 2);
+    assert!(fails("nothing", CONFIG, TOPOLOGY, "1\n0 0 3 100 100 2\n").ends_with("flow.txt:1: there are no flows"));
+}
+
+/// A stop before the first start is not honoured.
+#[test]
+fn a_stop_before_the_first_flow_is_reported() {
+    let all = imported("early", &CONFIG.replace("STOP_TIME 4.00", "STOP_TIME 1.5"), TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Missing(why) if why.starts_with("there nothing starts")));
+    assert!(!all.files[0].1.contains("duration"), "{}", all.files[0].1);
+}
+
+/// Each port has its rate's thresholds, also where they are not in proportion.
+#[test]
+fn thresholds_out_of_proportion_are_a_table_by_rate() {
+    let config = CONFIG.replace("KMIN_MAP 2 25000000000 100", "KMIN_MAP 2 25000000000 10");
+    let all = imported("by-rate", &config, TOPOLOGY, FLOWS).unwrap();
+    assert!(matches!(fate(&all, "KMIN_MAP"), Fate::Becomes(_)));
+    let plan = plan(&all, "by-rate-plan");
+    let MarkingParams::Red(red) = plan.switch.marking else { panic!("red") };
+    let at = |gbps| {
+        let site = PortSite { rate: Rate::from_gbps(gbps), ..PortSite::default() };
+        (*red.min_threshold.at(&site), *red.max_threshold.at(&site), *red.max_probability.at(&site))
+    };
+    assert_eq!(at(25), (Bytes(10_000), Bytes(400_000), 0.2));
+    assert_eq!(at(100), (Bytes(400_000), Bytes(1_600_000), 0.2));
+}
+
+/// The ancestor's keys: thresholds for links of any rate, and sizes in packets.
+#[test]
+fn the_ancestors_lists_are_in_packets() {
+    let config = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nTCP_FLOW_FILE mix/none.txt\nKMAX 1000\nKMIN 40\nPMAX 1.0\n\
+        PACKET_PAYLOAD_SIZE 1000\nDCTCP_GAIN 0.00390625\nBYTE_COUNTER 300000000\nSIMULATOR_STOP_TIME 3.01\n";
+    let all = imported("ancestor", config, TOPOLOGY, "1\n0 2 3 100 2.0 3.0\n").unwrap();
+    assert!(all.files[1].1.ends_with("\n0,0,2,100000\n"), "{}", all.files[1].1);
+    assert!(all.files[0].1.contains("min-threshold = \"40KB\", max-threshold = \"1MB\""), "{}", all.files[0].1);
+    assert!(matches!(fate(&all, "TCP_FLOW_FILE"), Fate::Missing(_)) && matches!(fate(&all, "KMIN"), Fate::Becomes(_)));
+    plan(&all, "ancestor-plan");
+    // Beside maps by rate it is HPCC's simulator, which reads FLOW_FILE.
+    let beside = format!("{CONFIG}TCP_FLOW_FILE mix/none.txt\n");
+    let all = imported("tcp-flows", &beside, TOPOLOGY, FLOWS).unwrap();
+    assert_eq!(all.facts[0], "a configuration of HPCC's released simulator");
+    assert!(all.files[1].1.ends_with("\n500000,3,0,1\n"), "{}", all.files[1].1);
+}
+
+/// Files of SimAI's command line.
+#[test]
+fn files_are_given_in_the_place_of_those_that_keys_name() {
+    let dir = dir("given", &CONFIG.replace("mix/", "elsewhere/"), TOPOLOGY, FLOWS);
+    let (topology, flows) = (dir.0.join("mix/topo.txt"), dir.0.join("mix/flow.txt"));
+    let all = import(&dir.0.join("config.txt"), Some(&topology), Some(&flows)).unwrap();
+    assert_eq!(all.files.len(), 3);
+}
+
+/// Hosts with several links, and hosts that would have to forward.
+#[test]
+fn servers_as_switches_are_refused_in_plain_words() {
+    let topology = |from: &str, to: &str| fails("servers", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
+    assert_eq!(
+        topology("0 4 25Gbps", "0 1 25Gbps"),
+        "topo.txt:3: nodes 0 and 1 are hosts with a link between them; hosts do not forward packets here, so two hosts \
+         need a switch between them"
+    );
+    assert_eq!(
+        topology("1 4 25Gbps", "0 4 25Gbps"),
+        "topo.txt:4: host 0 has a second link, the first is in line 3; hosts with several links are not built yet"
+    );
 }
 
 /// ConWeave's configuration in the order of its script's template.
@@ -300,7 +475,8 @@ fn recoveries_are_those_of_the_forks() {
         plan(&imported(name, config, TOPOLOGY, flows).unwrap(), &format!("{name}-plan")).rdma_choices.recovery
     };
     let RecoveryParams::GoBackN(p) = of("gbn", CONFIG, FLOWS) else { panic!("go-back-n") };
-    assert_eq!((p.nack_interval, p.timeout), (Time::from_us(500), Time::from_ms(4)));
+    // 32 MiB in front of 25 Gb/s are 10.737 ms, and two round trips are 17.6 us.
+    assert_eq!((p.nack_interval, p.timeout), (Time::from_us(500), Time::from_us(10_756)));
     let irn = |name: &str, config: &str, flows: &str| {
         let RecoveryParams::Selective(p) = of(name, config, flows) else { panic!("selective") };
         assert_eq!((p.few, p.resend), (3, Resend::All));

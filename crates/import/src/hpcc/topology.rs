@@ -1,16 +1,16 @@
 //! The topology file: how many nodes, switches and links there are, which nodes are switches, and a
 //! line a link, `node node rate delay error-rate`. What follows is not read, there as here.
 //!
-//! SimAI's begins with more numbers: nodes, hosts a server, NVSwitches, switches, links, and the
-//! kind of GPU. Hosts have one NIC here, so NVSwitches are left out with their links; a flow whose
-//! way they would be is refused.
+//! Its first line differs from fork to fork ([`Form`]); the one whose numbers fit the rest of the
+//! file is taken. Hosts have one NIC here, so SimAI's NVSwitches are left out with their links; a
+//! flow whose way they would be is refused.
 
 use std::collections::BTreeMap;
 
 use millpond_core::Rate;
 
 use crate::network::{Link, Network};
-use crate::source::Source;
+use crate::source::{Source, Words};
 use crate::{Result, units};
 
 /// The network, and what it lacks.
@@ -20,6 +20,10 @@ pub(super) struct Topology {
     pub nvswitches: BTreeMap<u32, Vec<u32>>,
     /// Links to NVSwitches that are left out.
     pub left_out: usize,
+    /// Links whose rate is written without a unit.
+    pub bare_rates: usize,
+    /// The first line that has values behind the error rate.
+    pub surplus: Option<usize>,
 }
 
 impl Topology {
@@ -30,24 +34,123 @@ impl Topology {
     }
 }
 
+/// The forms of the first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Nodes, switches, links: HPCC's, TLT's, ConWeave's.
+    Plain,
+    /// Nodes, switches, top-of-rack switches, links, in Reverie also the capacities of two kinds of
+    /// links: PowerTCP's, Reverie's. Nothing but the nodes, switches and links is used there.
+    Tors,
+    /// Nodes, hosts a server, NVSwitches, switches, links, and the kind of GPU: SimAI's.
+    SimAi,
+}
+
+impl Form {
+    fn text(self) -> &'static str {
+        match self {
+            Form::Plain => "nodes switches links",
+            Form::Tors => "nodes switches tors links",
+            Form::SimAi => "nodes hosts-a-server NVSwitches switches links",
+        }
+    }
+}
+
 /// Reads it.
-pub(super) fn read(source: &Source) -> Result<Topology> {
+pub(super) fn read(source: &Source, facts: &mut Vec<String>) -> Result<Topology> {
+    let count = source.words().left_in_line();
+    let forms: &[Form] = match count {
+        0..=3 => &[Form::Plain],
+        4 => &[Form::Tors, Form::Plain],
+        _ => &[Form::SimAi, Form::Tors, Form::Plain],
+    };
+    let mut fits: Vec<(Form, Topology)> = Vec::new();
+    let mut wrong = None;
+    for form in forms {
+        match as_form(source, *form) {
+            Ok(topology) => fits.push((*form, topology)),
+            Err(error) => wrong = wrong.or(Some(error)),
+        }
+    }
+    if fits.len() > 1 {
+        let others: Vec<&str> = fits[1..].iter().map(|(form, _)| form.text()).collect();
+        facts.push(format!(
+            "{}: the first line is read as `{}`; `{}` would fit as well",
+            source.name,
+            fits[0].0.text(),
+            others.join("` and `")
+        ));
+    }
+    match (fits.into_iter().next(), wrong) {
+        (Some((form, topology)), _) => {
+            if form != Form::Plain {
+                facts.push(format!("{}: the first line is `{}`", source.name, form.text()));
+            }
+            Ok(topology)
+        }
+        (None, Some(wrong)) => Err(wrong),
+        (None, None) => Err(source.wrong(1, "there is no topology")),
+    }
+}
+
+/// Reads it as if its first line had this form.
+fn as_form(source: &Source, form: Form) -> Result<Topology> {
     let mut words = source.words();
-    let in_first = words.left_in_line();
+    let first = words.line().unwrap_or(1);
     let nodes = words.whole("the number of nodes")?;
-    let simai = in_first > 3;
-    if simai {
+    let mut nvswitch_count = 0;
+    if form == Form::SimAi {
         words.whole("the number of hosts a server")?;
+        nvswitch_count = words.whole("the number of NVSwitches")?;
     }
-    let nvswitch_count = if simai { words.whole("the number of NVSwitches")? } else { 0 };
     let switch_count = words.whole("the number of switches")?;
-    let links = words.next("the number of links")?;
-    let (links_line, link_count) = (links.0, source.whole(links, "the number of links")?);
-    (5..in_first).try_for_each(|_| words.next("").map(drop))?;
-    if nodes > 1 << 24 || switch_count + nvswitch_count > nodes {
-        let text = format!("{switch_count} switches and {nvswitch_count} NVSwitches of {nodes} nodes");
-        return Err(source.wrong(links_line, text));
+    if form == Form::Tors {
+        words.whole("the number of top-of-rack switches")?;
     }
+    let links = words.next("the number of links")?;
+    let link_count = source.whole(links, "the number of links")?;
+    if links.0 == first {
+        words.skip_line(first);
+    } else if form != Form::Plain {
+        return Err(source.wrong(links.0, format!("the first line should be `{}`", form.text())));
+    }
+    if nodes > 1 << 24 || switch_count.saturating_add(nvswitch_count) > nodes {
+        let text = format!("{switch_count} switches and {nvswitch_count} NVSwitches of {nodes} nodes");
+        return Err(source.wrong(first, text));
+    }
+    let kinds = switches(source, &mut words, nodes, nvswitch_count, switch_count)?;
+    let mut network = Network::default();
+    let hosts = (0..nodes as u32).filter(|node| !kinds.contains_key(node));
+    network.hosts = hosts.zip(0..).collect();
+    let switches = kinds.iter().filter(|(_, is_nv)| !**is_nv);
+    network.switches = switches.map(|(node, _)| (*node, (format!("switch{node}"), None))).collect();
+    let mut topology = Topology { network, nvswitches: BTreeMap::new(), left_out: 0, bare_rates: 0, surplus: None };
+    for at in 0..link_count {
+        let what = format!("link {} of {link_count}", at + 1);
+        topology.bare_rates += usize::from(words.ahead(2).is_some_and(units::has_no_unit));
+        let (link, surplus) = link(source, &mut words, &what, nodes)?;
+        topology.surplus = topology.surplus.or((surplus > 0).then_some(link.line));
+        let is_nv = |node: u32| kinds.get(&node) == Some(&true);
+        let (nv, other) = if is_nv(link.a) { (link.a, link.b) } else { (link.b, link.a) };
+        if is_nv(nv) {
+            topology.nvswitches.entry(other).or_default().push(nv);
+            topology.left_out += 1;
+        } else {
+            topology.network.links.push(link);
+        }
+    }
+    topology.network.check(source)?;
+    Ok(topology)
+}
+
+/// Which nodes are switches: by node, whether it is an NVSwitch.
+fn switches(
+    source: &Source,
+    words: &mut Words<'_>,
+    nodes: u64,
+    nvswitch_count: u64,
+    switch_count: u64,
+) -> Result<BTreeMap<u32, bool>> {
     let mut kinds: BTreeMap<u32, bool> = BTreeMap::new();
     for at in 0..nvswitch_count + switch_count {
         let word = words.next("a switch's number")?;
@@ -57,30 +160,7 @@ pub(super) fn read(source: &Source) -> Result<Topology> {
             return Err(source.wrong(word.0, format!("node {node} is named a switch twice")));
         }
     }
-    let mut network = Network::default();
-    let hosts = (0..nodes as u32).filter(|node| !kinds.contains_key(node));
-    network.hosts = hosts.zip(0..).collect();
-    let switches = kinds.iter().filter(|(_, is_nv)| !**is_nv);
-    network.switches = switches.map(|(node, _)| (*node, (format!("switch{node}"), None))).collect();
-    let (mut nvswitches, mut left_out): (BTreeMap<u32, Vec<u32>>, usize) = (BTreeMap::new(), 0);
-    for at in 0..link_count {
-        let what = format!("link {} of {link_count}", at + 1);
-        let link = link(source, &mut words, &what, nodes)?;
-        let is_nv = |node: u32| kinds.get(&node) == Some(&true);
-        match (is_nv(link.a), is_nv(link.b)) {
-            (false, false) => network.links.push(link),
-            (true, _) => {
-                nvswitches.entry(link.b).or_default().push(link.a);
-                left_out += 1;
-            }
-            (_, true) => {
-                nvswitches.entry(link.a).or_default().push(link.b);
-                left_out += 1;
-            }
-        }
-    }
-    network.check(source)?;
-    Ok(Topology { network, nvswitches, left_out })
+    Ok(kinds)
 }
 
 fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
@@ -90,7 +170,8 @@ fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
     Ok(number as u32)
 }
 
-fn link(source: &Source, words: &mut crate::source::Words<'_>, what: &str, nodes: u64) -> Result<Link> {
+/// A link, and how many words of its line are left over.
+fn link(source: &Source, words: &mut Words<'_>, what: &str, nodes: u64) -> Result<(Link, usize)> {
     if words.left_in_line() < 5 {
         let (line, word) = words.next(what)?;
         return Err(
@@ -110,7 +191,7 @@ fn link(source: &Source, words: &mut crate::source::Words<'_>, what: &str, nodes
     let delay = words.next(what)?.1;
     let delay = units::time(delay).ok_or_else(|| wrong(format!("{delay:?} is not a delay such as 1000ns")))?;
     let loss = words.next(what)?.1;
-    let share = loss.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    let share = units::number(loss).filter(|share| (0.0..=1.0).contains(share));
     let loss = share.ok_or_else(|| wrong(format!("{loss:?} is not an error rate, from 0 to 1")))?;
-    Ok(Link { a, b, rate, delay, loss, line })
+    Ok((Link { a, b, rate, delay, loss, line }, words.skip_line(line)))
 }

@@ -4,7 +4,7 @@
 //! For a congestion control that is not modelled the one that is nearest stands in, with what both
 //! have in common, and what is lost is told.
 
-use millpond_core::Time;
+use millpond_core::{Bytes, Rate, Time};
 
 use super::config::Config;
 use super::fork::Fork;
@@ -15,6 +15,7 @@ use crate::units;
 /// How a value is written here.
 #[derive(Clone, Copy, Debug)]
 enum As {
+    Nanoseconds,
     Microseconds,
     Rate,
     Number,
@@ -60,6 +61,7 @@ const MODES: [Mode; 7] = [
             ("RATE_DECREASE_INTERVAL", "dcqcn-decrease-interval", As::Microseconds),
             ("RP_TIMER", "dcqcn-increase-timer", As::Microseconds),
             ("EWMA_GAIN", "dcqcn-g", As::Number),
+            ("DCTCP_GAIN", "dcqcn-g", As::Number),
             ("FAST_RECOVERY_TIMES", "dcqcn-fast-recovery", As::Number),
             ("RATE_AI", "dcqcn-additive-increase", As::Rate),
             ("RATE_HAI", "dcqcn-hyper-increase", As::Rate),
@@ -77,6 +79,9 @@ const MODES: [Mode; 7] = [
             ("RATE_AI", "timely-additive-increase", As::Rate),
             ("RATE_HAI", "timely-hyper-increase", As::Rate),
             ("MIN_RATE", "timely-min-rate", As::Rate),
+            ("TIMELY_T_LOW", "timely-low", As::Nanoseconds),
+            ("TIMELY_T_HIGH", "timely-high", As::Nanoseconds),
+            ("TIMELY_BETA", "timely-beta", As::Number),
         ],
         lost: &[],
     },
@@ -152,8 +157,16 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
     }
     for key in config.transport_keys() {
         if let Some((_, ours, form)) = known.and_then(|mode| mode.keys.iter().find(|(theirs, ..)| *theirs == key)) {
+            // Two keys of different forks have become one of ours: the first one given counts.
+            if text.contains(&format!("\n{ours} = ")) {
+                config.unused(key, format!("{ours} is given by another key"));
+                continue;
+            }
             let value = written(config, key, *form);
-            config.becomes(key, format!("{ours} = {value}"));
+            match ours.ends_with("min-rate") && config.word(key).and_then(units::rate).is_none() {
+                true => config.missing(key, "no rate at all would never end; here the least rate is 1 bit/s"),
+                false => config.becomes(key, format!("{ours} = {value}")),
+            }
             text += &format!("{ours} = {value}\n");
             continue;
         }
@@ -179,10 +192,15 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
 fn written(config: &Config, key: &str, form: As) -> String {
     let word = config.word(key).unwrap_or("");
     match form {
-        As::Number => word.to_string(),
+        As::Number => units::number(word).map_or_else(String::new, |number| match number.fract() == 0.0 {
+            true => format!("{number:.0}"),
+            false => format!("{number:?}"),
+        }),
         As::Flag => (config.whole(key) == Some(1)).to_string(),
-        As::Rate => units::rate(word).map_or_else(String::new, |rate| format!("\"{rate}\"")),
+        As::Rate if key == "MIN_RATE" => format!("\"{}\"", units::rate(word).unwrap_or(Rate(1))),
+        As::Rate => units::rate_or_zero(word).map_or_else(String::new, |rate| format!("\"{rate}\"")),
         As::Microseconds => units::time(&format!("{word}us")).map_or_else(String::new, |time| format!("\"{time}\"")),
+        As::Nanoseconds => units::time(&format!("{word}ns")).map_or_else(String::new, |time| format!("\"{time}\"")),
     }
 }
 
@@ -198,7 +216,7 @@ fn queue_pairs(config: &Config, fork: Fork, network: &Network, payload: u64) -> 
     for key in ["HAS_WIN", "VAR_WIN"] {
         config.becomes(key, format!("rdma.flow-control = \"{window}\""));
     }
-    let longest = round_trip::longest(network, payload);
+    let longest = round_trip::longest(network, payload).map(|(rtt, bytes)| given_window(config, rtt, bytes));
     if let Some((rtt, bytes)) = longest {
         text += &format!("base-rtt = \"{rtt}\"\nwindow = \"{bytes}\"\n");
         config.becomes("GLOBAL_T", format!("rdma.base-rtt = \"{rtt}\", rdma.window = \"{bytes}\""));
@@ -206,7 +224,32 @@ fn queue_pairs(config: &Config, fork: Fork, network: &Network, payload: u64) -> 
     if config.whole("GLOBAL_T") == Some(0) {
         config.missing("GLOBAL_T", "all queue pairs have the window of the longest round trip, not each its own");
     }
-    text + &answers(config, fork, payload) + &recovery(config, fork, longest.map(|(_, bytes)| bytes.to_string()))
+    let bdp = longest.map(|(_, bytes)| bytes.to_string());
+    text + &answers(config, fork, payload) + &recovery(config, fork, network, bdp)
+}
+
+/// The round trip and the window that m3's keys give in the place of those of the network.
+fn given_window(config: &Config, rtt: Time, bytes: Bytes) -> (Time, Bytes) {
+    let given_rtt = config.word("BASE_RTT").and_then(|word| units::time(&format!("{word}ns")));
+    let rtt = given_rtt.filter(|rtt| *rtt > Time::ZERO).unwrap_or(rtt);
+    let bytes = config.whole("FIXED_WIN").filter(|bytes| *bytes > 0).map_or(bytes, Bytes);
+    config.becomes("BASE_RTT", format!("rdma.base-rtt = \"{rtt}\""));
+    config.becomes("FIXED_WIN", format!("rdma.window = \"{bytes}\""));
+    (rtt, bytes)
+}
+
+/// The silence after which a sender whose fork has no timer sends again: 4 ms, as in TLT's fork, or
+/// what a packet takes at most on the longest way and through a full buffer in front of the slowest
+/// link.
+pub(super) fn stand_in(config: &Config, network: &Network) -> Time {
+    const LEAST: Time = Time::from_ms(4);
+    let rtt = round_trip::longest(network, 1000).map_or(Time::ZERO, |(rtt, _)| rtt);
+    let slowest = network.rates().first().map_or(1, |rate| rate.bps());
+    let buffer = u128::from(switches::buffer_bytes(config)) * 8 * 1_000_000_000_000 / u128::from(slowest);
+    let queueing = Time::from_ps(u64::try_from(buffer).unwrap_or(u64::MAX).min(Time::LONGEST.as_ps() / 4));
+    let longest = rtt.saturating_add(rtt).saturating_add(queueing).min(Time::LONGEST);
+    // Whole microseconds are enough.
+    LEAST.max(Time::from_us(longest.as_ps().div_ceil(1_000_000)))
 }
 
 /// When receivers answer, with which priority, and how they tell of marks.
@@ -241,7 +284,7 @@ fn answers(config: &Config, fork: Fork, payload: u64) -> String {
 }
 
 /// Go-back-N, or IRN with its timeouts and its bound.
-fn recovery(config: &Config, fork: Fork, bdp: Option<String>) -> String {
+fn recovery(config: &Config, fork: Fork, network: &Network, bdp: Option<String>) -> String {
     const NACKS: &str = "ns3::RdmaHw::NACKGenerationInterval";
     let interval = config.word(NACKS).and_then(|word| units::time(&format!("{word}us")));
     let interval: Time = interval.unwrap_or(fork.nack_interval());
@@ -251,7 +294,11 @@ fn recovery(config: &Config, fork: Fork, bdp: Option<String>) -> String {
     if !on("ENABLE_IRN") {
         config.becomes("ENABLE_IRN", "rdma.recovery = go-back-n");
         config.unused("IRN_NO_BDPFC", "ENABLE_IRN is off");
-        return format!("recovery = {{ kind = \"go-back-n\", {nacks} }}\n");
+        let timeout = match fork.has_no_timer() {
+            true => format!(", timeout = \"{}\"", stand_in(config, network)),
+            false => String::new(),
+        };
+        return format!("recovery = {{ kind = \"go-back-n\", {nacks}{timeout} }}\n");
     }
     let unbound = fork == Fork::Tlt && (on("IRN_NO_BDPFC") || config.whole("CC_MODE") == Some(3));
     let (low, high, limit) = match fork {

@@ -16,6 +16,23 @@ use crate::told::{Fate, Told};
 use crate::units::us_text;
 use crate::{Imported, Result};
 
+/// The tier of a switch whose link fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tier {
+    Tor,
+    Agg,
+    Core,
+}
+
+/// A link that is not there: the `link`-th upwards of a switch, and downwards of a core switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure {
+    pub line: usize,
+    pub tier: Tier,
+    pub switch: u64,
+    pub link: u64,
+}
+
 /// A matrix that is checked.
 pub(super) struct Matrix {
     /// Hosts.
@@ -26,6 +43,10 @@ pub(super) struct Matrix {
     pub file: Source,
     /// The list of flows.
     pub csv: String,
+    /// Links that fail, with their texts.
+    pub failures: Vec<(Failure, String)>,
+    /// How long the run is, if a flow has no end.
+    pub duration: Option<Time>,
 }
 
 /// A connection.
@@ -40,6 +61,10 @@ struct Connection {
     waits_for: Option<u64>,
     /// Triggers that it activates.
     activates: Vec<u64>,
+    /// Whether it is a message of a connection, and its text.
+    message: Option<String>,
+    /// Words that nobody knows.
+    strange: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -60,8 +85,13 @@ struct Reading {
     header: BTreeMap<&'static str, (usize, u64)>,
     connections: Vec<Connection>,
     triggers: BTreeMap<u64, Trigger>,
-    failures: u64,
+    failures: Vec<(Failure, String)>,
 }
+
+/// What an endless flow has, a terabyte: more than any link sends in the time of a run.
+const ENDLESS: u64 = 1 << 40;
+/// How long htsim's programs run by default (`-end`).
+const END: Time = Time::from_ms(1);
 
 const HEADER: [&str; 4] = ["Nodes", "Connections", "Triggers", "Failures"];
 
@@ -81,25 +111,117 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
                 return Err(source.wrong(line, format!("trigger {id} is that of line {} as well", other.line)));
             }
         } else if words[0] == "failure" {
-            reading.failures += 1;
-            imported.told.push(missing(source, line, &words.join(" "), "no link fails: the run is of a whole network"));
+            reading.failures.push((failure(source, line, &words)?, words.join(" ")));
         } else {
-            let known = HEADER.iter().copied().chain(["trigger", "failure"]);
-            let near = millpond_scenario::nearest(words[0], known);
-            let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-            return Err(source.wrong(line, format!("{:?} is no line of a connection matrix{help}", words[0])));
+            let near = nearest(words[0], HEADER.iter().copied().chain(["trigger", "failure"]));
+            let means = format!("no line of a connection matrix{near}: not read");
+            imported.told.push(told(source, line, &words.join(" "), Fate::Unknown(means)));
         }
     }
+    leave_out(source, &mut reading, imported);
     check(source, &reading)?;
     let (nodes_line, nodes) = reading.header["Nodes"];
     imported.facts.push(format!("{} flows, {} triggers", reading.connections.len(), reading.triggers.len()));
     let csv = list(source, &reading)?;
-    Ok(Matrix { nodes: nodes as u32, nodes_line, file: source.clone(), csv })
+    messages(source, &reading, imported);
+    let duration = endless(source, &reading, imported);
+    let failures = reading.failures;
+    Ok(Matrix { nodes: nodes as u32, nodes_line, file: source.clone(), csv, failures, duration })
+}
+
+fn told(source: &Source, line: usize, text: &str, fate: Fate) -> Told {
+    Told { place: format!("{}:{line}", source.name), text: text.into(), fate }
 }
 
 fn missing(source: &Source, line: usize, text: &str, means: &str) -> Told {
-    Told { place: format!("{}:{line}", source.name), text: text.into(), fate: Fate::Missing(means.into()) }
+    told(source, line, text, Fate::Missing(means.into()))
 }
+
+/// The nearest of these names, as an addition to a message.
+fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    let near = millpond_scenario::nearest(name, known);
+    near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
+}
+
+/// Leaves out flows from a node to itself that nobody waits for.
+fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
+    let all = std::mem::take(&mut reading.connections);
+    let is_left_out = |c: &Connection| c.src == c.dst && c.activates.is_empty() && c.waits_for.is_none();
+    let (out, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_left_out);
+    reading.connections = kept;
+    if let Some((_, announced)) = reading.header.get_mut("Connections") {
+        *announced = announced.saturating_sub(out.len() as u64);
+    }
+    for c in out {
+        let why = "a flow from a node to itself is left out: nothing of it is sent";
+        imported.told.push(told(source, c.line, &format!("{}->{}", c.src, c.dst), Fate::LeftOut(why.into())));
+    }
+}
+
+/// Messages: one of its connection is a flow, several have an order there.
+fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
+    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for c in reading.connections.iter().filter(|c| c.message.is_some()) {
+        *counts.entry((c.src, c.dst)).or_default() += 1;
+    }
+    for c in &reading.connections {
+        let Some(text) = &c.message else { continue };
+        let fate = match counts[&(c.src, c.dst)] {
+            1 => Fate::Becomes("a flow: the only message of its connection".into()),
+            _ => Fate::Missing(
+                "messages of one connection have an order there; here each is a flow by itself, beside the others"
+                    .into(),
+            ),
+        };
+        imported.told.push(told(source, c.line, text, fate));
+    }
+}
+
+/// Reports flows without an end. Returns how long the run is, if there is one.
+fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Option<Time> {
+    let all = reading.connections.iter().filter(|c| c.size == Some(0));
+    let last = reading.connections.iter().filter_map(|c| c.start).max().unwrap_or_default();
+    let duration = last.saturating_add(END);
+    let mut any = None;
+    for c in all {
+        let means = format!("a flow without an end there; here it sends until the run ends, at {duration}");
+        imported.told.push(missing(source, c.line, "size 0", &means));
+        any = Some(duration);
+    }
+    any
+}
+
+/// A link that fails.
+fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
+    let (mut tier, mut switch, mut link) = (None, None, None);
+    for pair in words[1..].chunks(2) {
+        let [key, value] = *pair else { return Err(source.wrong(line, format!("{} has no value", pair[0]))) };
+        match key {
+            "switch_type" => {
+                tier = Some(match value.to_uppercase().as_str() {
+                    "TOR" => Tier::Tor,
+                    "AGG" => Tier::Agg,
+                    "CORE" => Tier::Core,
+                    _ => return Err(source.wrong(line, format!("switch_type is TOR, AGG or CORE, not {value:?}"))),
+                });
+            }
+            "switch_id" => switch = Some(source.whole((line, value), key)?),
+            "link_id" => link = Some(source.whole((line, value), key)?),
+            _ => {
+                let near = nearest(key, ["switch_type", "switch_id", "link_id"]);
+                return Err(source.wrong(line, format!("a failure has no {key:?}{near}")));
+            }
+        }
+    }
+    match (tier, switch, link) {
+        (Some(tier), Some(switch), Some(link)) => Ok(Failure { line, tier, switch, link }),
+        _ => Err(source.wrong(line, "a failure needs switch_type, switch_id and link_id")),
+    }
+}
+
+/// Words of a connection.
+const KEYS: [&str; 9] =
+    ["start", "size", "id", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "addon", "msg"];
 
 fn connection(source: &Source, line: usize, words: &[&str], imported: &mut Imported) -> Result<Connection> {
     let (src, dst) = words[0].split_once("->").unwrap_or((words[0], ""));
@@ -116,6 +238,20 @@ fn connection(source: &Source, line: usize, words: &[&str], imported: &mut Impor
             imported.told.push(missing(source, line, key, "the flow starts as if it were not an add-on"));
             continue;
         }
+        let next_is_number = words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
+        if key == "msg" {
+            found.message = Some(if next_is_number { format!("msg {}", words[at]) } else { key.into() });
+            at += usize::from(next_is_number);
+            continue;
+        }
+        if !KEYS.contains(&key) {
+            let text = if next_is_number { format!("{key} {}", words[at]) } else { key.to_string() };
+            at += usize::from(next_is_number);
+            let means = format!("no word of a connection{}: not read", nearest(key, KEYS));
+            imported.told.push(told(source, line, &text, Fate::Unknown(means)));
+            found.strange.push(key.to_string());
+            continue;
+        }
         let value = words.get(at).ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
         at += 1;
         let whole = || source.whole((line, value), key);
@@ -125,16 +261,9 @@ fn connection(source: &Source, line: usize, words: &[&str], imported: &mut Impor
             "id" => found.id = Some(whole()?),
             "trigger" => found.waits_for = Some(whole()?),
             "send_done_trigger" | "recv_done_trigger" => found.activates.push(whole()?),
-            "prio" => {
+            _ => {
                 let means = "flows have one priority, and what is sent is not ordered by it";
                 imported.told.push(missing(source, line, &format!("prio {value}"), means));
-            }
-            _ => {
-                let known =
-                    ["start", "size", "id", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "addon"];
-                let near = millpond_scenario::nearest(key, known);
-                let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                return Err(source.wrong(line, format!("a connection has no {key:?}{help}")));
             }
         }
     }
@@ -195,10 +324,10 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
     let found = [
         ("Connections", reading.connections.len() as u64),
         ("Triggers", reading.triggers.len() as u64),
-        ("Failures", reading.failures),
+        ("Failures", reading.failures.len() as u64),
     ];
     for (key, found) in found {
-        let (line, said) = reading.header.get(key).copied().unwrap_or((source.end(), 0));
+        let Some((line, said)) = reading.header.get(key).copied() else { continue };
         if said != found {
             return Err(source.wrong(line, format!("{key}: {said} are announced, and there are {found}")));
         }
@@ -213,8 +342,8 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
         }
         match (c.size, c.start, c.waits_for) {
             _ if c.src == c.dst => return wrong(format!("node {} sends to itself", c.src)),
-            (None | Some(0), ..) => return wrong("a flow needs a size; flows without an end are not modelled".into()),
-            (_, None, None) => return wrong("a flow needs a start or a trigger".into()),
+            (None, ..) => return wrong(format!("a flow needs a size{}", strange(c, "size"))),
+            (_, None, None) => return wrong(format!("a flow needs a start or a trigger{}", strange(c, "start"))),
             (_, Some(_), Some(_)) => return wrong("a flow has a start or a trigger, not both".into()),
             (_, None, Some(_)) if c.id.is_none() => return wrong("a flow with a trigger needs an id".into()),
             _ => {}
@@ -231,6 +360,12 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A word of a connection that was perhaps meant as this one.
+fn strange(c: &Connection, key: &str) -> String {
+    let near = c.strange.iter().find(|word| millpond_scenario::nearest(word, [key]).is_some());
+    near.map(|word| format!("; is {word:?} meant as {key:?}?")).unwrap_or_default()
 }
 
 /// The flows as CSV: what activates a trigger is what its flows come after.
@@ -274,7 +409,7 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
     };
     for (at, c) in reading.connections.iter().enumerate() {
         let start = us_text(c.start.unwrap_or_default());
-        csv += &format!("{start},{},{},{}", c.src, c.dst, c.size.unwrap_or_default());
+        csv += &format!("{start},{},{},{}", c.src, c.dst, c.size.filter(|size| *size > 0).unwrap_or(ENDLESS));
         if with_ids {
             let others: Vec<String> = after[at].iter().map(|other| name(*other)).collect();
             csv += &format!(",{},{}", name(at), others.join(" "));

@@ -10,7 +10,7 @@ mod topology;
 use std::path::Path;
 
 use crate::source::Source;
-use crate::{Imported, Result};
+use crate::{Fate, Imported, Result, Told};
 
 /// Reads a matrix, and a topology if there is one.
 pub fn import(matrix: &Path, topology: Option<&Path>) -> Result<Imported> {
@@ -23,32 +23,55 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
     let mut imported = Imported::default();
     let matrix = matrix::read(matrix, &mut imported)?;
     let mut scenario =
-        format!("# Imported from a connection matrix of htsim.\nname = {name:?}\nuntil = \"flows-complete\"\n\n");
-    let network = match topology {
+        format!("# Imported from a connection matrix of htsim.\nname = {name:?}\nuntil = \"flows-complete\"\n");
+    if let Some(duration) = matrix.duration {
+        scenario += &format!("duration = \"{duration}\"\n");
+    }
+    let fabric = match topology {
         Some(source) => Some(topology::read(source, matrix.nodes, &mut imported)?),
         None => {
             let k = topology::default_fat_tree(&matrix)?;
-            scenario += &format!(
-                "[topology]\nkind = \"fat-tree\"\nk = {k}\nhost-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-                 fabric-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
-            );
             imported.facts.push(format!(
                 "no topology file: htsim's default, a fat tree of k = {k} with links of 100Gbps and 1us"
             ));
-            None
+            // Which aggregation switch leads to which core is htsim's own: a failure names both.
+            if matrix.failures.is_empty() {
+                scenario += &format!(
+                    "\n[topology]\nkind = \"fat-tree\"\nk = {k}\n\
+                     host-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+                     fabric-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
+                );
+                None
+            } else {
+                Some(topology::fat_tree(k))
+            }
         }
     };
-    if network.is_some() {
-        scenario += &format!("[topology]\nkind = \"file\"\npath = \"{name}-topology.json\"\n");
+    if let Some(fabric) = &fabric {
+        scenario += &format!("\n[topology]\nkind = \"file\"\npath = \"{name}-topology.json\"\n");
+        if let Some(buffer) = &fabric.buffer {
+            scenario += &format!("\n[switch]\n{buffer}\n");
+        }
     }
     scenario += &format!("\n[[traffic]]\nname = \"matrix\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
-    imported
-        .facts
-        .push("transport, marking and buffers are arguments of htsim's programs: the scenario has the defaults".into());
+    for (failure, text) in &matrix.failures {
+        let Some(fabric) = &fabric else { continue };
+        scenario += &format!("\n{}at = \"0us\"\nconverge = \"0us\"\n", fabric.failing(*failure, &matrix.file)?);
+        imported.told.push(Told {
+            place: format!("{}:{}", matrix.file.name, failure.line),
+            text: text.clone(),
+            fate: Fate::Becomes("[[failure]] of that link, from the beginning on".into()),
+        });
+    }
+    let by_arguments = match fabric.as_ref().is_some_and(|fabric| fabric.buffer.is_some()) {
+        true => "transport and marking are",
+        false => "transport, marking and buffers are",
+    };
+    imported.facts.push(format!("{by_arguments} arguments of htsim's programs: the scenario has the defaults"));
     imported.files.push((format!("{name}.toml"), scenario));
     imported.files.push((format!("{name}-flows.csv"), matrix.csv));
-    if let Some(network) = network {
-        imported.files.push((format!("{name}-topology.json"), network));
+    if let Some(fabric) = fabric {
+        imported.files.push((format!("{name}-topology.json"), fabric.network.json()));
     }
     Ok(imported)
 }

@@ -1,7 +1,6 @@
 //! Small files in htsim's grammar.
 
 use super::*;
-use crate::Fate;
 
 fn imported(matrix: &str, topology: Option<&str>) -> Result<Imported> {
     let topology = topology.map(|text| Source::of("x.topo", text));
@@ -45,22 +44,17 @@ fn triggers_become_after() {
 fn errors_have_their_line() {
     let cases = [
         (PLAIN.replace("0->5", "0->16"), "x.cm:3: destination: there is no node 16; they are 0 to 15"),
-        (PLAIN.replace("0->5", "5->5"), "x.cm:3: node 5 sends to itself"),
         (PLAIN.replace("Connections 2", "Connections 3"), "x.cm:2: Connections: 3 are announced, and there are 2"),
         (PLAIN.replace("start 0", "start -1"), "x.cm:4: start: \"-1\" is not a time in picoseconds"),
         (PLAIN.replace("start 0", ""), "x.cm:4: a flow needs a start or a trigger"),
-        (PLAIN.replace("size 10", "siez 10"), "x.cm:4: a connection has no \"siez\"; did you mean \"size\"?"),
-        (PLAIN.replace(" size 10", ""), "x.cm:4: a flow needs a size; flows without an end are not modelled"),
+        (PLAIN.replace("size 10", "siez 10"), "x.cm:4: a flow needs a size; is \"siez\" meant as \"size\"?"),
+        (PLAIN.replace(" size 10", ""), "x.cm:4: a flow needs a size"),
         (PLAIN.replace("size 10", "size"), "x.cm:4: size has no value"),
         (PLAIN.replace("id 7 start 0", "id 7 trigger 3"), "x.cm:4: there is no trigger 3"),
         (PLAIN.replace("Nodes 16\n", ""), "x.cm:1: there is no line `Nodes N`"),
         (
             PLAIN.replace("Nodes 16", "Nodes 17"),
             "x.cm:1: 17 nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by --topology",
-        ),
-        (
-            PLAIN.replace("0->5 start", "Conections"),
-            "x.cm:3: \"Conections\" is no line of a connection matrix; did you mean \"Connections\"?",
         ),
     ];
     for (text, expected) in cases {
@@ -79,15 +73,89 @@ fn errors_have_their_line() {
     assert_eq!(fails(&nobody), "x.cm:5: trigger 1 never fires: no flow names it");
 }
 
+fn fates(all: &Imported) -> Vec<(&str, &Fate)> {
+    all.told.iter().map(|told| (told.text.as_str(), &told.fate)).collect()
+}
+
 #[test]
-fn what_is_not_modelled_is_told() {
-    let text = PLAIN
-        .replace("size 10", "size 10 prio 3")
-        .replace("Nodes 16", "Nodes 16\nFailures 1\nfailure switch_type TOR switch_id 0 link_id 1");
-    let told = imported(&text, None).unwrap().told;
-    let texts: Vec<&str> = told.iter().map(|told| told.text.as_str()).collect();
-    assert_eq!(texts, ["failure switch_type TOR switch_id 0 link_id 1", "prio 3"]);
-    assert!(told.iter().all(|told| matches!(told.fate, Fate::Missing(_))));
+fn what_is_not_modelled_or_unknown_is_reported() {
+    let text = PLAIN.replace("size 10", "size 10 prio 3 colour 7").replace("Nodes 16", "Nodes 16\nConections 2");
+    let all = imported(&text, None).unwrap();
+    let [(strange, Fate::Unknown(near)), ("prio 3", Fate::Missing(_)), ("colour 7", Fate::Unknown(_))] =
+        fates(&all)[..]
+    else {
+        panic!("{:?}", all.told)
+    };
+    assert!(strange == "Conections 2" && near.contains("did you mean \"Connections\"?"), "{near}");
+    assert_eq!(flows(&text), flows(PLAIN));
+    let own = PLAIN.replace("0->5", "5->5");
+    assert!(matches!(fates(&imported(&own, None).unwrap())[..], [("5->5", Fate::LeftOut(_))]));
+    assert_eq!(flows(&own), "start_us,src,dst,bytes\n0,5,0,10\n");
+}
+
+#[test]
+fn messages_are_flows_and_have_no_order() {
+    let fate = |text: &str| imported(text, None).unwrap().told.iter().map(|told| told.fate.clone()).collect::<Vec<_>>();
+    for message in ["msg start", "msg 1 start"] {
+        let one = PLAIN.replace("id 7 start", &format!("id 7 {message}"));
+        assert!(matches!(&fate(&one)[..], [Fate::Becomes(_)]), "{:?}", fate(&one));
+        assert_eq!(flows(&one), flows(PLAIN));
+    }
+    let two = PLAIN.replace("0->5 start", "5->0 msg start").replace("id 7 start", "id 7 msg start");
+    assert!(matches!(&fate(&two)[..], [Fate::Missing(_), Fate::Missing(_)]), "{:?}", fate(&two));
+}
+
+#[test]
+fn a_flow_without_an_end_ends_with_the_run() {
+    let all = imported(&PLAIN.replace("size 10", "size 0"), None).unwrap();
+    // The programs' default end is a millisecond.
+    assert!(all.files[0].1.contains("duration = \"1001500ns\""), "{}", all.files[0].1);
+    assert!(all.files[1].1.ends_with("\n0,5,0,1099511627776\n"), "{}", all.files[1].1);
+    assert!(matches!(fates(&all)[..], [("size 0", Fate::Missing(_))]));
+}
+
+/// The l-th link of a switch, by htsim's wiring.
+#[test]
+fn failures_are_of_the_link_that_they_name() {
+    let failing = |failure: &str, topology: Option<&str>| {
+        let text = PLAIN.replace("Nodes 16", &format!("Nodes 16\nFailures 1\nfailure {failure}"));
+        imported(&text, topology).map(|all| all.files[0].1.clone()).map_err(|error| error.to_string())
+    };
+    let link = |ends: &str| format!("[[failure]]\nlink = [{ends}]\nat = \"0us\"\nconverge = \"0us\"\n");
+    for (failure, ends) in [
+        ("switch_type CORE switch_id 0 link_id 1", "\"agg2\", \"core0\""),
+        ("switch_type AGG switch_id 1 link_id 1", "\"agg1\", \"core3\""),
+        ("switch_type TOR switch_id 3 link_id 0", "\"tor3\", \"agg2\""),
+    ] {
+        let text = failing(failure, None).unwrap();
+        assert!(text.contains(&link(ends)) && text.contains("kind = \"file\""), "{text}");
+    }
+    let bundled =
+        TWO_TIERS.replace("Radix_Down 4\nDownlink_Latency_ns 500", "Radix_Down 8\nBundle 2\nDownlink_Latency_ns 500");
+    let text = failing("switch_type TOR switch_id 1 link_id 0", Some(&bundled)).unwrap();
+    assert!(text.contains("link = [\"tor1\", \"agg0\"]\nnumber = 0\n"), "{text}");
+    for (failure, expected) in [
+        ("switch_type AGG switch_id 8 link_id 0", "x.cm:3: there is no agg8: there are 8"),
+        ("switch_type AGG switch_id 0 link_id 2", "x.cm:3: agg0 has no link 2 of 2"),
+        ("switch_type HUB switch_id 0 link_id 2", "x.cm:3: switch_type is TOR, AGG or CORE, not \"HUB\""),
+        ("switch_type AGG switch_id 0", "x.cm:3: a failure needs switch_type, switch_id and link_id"),
+    ] {
+        assert_eq!(failing(failure, None).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn queues_of_a_tier_are_its_ports_buffer() {
+    let queues =
+        TWO_TIERS.replace("Radix_Up 2\n", "Radix_Up 2\nQueue_Up 100\n").replace("Tier 1\n", "Tier 1\nQueue_Down 50\n");
+    let all = imported(PLAIN, Some(&queues)).unwrap();
+    let buffer = "buffer = { kind = \"per-port\", size = { tier-0 = \"off\", tier-1 = \"off\", others = \"auto\" }, \
+                  packets = { tier-0 = 100, tier-1 = 50 } }";
+    assert!(all.files[0].1.contains(buffer), "{}", all.files[0].1);
+    assert!(all.told.iter().all(|told| matches!(told.fate, Fate::Becomes(_))), "{:?}", all.told);
+    let unlike = queues.replace("Queue_Up 100\n", "Queue_Up 100\nQueue_Down 80\n");
+    let told = imported(PLAIN, Some(&unlike)).unwrap().told;
+    assert_eq!(told.iter().filter(|told| matches!(told.fate, Fate::Missing(_))).count(), 2);
 }
 
 const TWO_TIERS: &str = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 2\n\
@@ -118,7 +186,7 @@ fn tiers_become_switches_and_links() {
         ),
         (
             TWO_TIERS.replace("Radix_Up 2", "Radix_Upp 2"),
-            "x.topo:7: a topology has no \"Radix_Upp\"; did you mean \"radix_up\"?",
+            "x.topo:4: tier 0 needs radix_up; is \"Radix_Upp\" in line 7 meant as it?",
         ),
         (TWO_TIERS.replace("Radix_Up 2", "Radix_Up x"), "x.topo:7: Radix_Up: \"x\" is not a whole number"),
     ];

@@ -6,20 +6,29 @@
 
 use millpond_core::{Rate, Time};
 
-use super::matrix::Matrix;
+use super::matrix::{Failure, Matrix, Tier as Which};
 use crate::network::{Link, Network};
 use crate::source::Source;
-use crate::{Imported, Result};
+use crate::told::{Fate, Told};
+use crate::{Error, Imported, Result};
 
 /// A tier's settings with their lines.
 #[derive(Clone, Debug, Default)]
 struct Tier {
     line: usize,
-    set: Vec<(usize, u64)>,
+    set: Vec<Setting>,
+}
+
+/// A setting of a tier, by its place in [`KEYS`].
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    key: usize,
+    value: u64,
+    line: usize,
 }
 
 /// The settings of a tier, in lower case.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 9] = [
     "downlink_speed_gbps",
     "radix_down",
     "radix_up",
@@ -27,9 +36,11 @@ const KEYS: [&str; 7] = [
     "switch_latency_ns",
     "oversubscribed",
     "bundle",
+    "queue_up",
+    "queue_down",
 ];
 /// What they are where they are not given; `None`: they must be.
-const DEFAULTS: [Option<u64>; 7] = [None, None, None, None, Some(0), Some(1), Some(1)];
+const DEFAULTS: [Option<u64>; 9] = [None, None, None, None, Some(0), Some(1), Some(1), Some(0), Some(0)];
 const SPEED: usize = 0;
 const DOWN: usize = 1;
 const UP: usize = 2;
@@ -37,6 +48,7 @@ const LATENCY: usize = 3;
 const SWITCH: usize = 4;
 const OVERSUBSCRIBED: usize = 5;
 const BUNDLE: usize = 6;
+const QUEUES: [usize; 2] = [7, 8];
 
 /// The k of htsim's default network for so many nodes.
 pub(super) fn default_fat_tree(matrix: &Matrix) -> Result<u64> {
@@ -48,14 +60,78 @@ pub(super) fn default_fat_tree(matrix: &Matrix) -> Result<u64> {
     })
 }
 
-/// Reads it, for a matrix of so many nodes. Returns the topology file.
-pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Result<String> {
+/// A network with its tiers, in which links can fail.
+pub(super) struct Fabric {
+    pub network: Network,
+    tree: Tree,
+    /// The table of the switches' buffer, if the topology has one.
+    pub buffer: Option<String>,
+}
+
+/// htsim's default network, a fat tree of k-port switches.
+pub(super) fn fat_tree(k: u64) -> Fabric {
+    let half = k / 2;
+    let tier = |up: u64, down: u64| [100, down, up, 1000, 0, 1, 1, 0, 0];
+    let tiers = vec![tier(half, half), tier(half, half), tier(0, k)];
+    let tree = Tree { tiers, pods: k, leaves: half, aggregations: half, cores: half * half };
+    Fabric { network: tree.network(), tree, buffer: None }
+}
+
+impl Fabric {
+    /// The `[[failure]]` of a link that is not there.
+    pub fn failing(&self, failure: Failure, source: &Source) -> Result<String> {
+        let tree = &self.tree;
+        let (tors, aggs) = (tree.pods * tree.leaves, tree.pods * tree.aggregations);
+        let (name, switches) = match failure.tier {
+            Which::Tor => ("tor", tors),
+            Which::Agg => ("agg", aggs),
+            Which::Core => ("core", tree.cores),
+        };
+        let wrong = |text: String| Err(source.wrong(failure.line, text));
+        if failure.switch >= switches {
+            return wrong(format!("there is no {name}{}: there are {switches}", failure.switch));
+        }
+        // Of a bundle the first one fails.
+        let links = match failure.tier {
+            Which::Tor => tree.aggregations,
+            Which::Agg if tree.cores > 0 => tree.tiers[1][UP] / tree.tiers[2][BUNDLE],
+            Which::Agg => 0,
+            Which::Core => tree.pods,
+        };
+        if failure.link >= links {
+            return wrong(format!("{name}{} has no link {} of {links}", failure.switch, failure.link));
+        }
+        let other = match failure.tier {
+            Which::Tor => format!("agg{}", failure.switch / tree.leaves * tree.aggregations + failure.link),
+            Which::Agg => format!("core{}", failure.switch % tree.aggregations + tree.aggregations * failure.link),
+            Which::Core => format!("agg{}", failure.link * tree.aggregations + failure.switch % tree.aggregations),
+        };
+        let own = format!("{name}{}", failure.switch);
+        let numbers = self.network.numbers();
+        let is_it = |link: &Link| {
+            let ends = [self.network.name(link.a), self.network.name(link.b)];
+            ends.contains(&own) && ends.contains(&other)
+        };
+        match self.network.links.iter().position(is_it) {
+            Some(at) => Ok(self.network.failing(&self.network.links[at], numbers[at])),
+            None => wrong(format!("there is no link between {own} and {other}")),
+        }
+    }
+}
+
+/// Reads it, for a matrix of so many nodes.
+pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Result<Fabric> {
+    let mut strange: Vec<(usize, String)> = Vec::new();
     let (mut header, mut tiers) = ([None; 3], vec![Tier::default(); 3]);
     let mut current: Option<usize> = None;
     for (line, words) in source.lines() {
         let key = words[0].to_lowercase();
-        let [_, value] = words[..] else { return Err(source.wrong(line, format!("expected `{} NUMBER`", words[0]))) };
-        let value = source.whole((line, value), words[0])?;
+        let is_known = KEYS.contains(&key.as_str()) || ["nodes", "tiers", "podsize", "tier"].contains(&key.as_str());
+        let value = match words[..] {
+            [_, value] if is_known => source.whole((line, value), words[0])?,
+            _ if is_known => return Err(source.wrong(line, format!("expected `{} NUMBER`", words[0]))),
+            _ => 0,
+        };
         let place = ["nodes", "tiers", "podsize"].into_iter().position(|name| name == key);
         match (key.as_str(), place, current) {
             ("tier", ..) if value > 2 => {
@@ -70,26 +146,76 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
                 let Some(at) = KEYS.iter().position(|name| *name == key) else {
                     let near = millpond_scenario::nearest(&key, KEYS);
                     let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                    return Err(source.wrong(line, format!("a topology has no {:?}{help}", words[0])));
+                    imported.told.push(Told {
+                        place: format!("{}:{line}", source.name),
+                        text: words.join(" "),
+                        fate: Fate::Unknown(format!("no key of a topology{help}: not read")),
+                    });
+                    strange.push((line, words[0].to_string()));
+                    continue;
                 };
                 let tier =
                     current.ok_or_else(|| source.wrong(line, format!("{} belongs below a line `Tier N`", words[0])))?;
-                if tiers[tier].set.iter().any(|(other, _)| *other == at) {
+                if tiers[tier].set.iter().any(|set| set.key == at) {
                     return Err(source.wrong(line, format!("{} is given twice for tier {tier}", words[0])));
                 }
-                tiers[tier].set.push((at, value));
+                tiers[tier].set.push(Setting { key: at, value, line });
             }
         }
     }
-    let network = Tree::new(source, header, tiers, nodes)?.network();
+    let tree = Tree::new(source, header, tiers.clone(), nodes).map_err(|error| hinted(error, &strange))?;
+    let network = tree.network();
     imported.facts.push(network.fact());
-    Ok(network.json())
+    let buffer = buffer(source, &tiers[..tree.tiers.len()], imported);
+    Ok(Fabric { network, tree, buffer })
+}
+
+/// An error about a key that is missing, with a key that was perhaps meant as it.
+fn hinted(error: Error, strange: &[(usize, String)]) -> Error {
+    let Error::Wrong { file, line, message } = error else { return error };
+    let near =
+        |word: &str| KEYS.into_iter().find(|key| millpond_scenario::nearest(&word.to_lowercase(), [*key]).is_some());
+    let meant =
+        strange.iter().find_map(|(line, word)| near(word).filter(|key| message.contains(key)).map(|_| (line, word)));
+    let message = match meant {
+        Some((line, word)) => format!("{message}; is {word:?} in line {line} meant as it?"),
+        None => message,
+    };
+    Error::Wrong { file, line, message }
+}
+
+/// The switches' buffer, in packets: what a tier's queues have. Ports have one size a tier here.
+fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<String> {
+    let mut sizes: Vec<(usize, u64)> = Vec::new();
+    for (at, tier) in tiers.iter().enumerate() {
+        let own: Vec<&Setting> = tier.set.iter().filter(|set| QUEUES.contains(&set.key) && set.value > 0).collect();
+        let Some(first) = own.first() else { continue };
+        let alike = own.iter().all(|set| set.value == first.value);
+        for set in &own {
+            let fate = match alike {
+                true => Fate::Becomes(format!("switch.buffer.packets of tier {at}, at all its ports")),
+                false => Fate::Missing(format!(
+                    "the ports of a tier have queues of one size here: {} packets up and down",
+                    first.value
+                )),
+            };
+            let text = format!("{} {}", KEYS[set.key], set.value);
+            imported.told.push(Told { place: format!("{}:{}", source.name, set.line), text, fate });
+        }
+        sizes.push((at, first.value));
+    }
+    let names: Vec<String> = sizes.iter().map(|(tier, packets)| format!("tier-{tier} = {packets}")).collect();
+    let offs: Vec<String> = sizes.iter().map(|(tier, _)| format!("tier-{tier} = \"off\"")).collect();
+    (!names.is_empty()).then(|| {
+        let (packets, size) = (names.join(", "), offs.join(", "));
+        format!("buffer = {{ kind = \"per-port\", size = {{ {size}, others = \"auto\" }}, packets = {{ {packets} }} }}")
+    })
 }
 
 /// The tree in numbers.
 struct Tree {
     /// By tier: what is said.
-    tiers: Vec<[u64; 7]>,
+    tiers: Vec<[u64; 9]>,
     pods: u64,
     leaves: u64,
     /// Aggregation switches a pod; in two tiers, all spines.
@@ -109,15 +235,16 @@ impl Tree {
         let mut tiers = Vec::new();
         for (at, tier) in all.iter().enumerate().take(count as usize) {
             fits(source.end(), tier.line > 0, format!("there is no tier {at}"))?;
-            let mut numbers = [0; 7];
+            let mut numbers = [0; 9];
             for (key, number) in numbers.iter_mut().enumerate() {
-                let given = tier.set.iter().find(|(other, _)| *other == key).map(|(_, value)| *value);
+                let given = tier.set.iter().find(|set| set.key == key).map(|set| set.value);
                 let is_top = at + 1 == count as usize;
                 let default = DEFAULTS[key].or((key == UP && is_top).then_some(0));
                 *number = given
                     .or(default)
                     .ok_or_else(|| source.wrong(tier.line, format!("tier {at} needs {}", KEYS[key])))?;
-                let least = u64::from(!(key == SWITCH || key == LATENCY || key == UP && is_top));
+                let may_be_zero = key == SWITCH || key == LATENCY || QUEUES.contains(&key) || key == UP && is_top;
+                let least = u64::from(!may_be_zero);
                 fits(tier.line, *number >= least, format!("tier {at}: {} is {number}", KEYS[key]))?;
             }
             tiers.push(numbers);

@@ -1,0 +1,364 @@
+//! `millpond import` of small files as forks and their users write them: each is imported and run
+//! unedited, and the run has what the file asks for.
+
+mod common;
+
+use common::{Dir, Ran};
+use serde_json::Value;
+use std::fs;
+
+const CONFIG: &str = "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nSIMULATOR_STOP_TIME 4\nPACKET_PAYLOAD_SIZE 1000\n\
+    CC_MODE 1\nKMAX_MAP 1 100000000000 1600\nKMIN_MAP 1 100000000000 400\nPMAX_MAP 1 100000000000 0.2\nBUFFER_SIZE 32\n";
+const TOPOLOGY: &str = "5 2 4\n3 4\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n3 4 100Gbps 1us 0\n";
+const FLOWS: &str = "1\n0 2 3 100 100000 2\n";
+
+/// A folder with the three files of a case.
+struct Case {
+    dir: Dir,
+}
+
+impl Case {
+    fn new(name: &str) -> Case {
+        let case = Case { dir: Dir::new(name) };
+        case.with("config.txt", CONFIG).with("topology.txt", TOPOLOGY).with("flow.txt", FLOWS)
+    }
+    /// Another file, or another text of one.
+    fn with(self, file: &str, text: &str) -> Case {
+        self.dir.write(file, text);
+        self
+    }
+    /// A key more.
+    fn and(self, line: &str) -> Case {
+        self.with("config.txt", &format!("{CONFIG}{line}\n"))
+    }
+    fn import(&self, more: &[&str]) -> Ran {
+        let words = [&["import", "hpcc", "config.txt", "--out", "imp", "--force"], more].concat();
+        self.dir.run(&words)
+    }
+    /// What the import reports, and the summary of the run that follows.
+    fn runs(&self) -> (String, Value) {
+        let report = self.import(&["--all"]).ends(0).out;
+        self.dir.run(&["run", "imp/config.toml", "--out", "r", "-q"]).ends(0);
+        (report, common::summary(&self.dir.at("r")))
+    }
+    /// The same, of a case whose flows all have to be complete.
+    fn completes(&self) -> (String, Value) {
+        let (report, summary) = self.runs();
+        assert_eq!(summary["flows"]["completed"], summary["flows"]["started"], "{report}\n{summary}");
+        (report, summary)
+    }
+    fn strict_refuses(&self) {
+        let refused = self.import(&["--strict", "--out", "never"]);
+        let refused = refused.ends(2);
+        assert!(refused.err.contains("--strict is given") && !self.dir.at("never").exists(), "{}", refused.err);
+    }
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.at(name)).unwrap()
+    }
+    /// A column of flows.parquet as whole numbers, by flow.
+    fn column(&self, name: &str) -> Vec<u64> {
+        let csv = self.dir.run(&["export", "r"]).ends(0).out;
+        let mut lines = csv.lines();
+        let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let at = header.iter().position(|column| *column == name).unwrap_or_else(|| panic!("{name} in {header:?}"));
+        lines.map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
+    }
+}
+
+/// Four hosts on either side of a bundle of four links.
+fn bundle(links: [&str; 4]) -> String {
+    let host = |host: u32| format!("{host} {} 100Gbps 1us 0\n", 8 + host / 4);
+    let hosts: String = (0..8).map(host).collect();
+    format!("10 2 12\n8 9\n{hosts}{}\n", links.join("\n"))
+}
+
+/// Sixteen flows across the bundle.
+fn across() -> String {
+    let flow = |at: u32| format!("{} {} 3 {} 100000 2\n", at % 4, 4 + at % 4, 100 + at);
+    format!("16\n{}", (0..16).map(flow).collect::<String>())
+}
+
+const WHOLE: &str = "8 9 100Gbps 1us 0";
+
+#[test]
+fn a_lossy_link_of_a_bundle_loses_alone() {
+    let lossy = [("8 9 100Gbps 1us 0.05", WHOLE), ("9 8 100Gbps 1us 0.05", "9 8 100Gbps 1us 0")];
+    for (first, other) in lossy {
+        let case = Case::new("parloss")
+            .with("topology.txt", &bundle([first, WHOLE, other, WHOLE]))
+            .with("flow.txt", &across());
+        let (report, summary) = case.completes();
+        assert_eq!(case.file("imp/config.toml").matches("[[failure]]").count(), 1, "{report}");
+        // Flows over the other links lose nothing. Data and answers cross the lossy one each by a hash.
+        let again = case.column("retransmitted");
+        let whole = again.iter().filter(|packets| **packets == 0).count();
+        assert!((8..16).contains(&whole), "{again:?}");
+        assert!(summary["packets"]["dropped"]["injected"].as_u64().unwrap() < 150, "{summary}");
+        let manifest = common::json(&fs::read(case.dir.at("r/manifest.json")).unwrap());
+        assert_eq!(
+            (&manifest["failures"][0]["number"], manifest["failures"].as_array().unwrap().len()),
+            (&0.into(), 1)
+        );
+    }
+}
+
+/// The same pair written either way round: two links, each with its own loss, and not one with both.
+#[test]
+fn losses_of_two_parallel_links_do_not_add_up() {
+    let topology = bundle(["8 9 100Gbps 1us 0.03", "9 8 100Gbps 1us 0.03", WHOLE, WHOLE]);
+    let case = Case::new("twice").with("topology.txt", &topology).with("flow.txt", &across());
+    let report = case.import(&[]).ends(0).out;
+    let scenario = case.file("imp/config.toml");
+    assert!(scenario.contains("number = 0\n") && scenario.contains("number = 1\n"), "{report}\n{scenario}");
+    assert!(!case.dir.run(&["check", "imp/config.toml"]).ends(0).out.contains("both together lose"));
+}
+
+#[test]
+fn one_link_of_a_bundle_goes_down_and_the_others_carry_on() {
+    let case = Case::new("pardown").and("LINK_DOWN 2 8 9").with("topology.txt", &bundle([WHOLE; 4]));
+    let case = case.with("flow.txt", &across());
+    let (report, summary) = case.completes();
+    assert_eq!(summary["flows"]["completed"], 16);
+    let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("4 links between them: the last one goes down, the only one that the program uses"),
+        "{report}"
+    );
+    let failure = "link = [\"switch8\", \"switch9\"]\nnumber = 3\nat = \"2us\"\nconverge = \"0us\"\n";
+    assert!(case.file("imp/config.toml").contains(failure), "{}", case.file("imp/config.toml"));
+}
+
+#[test]
+fn rates_and_delays_in_every_form_make_the_same_network() {
+    let plain = Case::new("plain");
+    plain.completes();
+    let json = plain.file("imp/config-topology.json");
+    for (name, topology) in [
+        ("unitless", TOPOLOGY.replace("100Gbps", "100000000000")),
+        ("powertcps", TOPOLOGY.replace("100Gbps", "100000000000.0")),
+        ("ratesci", TOPOLOGY.replace("100Gbps", "1e11")),
+        ("rateGBps", TOPOLOGY.replace("100Gbps", "12.5GBps")),
+        ("delaysci", TOPOLOGY.replace("1us", "1e-6s")),
+        ("tubsilent", TOPOLOGY.replace("5 2 4\n", "5 2 1 4\n")),
+    ] {
+        let case = Case::new(name).with("topology.txt", &topology);
+        case.completes();
+        assert_eq!(case.file("imp/config-topology.json"), json, "{name}");
+    }
+}
+
+#[test]
+fn no_additive_increase_is_a_rate() {
+    let case = Case::new("ai0").and("RATE_AI 0Mb/s\nRATE_HAI 0Mb/s");
+    case.completes();
+    let scenario = case.file("imp/config.toml");
+    assert!(scenario.contains("dcqcn-additive-increase = \"0bps\"\ndcqcn-hyper-increase = \"0bps\"\n"), "{scenario}");
+}
+
+#[test]
+fn starts_have_exponents() {
+    let case = Case::new("sci").with("flow.txt", "2\n0 2 3 100 100000 2\n1 2 3 100 100000 2.00001e+00\n");
+    case.completes();
+    assert!(case.file("imp/config-flows.csv").ends_with("\n10,1,2,100000\n"));
+}
+
+#[test]
+fn keys_that_nobody_knows_are_reported_at_once() {
+    let keys = "BW_OUTPUT_FILE bw.txt\nQUEUEING_OUTPUT_FILE q.txt\nP4THMETER_THRESHOLD 1000000\nQLEN_MON_INTV_NS 1000";
+    let case = Case::new("forkkeys").and(keys);
+    let (report, _) = case.completes();
+    for (line, key) in (10..).zip(keys.lines()) {
+        assert!(report.contains(&format!("config.txt:{line}  {key}")), "{report}");
+    }
+    assert!(report.contains("4 unknown") && !report.contains("is read: is that meant?"), "{report}");
+    for guess in ["a file that it writes", "a threshold of its switches", "when or how often it records"] {
+        assert!(report.contains(guess), "{guess} in\n{report}");
+    }
+    case.strict_refuses();
+}
+
+#[test]
+fn comments_are_no_keys_in_any_encoding() {
+    let case = Case::new("slashes").and("// a comment of C++");
+    case.completes();
+    case.import(&["--strict"]).ends(0);
+    let case = Case::new("gbk");
+    let bytes = [CONFIG.as_bytes(), b"HAS_WIN 1 # \xc4\xac\xc8\xcf\n"].concat();
+    fs::write(case.dir.at("config.txt"), bytes).unwrap();
+    case.completes();
+    case.import(&["--strict"]).ends(0);
+}
+
+/// 20 MB over a link of 10 ms: nothing is lost, and nothing is sent again.
+#[test]
+fn the_stand_in_timer_is_longer_than_a_long_round_trip() {
+    let case = Case::new("interdc")
+        .with("config.txt", &CONFIG.replace("BUFFER_SIZE 32", "BUFFER_SIZE 1600"))
+        .with("topology.txt", &TOPOLOGY.replace("3 4 100Gbps 1us", "3 4 100Gbps 10ms"))
+        .with("flow.txt", "1\n0 2 3 100 20000000 2\n");
+    let (report, summary) = case.completes();
+    assert_eq!((&summary["timeouts"], &summary["packets"]["retransmitted"]), (&0.into(), &0.into()), "{report}");
+    // 16 MiB is the buffer where no key says it: 1.3 ms at 100 Gb/s, beside two round trips of 20 ms.
+    let case = case.with("config.txt", &CONFIG.replace("BUFFER_SIZE 32\n", ""));
+    let (_, summary) = case.completes();
+    assert_eq!((&summary["timeouts"], &summary["packets"]["retransmitted"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn lists_of_six_and_seven_columns_have_their_sizes() {
+    let case = Case::new("sixcol")
+        .and("LB_MODE 0\nFLOWGEN_START_TIME 2.0")
+        .with("flow.txt", "2\n0 2 3 8192 2 2\n1 2 3 65536 2 1\n");
+    let (report, _) = case.completes();
+    assert_eq!(case.column("bytes"), [8_192, 65_536]);
+    assert_eq!(case.column("start_us"), [0, 0]);
+    assert!(report.contains("column 6 and what follows it are not read"), "{report}");
+    let case = Case::new("sevencol").with("flow.txt", "1\n0 0 2 3 100 100000 2\n");
+    let (report, _) = case.completes();
+    assert_eq!(case.column("bytes"), [100_000]);
+    assert!(report.contains("`id src dst pg port bytes start`"), "{report}");
+    assert!(case.file("imp/config-flows.csv").ends_with("\n0,0,2,100000,0\n"));
+}
+
+#[test]
+fn flows_that_send_nothing_are_left_out() {
+    for (name, line) in [("zero", "0 2 3 100 0 2"), ("self", "0 0 3 100 100000 2")] {
+        let case = Case::new(name).with("flow.txt", &format!("2\n{line}\n1 2 3 100 100000 2\n"));
+        let (report, _) = case.completes();
+        assert_eq!(case.column("bytes"), [100_000]);
+        assert!(report.contains("1 left out") && report.contains(&format!("flow.txt:2  {line}")), "{report}");
+        case.strict_refuses();
+    }
+}
+
+#[test]
+fn flows_of_tcp_beside_others_are_reported_at_their_line() {
+    let case = Case::new("ancestor").and("TCP_FLOW_FILE tcp.txt").with("tcp.txt", "0\n");
+    let (report, _) = case.completes();
+    assert_eq!(case.column("bytes"), [100_000]);
+    assert!(report.contains("config.txt:10  TCP_FLOW_FILE tcp.txt"), "{report}");
+    assert!(report.contains("a configuration of HPCC's released simulator"), "{report}");
+}
+
+#[test]
+fn each_port_marks_by_the_thresholds_of_its_rate() {
+    let config = CONFIG
+        .replace("KMAX_MAP 1", "KMAX_MAP 2 50000000000 400")
+        .replace("KMIN_MAP 1", "KMIN_MAP 2 50000000000 10")
+        .replace("PMAX_MAP 1", "PMAX_MAP 2 50000000000 0.2");
+    let case = Case::new("nonprop")
+        .with("config.txt", &config)
+        .with("topology.txt", &TOPOLOGY.replace("3 4 100Gbps", "3 4 50Gbps"));
+    case.completes();
+    let resolved = case.dir.run(&["check", "imp/config.toml", "--resolved"]).ends(0).out;
+    assert!(
+        resolved.contains("min-threshold = { 50Gbps = \"10KB\", 100Gbps = \"400KB\", others = \"10KB\" }"),
+        "{resolved}"
+    );
+    case.import(&["--strict"]).ends(0);
+}
+
+#[test]
+fn a_stop_before_the_first_start_is_not_honoured() {
+    let case = Case::new("early").with("config.txt", &CONFIG.replace("STOP_TIME 4", "STOP_TIME 1.5"));
+    let (report, _) = case.completes();
+    assert!(report.contains("8 honoured, 1 not modelled") && report.contains("there nothing starts"), "{report}");
+    case.strict_refuses();
+}
+
+#[test]
+fn servers_as_switches_are_refused_in_plain_words() {
+    let ring = "4 0 4\n0 1 100Gbps 1us 0\n1 2 100Gbps 1us 0\n2 3 100Gbps 1us 0\n3 0 100Gbps 1us 0\n";
+    let dual = "6 3 6\n3 4 5\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n\
+        3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
+    for (name, topology, expected) in [
+        ("ring", ring, "topology.txt:2: nodes 0 and 1 are hosts with a link between them; hosts do not forward"),
+        (
+            "dualtor",
+            dual,
+            "topology.txt:4: host 0 has a second link, the first is in line 3; hosts with several links are",
+        ),
+    ] {
+        let refused = Case::new(name).with("topology.txt", topology).import(&[]).ends(2);
+        assert!(refused.err.contains(expected), "{}", refused.err);
+    }
+    let dir = Dir::new("dualtor-native");
+    let link = |host: u32, tor: u32| {
+        format!("{{ \"a\": \"host{host}\", \"b\": \"tor{tor}\", \"rate\": \"100Gbps\", \"delay\": \"1us\" }}")
+    };
+    let links = [link(0, 0), link(0, 1), link(1, 0), link(1, 1)].join(", ");
+    dir.write(
+        "dual.json",
+        &format!("{{ \"hosts\": 2, \"switches\": [{{ \"name\": \"tor0\" }}, {{ \"name\": \"tor1\" }}], \"links\": [{links}] }}"),
+    );
+    dir.write(
+        "d.toml",
+        "until = \"flows-complete\"\n[topology]\nkind = \"file\"\npath = \"dual.json\"\n[[traffic]]\nkind = \"flows\"\n\
+         rows = [{ start = \"0us\", src = 0, dst = 1, bytes = 1000000 }]\n",
+    );
+    let refused = dir.run(&["run", "d.toml"]).ends(2);
+    let words = common::flat(refused.err.as_bytes());
+    assert!(words.contains("hosts with several links are not built yet"), "{words}");
+}
+
+/// A value that the scenario refuses is an error of the user's line, not of a file that nobody sees.
+#[test]
+fn what_the_scenario_refuses_has_the_users_line() {
+    let refused = Case::new("refused").and("EWMA_GAIN 7").import(&[]).ends(2);
+    assert!(
+        refused.err.contains("config.txt:10: EWMA_GAIN 7 has become") && !refused.err.contains(".import-"),
+        "{}",
+        refused.err
+    );
+    assert!(!refused.err.contains("config.toml"), "{}", refused.err);
+    let timer = Case::new("timer").and("RP_TIMER 0").import(&[]).ends(2);
+    assert!(timer.err.contains("config.txt:10: RP_TIMER 0 has become"), "{}", timer.err);
+}
+
+#[test]
+fn htsims_messages_queues_and_failures_are_taken() {
+    let matrix = |failures: &str, connection: &str, rest: &str| {
+        format!("Nodes 16\nConnections 1\n{failures}0->1 id 1 {connection} start 0 size 40860\n{rest}")
+    };
+    let dir = Dir::new("htsim");
+    dir.write("msg.cm", &matrix("Triggers 0\n", "msg", ""));
+    dir.write("msgn.cm", &matrix("Triggers 0\n", "msg 1", ""));
+    dir.write("one.cm", &matrix("", "", ""));
+    let failure = "failure switch_type CORE switch_id 0 link_id 1\n";
+    dir.write("fail.cm", &matrix("Failures 1\n", "", failure));
+    dir.write(
+        "q.topo",
+        "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 4\nQueue_Up 100\n\
+         Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\nQueue_Down 100\n\
+         Downlink_Latency_ns 1000\n",
+    );
+    for (name, more) in [("msg", &[][..]), ("msgn", &[]), ("one", &["--topology", "q.topo"]), ("fail", &[])] {
+        let words = [&["import", "htsim", &format!("{name}.cm"), "--out", "imp", "--strict"], more].concat();
+        dir.run(&words).ends(0);
+        let out = format!("r-{name}");
+        dir.run(&["run", &format!("imp/{name}.toml"), "--out", &out, "-q"]).ends(0);
+        assert_eq!(common::summary(&dir.at(&out))["flows"]["completed"], 1, "{name}");
+    }
+    let manifest = common::json(&fs::read(dir.at("r-fail/manifest.json")).unwrap());
+    assert_eq!(manifest["failures"][0]["link"], serde_json::json!(["agg2", "core0"]));
+    let resolved = dir.run(&["check", "imp/one.toml", "--resolved"]).ends(0).out;
+    assert!(resolved.contains("packets = { tier-0 = 100, tier-1 = 100, others = \"off\" }"), "{resolved}");
+}
+
+/// Distributions of ns-2, in three columns, and of Homa, below their mean.
+#[test]
+fn distributions_of_other_simulators_are_sizes() {
+    let dir = Dir::new("cdf");
+    dir.write("three.txt", "1000 1 0.1\n2000 1 1.0\n");
+    dir.write("homa.txt", "4\n10 0.5\n100 1\n");
+    for file in ["three.txt", "homa.txt"] {
+        dir.write(
+            "c.toml",
+            &format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nkind = \"poisson\"\n\
+                 sizes = {{ file = \"{file}\" }}\nload = 0.3\n"
+            ),
+        );
+        dir.run(&["check", "c.toml"]).ends(0);
+    }
+}
