@@ -83,7 +83,8 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
 fn report(imported: &Imported, all: bool) -> String {
     let mut lines: Vec<String> = imported.facts.iter().flat_map(|fact| wrapped("", fact)).collect();
     if !imported.told.is_empty() {
-        lines.push(format!("{} keys and lines: {}", imported.told.len(), counts(imported, |_| true)));
+        let all = format!("{} keys and lines: {}", imported.told.len(), counts(imported, |_| true));
+        lines.extend(wrapped("", &all));
     }
     for kind in FATES.iter().filter(|kind| all || kind.always) {
         let own: Vec<&Told> = imported.told.iter().filter(|told| (kind.is)(&told.fate)).collect();

@@ -19,10 +19,10 @@ fn hpccs_files_become_a_scenario_that_runs() {
     dir.write("config.txt", CONFIG);
     // A congestion control that nobody has is not modelled, and so --strict writes nothing.
     let strict = dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--strict"]).ends(2);
-    assert!(strict.err.contains("not modelled, and --strict is given") && !dir.at("x").exists(), "{}", strict.err);
+    assert!(strict.err.contains("1 not modelled), and --strict is given") && !dir.at("x").exists(), "{}", strict.err);
     let ran = dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--all"]).ends(0);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
-    assert!(ran.out.contains("9 keys: ") && ran.out.contains("config.txt:3  CC_MODE 12"), "{}", ran.out);
+    assert!(ran.out.contains("9 keys and lines: ") && ran.out.contains("config.txt:3  CC_MODE 12"), "{}", ran.out);
     assert!(ran.out.contains("run it:  millpond run x/config.toml"), "{}", ran.out);
     assert_eq!(common::names(&dir.at("x")), ["config-flows.csv", "config-topology.json", "config.toml"]);
     dir.run(&["run", "x/config.toml", "--out", "r", "-q"]).ends(0);

@@ -61,7 +61,14 @@ impl Case {
         let mut lines = csv.lines();
         let header: Vec<&str> = lines.next().unwrap().split(',').collect();
         let at = header.iter().position(|column| *column == name).unwrap_or_else(|| panic!("{name} in {header:?}"));
-        lines.map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
+        // Rows are in the order in which flows ended.
+        let row = |line: &str| -> (u64, u64) {
+            let fields: Vec<&str> = line.split(',').collect();
+            (fields[0].parse().unwrap(), fields[at].parse().unwrap())
+        };
+        let mut rows: Vec<(u64, u64)> = lines.map(row).collect();
+        rows.sort_unstable();
+        rows.into_iter().map(|(_, value)| value).collect()
     }
 }
 
@@ -92,7 +99,7 @@ fn a_lossy_link_of_a_bundle_loses_alone() {
         // Flows over the other links lose nothing. Data and answers cross the lossy one each by a hash.
         let again = case.column("retransmitted");
         let whole = again.iter().filter(|packets| **packets == 0).count();
-        assert!((8..16).contains(&whole), "{again:?}");
+        assert!((8..16).contains(&whole), "about a quarter of the flows and of the answers: {again:?}");
         assert!(summary["packets"]["dropped"]["injected"].as_u64().unwrap() < 150, "{summary}");
         let manifest = common::json(&fs::read(case.dir.at("r/manifest.json")).unwrap());
         assert_eq!(
@@ -333,7 +340,8 @@ fn htsims_messages_queues_and_failures_are_taken() {
          Downlink_Latency_ns 1000\n",
     );
     for (name, more) in [("msg", &[][..]), ("msgn", &[]), ("one", &["--topology", "q.topo"]), ("fail", &[])] {
-        let words = [&["import", "htsim", &format!("{name}.cm"), "--out", "imp", "--strict"], more].concat();
+        let matrix = format!("{name}.cm");
+        let words = [&["import", "htsim", &matrix, "--out", "imp", "--strict"], more].concat();
         dir.run(&words).ends(0);
         let out = format!("r-{name}");
         dir.run(&["run", &format!("imp/{name}.toml"), "--out", &out, "-q"]).ends(0);

@@ -5,7 +5,7 @@
 //! the one is taken that makes sense of the most lines: hosts that are there, a size, a start
 //! before the stop. If several do, the report says which one was taken.
 
-use millpond_core::Time;
+use millpond_core::{Bytes, Time};
 
 use super::fork::Fork;
 use super::topology::Topology;
@@ -261,11 +261,10 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
         }
         csv.push('\n');
     }
-    let bytes: u128 = flows.iter().map(|flow| u128::from(flow.bytes)).sum();
+    let bytes = Bytes(flows.iter().fold(0, |sum, flow| flow.bytes.saturating_add(sum)));
     imported.facts.push(format!(
-        "{} flows of {:.3} GB in all; the first one's start, {begin} there, is zero here",
-        flows.len(),
-        bytes as f64 / 1e9
+        "flows: {}, with {bytes} in all; the first one's start, {begin} there, is zero here",
+        flows.len()
     ));
     let mut groups: Vec<u64> = flows.iter().map(|flow| flow.group).collect();
     groups.sort_unstable();
