@@ -20,8 +20,9 @@ use millpond_core::switch::admission::{AdmissionParams, AifoParams, Around};
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::pause::PauseParams;
-use millpond_core::switch::site::Auto;
-use millpond_core::{Bytes, Time};
+use millpond_core::switch::site::{Auto, PortSite};
+use millpond_core::{Bytes, Rate, Time};
+use std::collections::BTreeSet;
 
 /// What the amounts are compared with.
 pub(crate) struct Bounds<'a> {
@@ -38,7 +39,7 @@ pub(crate) struct Bounds<'a> {
 /// Compares them all.
 pub(crate) fn check(bounds: &Bounds<'_>, limits: &[LimitPlan], report: &mut Report) {
     let kinds = bounds.kinds();
-    marking_order(bounds.s, report);
+    marking_order(bounds, &kinds, report);
     admission(bounds, &kinds, report);
     rank_window(bounds, &kinds, report);
     pause(bounds, &kinds, report);
@@ -71,20 +72,24 @@ fn ports_of(kind: &PortKind) -> String {
     format!("{} ports of {}", kind.tier, kind.rate)
 }
 
-/// RED that marks has its minimum below its maximum.
-fn marking_order(s: &Settings, report: &mut Report) {
-    let mut check = |marking: &MarkingParams, path: &str| {
-        if let MarkingParams::Red(p) = marking
-            && p.min_threshold > p.max_threshold
-        {
+/// RED that marks has its minimum below its maximum at each port.
+fn marking_order(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
+    let s = bounds.s;
+    let mut check = |marking: &MarkingParams, path: &str, sites: &[PortSite]| {
+        let MarkingParams::Red(p) = marking else { return };
+        let wrong = sites.iter().map(|site| (p.min_threshold.at(site), p.max_threshold.at(site)));
+        if let Some((least, most)) = wrong.into_iter().find(|(least, most)| least > most) {
             let key = format!("{path}.min-threshold");
-            let text = format!("{} is above max-threshold ({})", p.min_threshold, p.max_threshold);
-            report.value(s.place(&key), &key, text);
+            report.value(s.place(&key), &key, format!("{least} is above max-threshold ({most})"));
         }
     };
-    check(&s.switch.marking, "switch.marking");
+    let sites: Vec<PortSite> = kinds.iter().map(|kind| kind.site).collect();
+    check(&s.switch.marking, "switch.marking", &sites);
     if let NicChoice::Own(marking) = &s.nic.marking {
-        check(marking, "host.nic.marking");
+        let hosts = &bounds.topology.links[..bounds.topology.hosts as usize];
+        let rates: BTreeSet<Rate> = hosts.iter().map(|link| link.rate).collect();
+        let site = |rate: Rate| PortSite { rate, tier: 0, packet_max: bounds.packet_max() };
+        check(marking, "host.nic.marking", &rates.into_iter().map(site).collect::<Vec<_>>());
     }
 }
 
