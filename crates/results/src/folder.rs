@@ -69,6 +69,9 @@ pub struct Folder {
     leaves: Leaves,
 }
 
+/// A finished run: its folder, relative to `OUT.partial`, and its manifest.
+type Found = (PathBuf, Manifest);
+
 /// What dropping a folder leaves of `OUT.partial`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaves {
@@ -141,7 +144,7 @@ impl Folder {
 
     /// The complete runs in folders below `OUT.partial`, told by their manifests, which are written
     /// last; and why manifests that are there cannot be read.
-    fn finished_runs(&self) -> Result<(Vec<(PathBuf, Manifest)>, Vec<String>)> {
+    fn finished_runs(&self) -> Result<(Vec<Found>, Vec<String>)> {
         let (mut found, mut broken, mut places) = (Vec::new(), Vec::new(), vec![PathBuf::new()]);
         while let Some(place) = places.pop() {
             let dir = self.partial.join(&place);
@@ -275,7 +278,7 @@ impl Folder {
 }
 
 /// Takes the runs whose files are not what was written out of `finished`, and gives the reasons.
-fn damaged(partial: &Path, finished: &mut Vec<(PathBuf, Manifest)>) -> Vec<String> {
+fn damaged(partial: &Path, finished: &mut Vec<Found>) -> Vec<String> {
     let mut reasons = Vec::new();
     finished.retain(|(place, _)| match Manifest::verified(&partial.join(place)) {
         Ok(_) => true,

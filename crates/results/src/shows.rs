@@ -223,7 +223,7 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
         };
         let name = |stat: &&str| format!("{class}.{metric}.{stat}");
         // Few calls have no far percentiles.
-        let tail = TAILS.iter().map(|stat| name(stat)).find(has).unwrap_or(name(&"p99"));
+        let tail = TAILS.iter().map(name).find(has).unwrap_or_else(|| name(&"p99"));
         let median = name(&"p50");
         if traffics.len() <= FEW_TRAFFICS && tail != median {
             names.push(median);

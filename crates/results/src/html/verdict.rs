@@ -394,10 +394,10 @@ fn dot(figure: &Figure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
 
 /// A chart of changes in its frame.
 fn changes_figure(page: &mut String, class: &str, caption: &str, first: &str, rows: &[Row]) {
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<figure class=\"{class}\"><figcaption><b>{caption}</b><span>ratio to {}, less is \
-         better</span></figcaption>{}</figure>\n",
+         better</span></figcaption>{}</figure>",
         escape(first),
         forest(rows, &ratio_axis(rows), &format!("{caption}: ratios to the first variant"))
     );
