@@ -213,8 +213,10 @@ mod tests {
     #[test]
     fn a_pause_beside_a_deflection_is_warned_of_unless_a_watchdog_ends_it() {
         let warnings = |pause: &str, queue: &str, deflection: &str| {
+            let buffer = if queue == "fifo" { "pools" } else { "per-port" };
             let text = format!(
-                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\n[switch]\npause = {{ {pause} }}\n\
+                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts-per-leaf = 4\n\
+                 [switch]\nbuffer = {{ kind = \"{buffer}\" }}\npause = {{ {pause} }}\n\
                  queue = {{ kind = \"{queue}\" }}\ndeflection = {{ kind = \"{deflection}\" }}\n\
                  [transport]\ndupack-threshold = \"off\"\n\
                  [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
