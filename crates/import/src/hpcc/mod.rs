@@ -97,6 +97,9 @@ fn about(topology: &Topology, source: &Source) -> Vec<String> {
     facts
 }
 
+/// Tables, a start, and names and texts of files.
+type Traffic = (String, Time, Vec<(String, String)>);
+
 /// The traffic's tables, when the first flow starts there, and the files that the tables name.
 fn traffic(
     name: &str,
@@ -105,7 +108,7 @@ fn traffic(
     topology: &Topology,
     payload: u64,
     imported: &mut Imported,
-) -> Result<(String, Time, Vec<(String, String)>)> {
+) -> Result<Traffic> {
     const WORKLOAD: [&str; 4] =
         ["FOREGROUND_RATIO", "INCAST_FLOW_SIZE", "FOREGROUND_INCAST_FLOW_PER_HOST", "NUM_BG_FLOWS"];
     if fork == Fork::Tlt {
