@@ -199,7 +199,7 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
     let of = |variant: &str, number: &str| {
         shown.published_numbers.iter().find(|p| p.variant == variant && p.number == number).map(|p| p.value)
     };
-    assert_eq!(of("baseline", "foreground p99.9"), Some(12_400.0));
+    assert_eq!(of("baseline", "ACKed p99.9"), Some(12_400.0));
     assert_eq!(of("tlt-released", "timeouts"), Some(0.0));
     let nrm = BUILT.iter().find(|paper| paper.name == "nrm").unwrap();
     let t5 = nrm.experiments.iter().find(|experiment| experiment.name == "t5").unwrap();

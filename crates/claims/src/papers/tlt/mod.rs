@@ -69,6 +69,8 @@ const SLIDES: &str = "TLT, EuroSys 2021, slides";
 type Name = &'static str;
 
 const TAIL: Statistic = Statistic::Flows("foreground", Of::P999);
+/// To the last acknowledgement, as the released simulators count: from the first byte sent.
+const ACKED_TAIL: Statistic = Statistic::Acknowledged("foreground", Of::P999);
 const MEDIAN: Statistic = Statistic::Flows("foreground", Of::P50);
 const BACKGROUND: Statistic = Statistic::Flows("background", Of::Mean);
 
