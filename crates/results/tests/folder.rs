@@ -202,6 +202,33 @@ fn five_thousand_flows_come_back() {
 }
 
 #[test]
+fn kept_flows_give_their_times_to_the_last_acknowledgement() {
+    let dir = Dir::new("acknowledged");
+    let keeping = |keep, out: &Path| {
+        let mut writer = RunWriter::keeping(keep, out, header()).unwrap();
+        (0..500).for_each(|n| writer.flow(&record(n, 1)).unwrap());
+        writer.finish(totals(), manifest()).unwrap();
+    };
+    let out = dir.at("flows");
+    keeping(Keep::Flows, &out);
+    assert_eq!(names(&out), ["flows.parquet", "manifest.json", "queries.parquet", "summary.json"]);
+    let times = acknowledged_times(&out).unwrap().unwrap();
+    let of = |class: Option<u16>| {
+        let flows = (0..500).map(|n| record(n, 1)).filter(|flow| flow.counted && class.is_none_or(|c| c == flow.class));
+        let mut all: Vec<f64> = flows.filter_map(|flow| flow.fct_sender()).map(Time::as_us_f64).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    assert_eq!(times.get("all"), Some(&of(None)));
+    for (class, name) in (0..).zip(&header().classes) {
+        assert_eq!(times.get(name), Some(&of(Some(class))), "{name}");
+    }
+    let out = dir.at("summary");
+    keeping(Keep::Summary, &out);
+    assert_eq!(acknowledged_times(&out).unwrap(), None);
+}
+
+#[test]
 fn the_summary_is_that_of_sorting_everything() {
     let dir = Dir::new("statistics");
     let (out, summary) = write(&dir.at("x"), false).unwrap();
