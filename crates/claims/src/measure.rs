@@ -111,15 +111,20 @@ impl Measure {
         }
     }
 
-    /// Points of a sweep of which it takes the best; `None` where it is of one point.
+    /// Points of a sweep of which it takes the best, without those that are left out; `None` where it
+    /// is of one point.
     pub fn points(&self, found: &Found) -> Option<u32> {
-        let loads = |variant: &str| found.arms.iter().filter(|arm| arm.variant == variant).count() as u32;
-        let points = match *self {
-            Measure::Best { of, .. } => loads(of),
-            Measure::BestOf { pairs, .. } => pairs.iter().map(|(of, _)| loads(of)).sum(),
-            _ => return None,
+        let counted = |statistic: Statistic, of: &str, than: &str| {
+            let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
+            loads.filter(|load| is_thin(found, statistic, *load, of, than) == Ok(false)).count() as u32
         };
-        Some(points).filter(|points| *points > 1)
+        match *self {
+            Measure::Best { statistic, of, than, .. } => Some(counted(statistic, of, than)),
+            Measure::BestOf { statistic, pairs, .. } => {
+                Some(pairs.iter().map(|(of, than)| counted(statistic, of, than)).sum())
+            }
+            _ => None,
+        }
     }
 
     /// Whether it compares a scheme with itself if the second of a pair stands in the place of the
@@ -745,7 +750,7 @@ pub(crate) mod tests {
         let mut sweep = pair(4);
         sweep.arms.extend([flows("a", 50.0, 1.0, 3), flows("b", 50.0, 9.0, 3)]);
         assert_eq!(measured(best(), &sweep), Ok(-50.0), "the point at 50 is left out");
-        assert_eq!(best().points(&sweep), Some(2));
+        assert_eq!(best().points(&sweep), Some(1), "and not counted");
         assert!(measured(best(), &pair(3)).unwrap_err().contains("at every point"));
     }
 

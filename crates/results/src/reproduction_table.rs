@@ -121,7 +121,8 @@ pub(crate) fn about(claim: &Claim) -> String {
 
 /// Of how many points of a sweep a claim's number is the best; empty where it is of one point.
 pub(crate) fn best_of(claim: &Claim) -> String {
-    claim.best_of.map_or(String::new(), |points| format!("the best of {points} points"))
+    let s = if claim.best_of == Some(1) { "" } else { "s" };
+    claim.best_of.map_or(String::new(), |points| format!("the best of {points} point{s}"))
 }
 
 /// The spread over seeds, with what it is; empty without one.

@@ -46,7 +46,12 @@ const BASELINES: Baselines = Baselines {
         ("irn-pfc-tlt", "irn-pfc"),
     ],
     of: &[],
-    none: &[("5-hpcc", NO_HARM), ("5-sack", NO_HARM), ("5-irn", NO_HARM)],
+    none: &[
+        ("5-hpcc", NO_HARM),
+        ("5-sack", NO_HARM),
+        ("5-irn", NO_HARM),
+        ("R6", "without TLT no byte is important, so there is no share"),
+    ],
 };
 
 static EXPERIMENTS: [Experiment; tcp::EXPERIMENTS.len() + rdma::EXPERIMENTS.len()] =
