@@ -145,6 +145,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         "RDMA, flows of each server in an incast",
         PAIRED,
         ("flows of each of 95 servers", Some("traffic.foreground.flows-per-server")),
+        // A p99.9 of 14 incasts of 95 flows needs eight seeds.
         runs(FLOWS, 8, ""),
         runs(FLOWS, 1, FEW),
     ),
