@@ -45,6 +45,18 @@ millpond_core::choice! {
     }
 }
 
+millpond_core::choice! {
+    /// What spaces the segments of a transport that steers a window.
+    pub enum Pacing {
+        /// Nothing: acknowledgements alone let segments out.
+        Off = "off",
+        /// Linux's pacing rate: twice the window a smoothed round trip while the window is below half of the
+        /// slow-start threshold, 1.2 times it from there on. A segment holds what this rate gives in 1/1024 s, two
+        /// packets at least; the first ten packets are not paced.
+        Linux = "linux",
+    }
+}
+
 millpond_core::params! {
     /// What all TCPs have in common. Queue pairs have `crate::rdma::RdmaParams`.
     pub struct TransportParams {
@@ -112,6 +124,11 @@ millpond_core::params! {
         /// How long a sender with nothing in flight waits before it tries again to send what a limit on its own host has refused
         /// (at least a round trip). Source: Linux's shortest probe timer; NRM's slides shorten it to 20ms.
         pub probe_timer: Time = Time::from_ms(200),
+        /// Whether segments leave at the rate that Linux works out for each socket. Linux enforces it behind the
+        /// qdisc `fq`, or where the socket or its control law asks for it (BBR); behind any other qdisc only
+        /// acknowledgements space what it sends. Swift and TAS have a pace of their own and ignore this. Source:
+        /// Linux, `tcp_update_pacing_rate`, `tcp_tso_autosize` and `tcp_update_skb_after_send`.
+        pub pacing: Pacing = Pacing::Off,
         /// Whether the window falls back to the initial one after an idle time of one timeout. Source: RFC 5681 §4.1.
         pub restart_after_idle: bool = true,
         /// Segments by which one acknowledgement may grow the window in slow start; 1 after a timeout. Source: RFC 3465

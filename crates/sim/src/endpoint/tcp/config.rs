@@ -2,7 +2,7 @@
 
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
-use millpond_scenario::transport::{FastRecovery, RtoEstimator, RttSamples, TransportKind, TransportParams};
+use millpond_scenario::transport::{FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams};
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);
@@ -71,6 +71,8 @@ pub struct Config {
     pub apart: bool,
     /// Packets leave one at a time, each at the law's next departure.
     pub spaces: bool,
+    /// Segments leave at Linux's pacing rate.
+    pub pacing: bool,
     /// Further transports of the run, of the same common parameters: those that some traffics have for themselves.
     pub others: Vec<Config>,
 }
@@ -98,6 +100,7 @@ impl Config {
         let Demands { echo, marks_retransmissions, grows_on_echo, cuts_after_loss, paces, spaces, .. } = kind.demands();
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
+        let pacing = params.pacing == Pacing::Linux && !paces;
         Config {
             mss,
             initial_window: terms.initial_window(segments(params.initial_window)),
@@ -126,8 +129,9 @@ impl Config {
             retransmission_ecn: ect(marks_retransmissions),
             echo,
             probe_timer: params.probe_timer.max(SHORTEST_RTO),
-            apart: paces || params.tlp,
+            apart: paces || pacing || params.tlp,
             spaces,
+            pacing,
             others: Vec::new(),
             terms,
         }

@@ -97,6 +97,8 @@ pub struct Sender {
     /// What the receiver holds; allocated with the first SACK.
     board: Option<Box<Scoreboard>>,
     dupacks: u32,
+    /// How long the last segment takes at Linux's pacing rate, in nanoseconds; 0 where nothing is paced.
+    gap_ns: u32,
     /// When the retransmission timer expires, while the deadline is the pace's or the probe's.
     rto_at: Time,
     /// What was sent when the last tail loss probe left.
@@ -168,6 +170,7 @@ impl Sender {
             resend: 0,
             board: None,
             dupacks: 0,
+            gap_ns: 0,
             rto_at: Time::MAX,
             probed: 0,
             retransmitted: 0,
@@ -323,6 +326,7 @@ impl Sender {
         }
         let idle = now.saturating_sub(self.last_send);
         self.control.idle(idle);
+        self.gap_ns = 0; // it is over, or the sender would be held
         if cfg.restart_after_idle && idle > self.rto.current() {
             self.control.narrow(&mut self.window, cfg.initial_window, &cfg.terms);
         }
@@ -348,7 +352,7 @@ impl Sender {
                 self.resend = self.nxt; // after a timeout, new data is due only once all holes are sent again
                 if probes {
                     self.probe_sent(now);
-                } else if !cfg.spaces {
+                } else if !cfg.spaces && !cfg.pacing {
                     self.schedule_probe(now, cfg); // one that is held now may have none
                 }
                 segment
@@ -356,6 +360,9 @@ impl Sender {
         };
         if cfg.spaces {
             self.control.on_sent(now, segment.len, &cfg.terms);
+            self.pace(now, cfg);
+        } else if cfg.pacing {
+            self.note_gap(segment.len, cfg);
             self.pace(now, cfg);
         }
         Some(segment)

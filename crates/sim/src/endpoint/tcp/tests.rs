@@ -5,6 +5,7 @@
 
 mod anything;
 mod marks;
+mod pacing;
 mod recovery;
 mod swift;
 mod tas;
@@ -17,7 +18,7 @@ use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, S
 use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Ecn, Sack, Time};
-use millpond_scenario::transport::{FastRecovery, RtoEstimator, RttSamples, TransportKind, TransportParams};
+use millpond_scenario::transport::{FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams};
 use std::collections::BTreeMap;
 
 const MSS: u64 = 1000;

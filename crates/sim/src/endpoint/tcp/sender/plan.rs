@@ -9,9 +9,9 @@ use crate::endpoint::tcp::Config;
 use crate::endpoint::tcp::scoreboard::NextSeg;
 
 impl Sender {
-    /// The next segment, if the windows allow one. A law that spaces its segments sends a packet at a time.
+    /// The next segment, if the windows allow one, of as much as the pace allows at a time.
     pub(super) fn plan(&self, max_len: u32, cfg: &Config) -> Option<Next> {
-        let max_len = if cfg.spaces { cfg.mss } else { max_len };
+        let max_len = self.segment_max(max_len, cfg);
         if self.held {
             return None;
         }

@@ -35,16 +35,17 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
 fn any_params() -> impl Strategy<Value = TransportParams> {
     let estimators = prop::sample::select(vec![RtoEstimator::Rfc6298, RtoEstimator::Inet, RtoEstimator::Tas]);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let released = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), estimators);
+    let released = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), estimators);
     let numbers = (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
     (flags, released, numbers).prop_map(
-        |(flags, (reno, validation, avoidance, tlp, rto_estimator), (delayed, iw, threshold, buffer))| {
+        |(flags, (reno, validation, avoidance, tlp, paced, rto_estimator), (delayed, iw, threshold, buffer))| {
             let (sack, limited, handshake, fixed, restart) = flags;
             TransportParams {
                 fast_recovery: if reno { FastRecovery::Reno } else { FastRecovery::NewReno },
                 window_validation: validation,
                 silly_window_avoidance: avoidance,
                 tlp,
+                pacing: if paced { Pacing::Linux } else { Pacing::Off },
                 rto_estimator,
                 mss: Some(MSS as u32),
                 sack,
