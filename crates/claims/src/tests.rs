@@ -206,8 +206,8 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
     let shown = t5.shown(nrm.claims, &Found { name: "t5", ..Found::default() }, "");
     let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
     numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
-    assert_eq!(numbers.len(), 14, "two rates, six tails of each class");
-    assert_eq!(numbers[..3], [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("small p999_us", 600.0)]);
+    assert_eq!(numbers.len(), 26, "two rates, six tails and six medians of each class");
+    assert_eq!(numbers[..3], [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("small p50_us", 200.0)]);
     assert!(numbers.contains(&("large p999_us", 18_500.0)));
 }
 

@@ -21,7 +21,7 @@ pub const BACKDRAFT: Paper = Paper {
     emulated: &[],
 };
 
-/// A virtual switch off is the lossy one.
+/// A virtual switch off is the lossy one; losses off are rings that hold all that comes.
 const BASELINES: Baselines = Baselines {
     off: &[
         ("backdraft", "lossy"),
@@ -35,11 +35,17 @@ const BASELINES: Baselines = Baselines {
         ("pfc", "lossy"),
         ("bfc", "lossy"),
         ("background", "memcached"),
+        ("lossy", "deep"),
         ("loss-1e-5", "lossy"),
         ("loss-1e-3", "lossy"),
         ("loss-1e-2", "lossy"),
     ],
-    of: &[("E6i", &[("credits", "lossy")]), ("E7b", &[("backpressure", "lossy")])],
+    of: &[
+        ("E6i", &[("credits", "lossy")]),
+        ("E6n", &[("backdraft", "lossy")]),
+        ("E6o", &[("backdraft", "lossy")]),
+        ("E7b", &[("backpressure", "lossy")]),
+    ],
     none: &[("E1", "the claim is about the application's speed, and no mechanism acts on it")],
 };
 
@@ -71,7 +77,6 @@ const fn counter(name: Name) -> Statistic {
 }
 const STOPS: Statistic = counter("stops");
 const LOOKS: Statistic = counter("polls-per-1000-packets");
-const PEAK: Statistic = counter("peak-bytes");
 
 const ONE: Loads = &[(100.0, "")];
 const CORES: Loads = &[
@@ -95,7 +100,7 @@ const CONNECTIONS: Loads = &[(2.0, "2"), (32.0, "32")];
 
 const APPLICATIONS: Schemes = &[("memcached", "memcached"), ("nginx", "nginx"), ("iperf3", "iperf3")];
 const VARYING: Schemes = &[("memcached", "memcached"), ("background", "with another task")];
-const HOMA: Schemes = &[("lossy", "Homa, ring of 256")];
+const HOMA: Schemes = &[("lossy", "Homa, ring of 256"), ("deep", "Homa, ring of 65,536")];
 const LOSSES: Schemes = &[
     ("lossy", "no loss"),
     ("loss-1e-5", "loss 1e-5"),
@@ -113,6 +118,29 @@ const SWITCHES: Schemes = &[
     ("timed", "its release, timed"),
     ("episode", "its release, episodes"),
 ];
+/// Five bursts, so that ten messages of five seeds exceed a p99.
+const MORE: (Name, Name) = ("traffic.incast.stop", "42ms");
+/// The stack of the paper's applications.
+const TAS: &[(Name, Name)] = &[
+    ("transport.kind", "tas"),
+    ("transport.sack", "false"),
+    ("transport.rto-estimator", "tas"),
+    ("transport.min-rto", "200us"),
+    ("transport.initial-rto", "400us"),
+];
+const TAS_LARGE: &[(Name, Name)] = &[
+    ("transport.kind", "tas"),
+    ("transport.sack", "false"),
+    ("transport.rto-estimator", "tas"),
+    ("transport.min-rto", "200us"),
+    ("transport.initial-rto", "400us"),
+    ("transport.tas-initial-rate", "1Gbps"),
+    MORE,
+    ("traffic.incast.response", "100KB"),
+    ("application.slow.per-byte", "800ps"),
+    ("application.slow.mean", "0ns"),
+];
+const TAS_SWITCHES: Schemes = &[("alone", "no neighbour"), ("lossy", "lossy"), ("backdraft", "Backdraft")];
 const ADMISSIONS: Schemes =
     &[("lossy", "lossy"), ("backdraft", "Backdraft"), ("credits", "credits"), ("picnic", "PicNIC's rates")];
 const QUEUES: Schemes = &[("static", "64 packets"), ("growing", "growing")];
@@ -127,6 +155,7 @@ const OF_INCAST: Shows = &[
     ("victim p99", STREAM_P99),
     ("dropped at the host", AT_HOSTS),
     ("timeouts", Statistic::Timeouts),
+    ("goodput", Statistic::Goodput),
 ];
 const OF_NEIGHBOUR: Shows = &[
     ("victim calls", VICTIM_CALLS),
@@ -202,20 +231,20 @@ const EXPERIMENTS: &[Experiment] = &[
     ),
     experiment(
         "variation",
-        "E2, E3: throughput of memcached on 32 cores, in windows of 20 us",
+        "E2, E3: throughput of memcached on 32 cores, in windows of 100 us",
         Table {
             scenario: scenario!("cores"),
             schemes: VARYING,
             axis: NO_LOAD,
             loads: ONE,
             quick: ONE,
-            set: &[],
+            set: &[("capture.goodput", "100us")],
             shows: &[("median", MEDIAN), ("p10 to p90", SPREAD), ("largest swing", SWING)],
         },
     ),
     experiment(
         "homa-slow",
-        "E4: Homa's messages to an application that is ever slower",
+        "E4: messages over Homa to an application that is ever slower",
         Table {
             scenario: scenario!("homa"),
             schemes: HOMA,
@@ -234,7 +263,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ),
     experiment(
         "homa-loss",
-        "E5: Homa's messages over a link that loses packets",
+        "E5: messages over Homa, and a link that loses packets",
         Table {
             scenario: scenario!("homa"),
             schemes: LOSSES,
@@ -274,10 +303,37 @@ const EXPERIMENTS: &[Experiment] = &[
             loads: LARGE,
             quick: LARGE,
             set: &[
+                MORE,
                 ("traffic.incast.response", "100KB"),
                 ("application.slow.per-byte", "800ps"),
                 ("application.slow.mean", "0ns"),
             ],
+            shows: OF_INCAST,
+        },
+    ),
+    experiment(
+        "incast-tas",
+        "E6: as incast-small, over TAS with its own timers",
+        Table {
+            scenario: scenario!("incast"),
+            schemes: TAS_SWITCHES,
+            axis: MESSAGES,
+            loads: SMALL,
+            quick: SMALL,
+            set: TAS,
+            shows: OF_INCAST,
+        },
+    ),
+    experiment(
+        "incast-tas-large",
+        "E6: as incast-large, over TAS with its own timers",
+        Table {
+            scenario: scenario!("incast"),
+            schemes: TAS_SWITCHES,
+            axis: MESSAGES,
+            loads: LARGE,
+            quick: LARGE,
+            set: TAS_LARGE,
             shows: OF_INCAST,
         },
     ),
@@ -296,7 +352,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ),
     experiment(
         "incast-homa",
-        "E6: as incast-small, messages of Homa's; RESENDs after 12 ms",
+        "E6: as incast-small, messages over Homa; RESENDs after 12 ms",
         Table {
             scenario: scenario!("incast"),
             schemes: SWITCHES,
@@ -304,6 +360,26 @@ const EXPERIMENTS: &[Experiment] = &[
             loads: SMALL,
             quick: SMALL,
             set: &[("transport.kind", "homa"), ("transport.homa-resend-interval", "12ms")],
+            shows: OF_INCAST,
+        },
+    ),
+    experiment(
+        "incast-homa-large",
+        "E6: as incast-homa, messages of 100 KB",
+        Table {
+            scenario: scenario!("incast"),
+            schemes: SWITCHES,
+            axis: MESSAGES,
+            loads: LARGE,
+            quick: LARGE,
+            set: &[
+                ("transport.kind", "homa"),
+                ("transport.homa-resend-interval", "12ms"),
+                MORE,
+                ("traffic.incast.response", "100KB"),
+                ("application.slow.per-byte", "800ps"),
+                ("application.slow.mean", "0ns"),
+            ],
             shows: OF_INCAST,
         },
     ),
@@ -334,6 +410,27 @@ const EXPERIMENTS: &[Experiment] = &[
         },
     ),
     experiment(
+        "neighbour-open",
+        "E7: as neighbour, a victim that does not wait for its answers",
+        Table {
+            scenario: scenario!("neighbour"),
+            schemes: SWITCHES,
+            axis: NO_LOAD,
+            loads: ONE,
+            quick: ONE,
+            set: &[(
+                "traffic.victim",
+                "{ kind = \"incast\", receiver = 0, degree = 1, response = 1000, rate = 500000 }",
+            )],
+            shows: &[
+                ("victim p50", STREAM_P50),
+                ("victim p99", STREAM_P99),
+                ("neighbour", NEIGHBOUR_GOODPUT),
+                ("dropped at the host", AT_HOSTS),
+            ],
+        },
+    ),
+    experiment(
         "bursts",
         "E8: bursts into a queue of 64 packets, and into one that grows",
         Table {
@@ -348,7 +445,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ),
     experiment(
         "doorbells",
-        "E9, E11: calls in 3 ms beside queues that are silent",
+        "E9: calls in 3 ms beside queues that are silent",
         Table {
             scenario: scenario!("doorbells"),
             schemes: LOOKING,
@@ -356,7 +453,7 @@ const EXPERIMENTS: &[Experiment] = &[
             loads: SILENT,
             quick: SILENT,
             set: &[],
-            shows: &[("calls", CALLS), ("looks a 1,000 packets", LOOKS), ("most bytes queued", PEAK)],
+            shows: &[("calls", CALLS), ("looks a 1,000 packets", LOOKS)],
         },
     ),
     experiment(

@@ -5,9 +5,12 @@
 //! without the small class. The same tables on emulated Linux are `make bench-limit-vm`; docs/reproduce-nrm.md has both
 //! beside the slides.
 
+mod cells;
 mod claims;
 
+use super::joined;
 use crate::baseline::Baselines;
+use crate::claim::Claim;
 use crate::emulated::Case;
 use crate::experiment::{Experiment, Paper, Runs};
 use millpond_results::Keep;
@@ -17,20 +20,29 @@ pub const NRM: Paper = Paper {
     name: "nrm",
     title: "NRM: virtual queues for cgroups",
     experiments: EXPERIMENTS,
-    claims: claims::CLAIMS,
+    claims: &CLAIMS,
     baselines: BASELINES,
     emulated: CASES,
 };
 
-/// NRM off is HTB; the short probe timer off is the kernel's.
+/// NRM off is HTB; the short probe timer off is the kernel's; pacing off is a qdisc that does not pace.
 const BASELINES: Baselines = Baselines {
-    off: &[("cubic-fast", "cubic"), ("dctcp-fast", "dctcp"), ("dctcp", "htb"), ("cubic", "htb"), ("cubic-ecn", "htb")],
+    off: &[
+        ("cubic-fast", "cubic"),
+        ("dctcp-fast", "dctcp"),
+        ("cubic-fq", "cubic"),
+        ("dctcp-fq", "dctcp"),
+        ("dctcp", "htb"),
+        ("cubic", "htb"),
+        ("cubic-ecn", "htb"),
+    ],
     of: &[],
     none: &[
         ("T1e", "the claim asks for no effect, and without the timer there is none"),
         ("T5", "the experiment has no run without the limit"),
     ],
 };
+static CLAIMS: [Claim; claims::CLAIMS.len() + cells::CELLS.len()] = joined(claims::CLAIMS, cells::CELLS);
 
 const FLOWS: &str = "flows: all but one of 1 MiB calls, one of 10 KiB; one flow is of 1 MiB calls";
 const LARGE: Option<&str> = Some("traffic.large.connections");
@@ -78,7 +90,13 @@ const PROBES: &[(&str, &str)] = &[
 ];
 const BESIDE_HTB: &[(&str, &str)] =
     &[("htb", "HTB, Cubic"), ("cubic", "NRM, Cubic"), ("cubic-ecn", "NRM, Cubic with ECN"), ("dctcp", "NRM, DCTCP")];
-const FAR: &[(&str, &str)] = &[("htb", "HTB, Cubic"), ("cubic", "NRM, Cubic"), ("dctcp", "NRM, DCTCP")];
+const FAR: &[(&str, &str)] = &[
+    ("htb", "HTB, Cubic"),
+    ("cubic", "NRM, Cubic"),
+    ("cubic-fq", "NRM, Cubic, paced"),
+    ("dctcp", "NRM, DCTCP"),
+    ("dctcp-fq", "NRM, DCTCP, paced"),
+];
 const ARRIVING: &[(&str, &str)] = &[("1g", "DCTCP, 1 Gb/s"), ("5g", "DCTCP, 5 Gb/s")];
 
 const EXPERIMENTS: &[Experiment] = &[
@@ -118,9 +136,9 @@ const CASES: &[Case] = &[
     case("nrm<20ms cubic 8x1MB+1x10KB", "t2", 9.0, "cubic"),
     case("nrm<20ms dctcp 8x1MB+1x10KB", "t2", 9.0, "dctcp"),
     case("htb cubic 1x1MB 10ms", "t3-one", 1.0, "htb"),
-    case("nrm+bypass dctcp fq 10ms 1x1MB", "t3-one", 1.0, "dctcp"),
+    case("nrm+bypass dctcp fq 10ms 1x1MB", "t3-one", 1.0, "dctcp-fq"),
     case("htb cubic 8x1MB+1x10KB 10ms", "t3", 9.0, "htb"),
-    case("nrm+bypass cubic fq 10ms 8x1MB+1x10KB", "t3", 9.0, "cubic"),
-    case("nrm+bypass dctcp fq 10ms 8x1MB+1x10KB", "t3", 9.0, "dctcp"),
+    case("nrm+bypass cubic fq 10ms 8x1MB+1x10KB", "t3", 9.0, "cubic-fq"),
+    case("nrm+bypass dctcp fq 10ms 8x1MB+1x10KB", "t3", 9.0, "dctcp-fq"),
     case("nrm+bypass dctcp ingress 8x1MB+1x10KB", "t5", 9.0, "1g"),
 ];

@@ -3,6 +3,7 @@
 mod rdma;
 mod tcp;
 
+use super::joined;
 use crate::baseline::Baselines;
 use crate::claim::Claim;
 use crate::experiment::{Experiment, Paper};
@@ -57,17 +58,6 @@ const BASELINES: Baselines = Baselines {
 static EXPERIMENTS: [Experiment; tcp::EXPERIMENTS.len() + rdma::EXPERIMENTS.len()] =
     joined(tcp::EXPERIMENTS, rdma::EXPERIMENTS);
 static CLAIMS: [Claim; tcp::CLAIMS.len() + rdma::CLAIMS.len()] = joined(tcp::CLAIMS, rdma::CLAIMS);
-
-const fn joined<T: Copy, const N: usize>(first: &[T], second: &[T]) -> [T; N] {
-    assert!(first.len() + second.len() == N);
-    let mut all = [first[0]; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    all
-}
 
 const SLIDES: &str = "TLT, EuroSys 2021, slides";
 
