@@ -23,6 +23,18 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
+    /// From when on a rate that changes counts.
+    pub enum RateChange {
+        /// As its control law's released simulator: HPCC at once, the others from the next packet.
+        Law = "law",
+        /// The packet that waits for its departure gets a new one.
+        AtOnce = "at-once",
+        /// The packet that waits keeps its departure.
+        NextPacket = "next-packet",
+    }
+}
+
+millpond_core::choice! {
     /// How a receiver tells of marks where the control law goes by notifications.
     pub enum Notification {
         /// By packets of their own (CNP), at most one in cnp-interval.
@@ -58,6 +70,14 @@ millpond_core::params! {
         /// §3.2, and its released simulator's GLOBAL_T.
         #[within(1..)]
         pub base_rtt: Auto<Time> = Auto::Auto,
+        /// When a rate that changes counts: "at-once", also for the packet that waits for its
+        /// departure, "next-packet", or "law" (HPCC at once, the others from the next packet).
+        /// Source: HPCC's released simulator, whose HPCC alone calls RdmaHw::ChangeRate.
+        pub rate_change: RateChange = RateChange::Law,
+        /// What a data packet has on the wire beside its headers and telemetry, in bytes. Source: 8
+        /// for TIMELY in HPCC's released simulator, a timestamp (IntHeader).
+        #[within(0..=256)]
+        pub data_header: u32 = 0,
         /// An acknowledgement is asked for by every so-manieth packet, by the last of a message, by
         /// what is sent again, and by the last that the window lets out. Source: 1, HPCC's released
         /// simulator.
@@ -93,6 +113,10 @@ millpond_core::params! {
         /// A receiver repeats a NACK for the same missing byte only after so long. Source: 500us,
         /// HPCC's released simulator.
         pub nack_interval: Time = Time::from_us(500),
+        /// Whether a packet that comes again is acknowledged. Source: InfiniBand Architecture
+        /// Specification 1.2.1, C9-110, and TLT's released simulator; HPCC's answers none
+        /// (RdmaHw::ReceiverCheckSeq).
+        pub answer_duplicates: bool = true,
         /// Silence after which all that is not acknowledged is sent again. It counts from the last
         /// packet or answer and never backs off. Source: 4ms, TLT's released simulator.
         #[within(1_000_000..)]
@@ -116,7 +140,8 @@ millpond_core::params! {
         /// simulator.
         #[within(1_000_000..)]
         pub timeout_high: Auto<Time> = Auto::Auto,
-        /// N: how many packets are few. Source: 3, IRN, SIGCOMM 2018 §3.1.
+        /// N: how many packets are few. Source: 3, IRN, SIGCOMM 2018 §3.1; 4 in TLT's released
+        /// simulator, whose three are without the last one (RdmaQueuePair::GetRto).
         pub few: u32 = 3,
         /// BDP-FC: the most that may be unacknowledged; "auto" is base-rtt at the rate of the
         /// host's link, off is no such bound. Source: IRN, SIGCOMM 2018 §3.2.

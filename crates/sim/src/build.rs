@@ -14,6 +14,7 @@ use crate::layout::Layout;
 use crate::mail::Mail;
 use crate::partition::{Partition, REROUTE, SwitchNode};
 use crate::shared::Shared;
+use millpond_core::host::Round;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory};
@@ -171,10 +172,12 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     for (index, _) in layout.hosts.iter().enumerate().filter(|(_, place)| place.0 == p) {
         let id = cables.from_host[index];
         owners.push(Receiver::Host(hosts.len() as u32));
+        let node = equip::host(plan, index as u32, topology.links[id as usize / 2].rate);
         hosts.push(Host {
             id: index as u32,
             out: fabric.outlinks.len() as u32,
-            node: equip::host(plan, index as u32, topology.links[id as usize / 2].rate),
+            round: Round::new(node.serves_by_priority()),
+            node,
             turns: Default::default(),
         });
         let cell = layout.cell(topology, End::Host(index as u32));

@@ -17,6 +17,7 @@ mod ending;
 mod holding;
 mod messages;
 mod opening;
+mod pulling;
 mod queue_pairs;
 mod receiving;
 mod sampling;
@@ -35,13 +36,14 @@ use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
 use messages::{MessageCounts, Messages};
-use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters};
+use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters, Round};
 use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags};
 use millpond_core::random::mix64;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Time, TrafficClass};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
+pub use pulling::PULL;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -59,6 +61,8 @@ pub struct Host {
     pub node: host::Host,
     /// Connections that wait for its NIC, in their order: slot and flow.
     pub turns: VecDeque<(u32, FlowId)>,
+    /// Its queue pairs, as its NIC asks them.
+    pub round: Round,
 }
 
 /// The sending side of a connection.

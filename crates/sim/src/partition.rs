@@ -3,7 +3,7 @@
 use crate::audit::{Audit, Tally};
 use crate::events::{Class, Key};
 use crate::fabric::{Fabric, Ports, Receiver};
-use crate::hosts::{Hosts, WAITED};
+use crate::hosts::{Hosts, PULL, WAITED};
 use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use millpond_core::Time;
@@ -241,6 +241,7 @@ impl Partition {
             Class::NicRoom if key.sequence() == NONE => {
                 self.hosts.on_room_for_messages(now, key.source(), &mut self.fabric);
             }
+            Class::NicRoom if key.sequence() == PULL => self.hosts.on_pull(now, key.source(), &mut self.fabric),
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
             Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),

@@ -9,7 +9,6 @@ use millpond_core::host::Cut;
 use millpond_core::host::virtual_switch::{Language, VirtualSwitchParams};
 use millpond_core::importance::Marker;
 use millpond_core::packet::tcp::HEADERS;
-use millpond_core::packet::telemetry;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
@@ -112,12 +111,12 @@ impl Shared {
         Cut { mss: self.mss, header: self.header, headers: HEADERS }
     }
 
-    /// How a segment is cut: what switches write on its packets makes them longer.
+    /// How a segment is cut: what a queue pair's packets carry beside headers makes them longer.
     #[inline]
     pub fn cut_of(&self, segment: &Outgoing) -> Cut {
         let mut cut = self.cut();
-        if segment.telemetry().is_some() {
-            cut.header += telemetry::BYTES;
+        if let Some(request) = segment.rdma {
+            cut.header += u32::from(request.beyond);
         }
         cut
     }

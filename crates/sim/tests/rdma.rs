@@ -70,14 +70,19 @@ fn one_flow_fills_its_link() {
     }
 }
 
+/// In the mean of three seeds: with one, marks at random favour one of the two by up to 10 %.
 #[test]
 fn two_flows_have_equal_shares() {
     for law in LAWS {
-        let (goodputs, queues) = goodputs(law, &[TWO]);
-        let sum = goodputs[0] + goodputs[1];
-        println!("{law}: {goodputs:?}, queue {:.0}", mean(&queues));
-        assert!((goodputs[0] / (sum / 2.0) - 1.0).abs() <= 0.05, "{law}: {goodputs:?}");
-        assert!(sum > 0.8 * 40.0, "{law}: {goodputs:?}");
+        let mut shares = [0.0; 2];
+        for seed in ["1", "2", "3"] {
+            let (goodputs, queues) = goodputs(law, &[TWO, ("seed", seed)]);
+            println!("{law}: {goodputs:?}, queue {:.0}", mean(&queues));
+            shares.iter_mut().zip(&goodputs).for_each(|(sum, goodput)| *sum += goodput / 3.0);
+        }
+        let sum = shares[0] + shares[1];
+        assert!((shares[0] / (sum / 2.0) - 1.0).abs() <= 0.05, "{law}: {shares:?}");
+        assert!(sum > 0.8 * 40.0, "{law}: {shares:?}");
     }
 }
 

@@ -85,6 +85,8 @@ pub struct EgressStages {
     pub is_scheduled: bool,
     /// Its host's virtual switch may hold it, and takes from it what the NIC has room for.
     pub is_switched: bool,
+    /// Its place in the round of its NIC's queue pairs, where the NIC asks for each packet.
+    pub place: Option<u32>,
     /// Which of its packets are important.
     pub marker: Option<Box<Marker>>,
     /// Its packets' ranks.
@@ -95,7 +97,7 @@ pub struct EgressStages {
 
 impl EgressStages {
     fn is_empty(&self) -> bool {
-        let is_plain = !self.is_limited && !self.is_scheduled && !self.is_switched;
+        let is_plain = !self.is_limited && !self.is_scheduled && !self.is_switched && self.place.is_none();
         is_plain && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
     }
 }
@@ -128,6 +130,12 @@ impl Egress {
     /// Whether its host's virtual switch may hold it.
     pub fn is_switched(&self) -> bool {
         self.stages.as_ref().is_some_and(|stages| stages.is_switched)
+    }
+
+    /// Its place in the round of its NIC's queue pairs, where the NIC asks for each packet.
+    #[inline]
+    pub fn place(&self) -> Option<u32> {
+        self.stages.as_ref()?.place
     }
 
     /// What marks its important packets.

@@ -13,6 +13,7 @@
 //! | `rank` | egress | how urgent is it? |
 //! | `label` | egress | which path does it take? |
 //! | `flow_queue` | egress | how much may a flow have waiting in the NIC? |
+//! | `round` | egress | which queue pair does the NIC ask for its next packet? |
 //! | `nic` | egress | when does the link carry it? |
 //! | `receive` | ingress | when does a core look at it? |
 //! | `virtual_switch` | ingress, in place of the two | when does its application look at it? |
@@ -44,6 +45,7 @@ pub mod offload;
 mod order;
 mod rank;
 pub mod receive;
+mod round;
 #[cfg(test)]
 mod tests;
 pub mod virtual_switch;
@@ -56,12 +58,14 @@ pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
 pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, tell_cores};
+pub use round::Round;
 pub use virtual_switch::{VirtualSwitch, VirtualSwitchConfig};
 
 use crate::counters::DropReason;
 use crate::edge::gro;
 use crate::packet::{FlowId, HostId, Packet, PacketId, Packets};
 use crate::switch::QueueView;
+use crate::switch::pause::PauseTarget;
 use crate::units::Time;
 
 /// What a host asks to be called for.
@@ -208,6 +212,27 @@ impl<K: Copy + Eq> Host<K> {
     /// Bytes that wait in the NIC, if it is one that holds packets.
     pub fn waiting(&self) -> u64 {
         self.nic.waiting()
+    }
+
+    /// When the NIC's link is free, if a packet is in transmission at `now`. What waits in the NIC
+    /// and may be served goes first.
+    pub fn link_free_at<W: HostWire>(&mut self, now: Time, wire: &mut W) -> Option<Time> {
+        self.nic.link_free_at(now, wire)
+    }
+
+    /// Until when the NIC's neighbour has paused a priority, if it has.
+    pub fn priority_resumes_at(&self, now: Time, priority: u8) -> Option<Time> {
+        self.nic.resumes_at(now, PauseTarget::Priority(priority))
+    }
+
+    /// Until when the NIC's neighbour has paused the flow of this entropy, if it has.
+    pub fn flow_resumes_at(&self, now: Time, entropy: u32) -> Option<Time> {
+        self.nic.resumes_at(now, PauseTarget::Flow(self.nic.vfid(entropy)?))
+    }
+
+    /// Whether the NIC serves higher priorities first.
+    pub fn serves_by_priority(&self) -> bool {
+        self.nic.serves_by_priority()
     }
 
     /// Packets marked here.

@@ -7,7 +7,7 @@ use crate::packet::{PacketId, flags};
 use crate::random::{Random, Stream};
 use crate::switch::QueueView;
 use crate::switch::buffer::Memory;
-use crate::switch::pause::PauseFrame;
+use crate::switch::pause::{PauseFrame, PauseTarget};
 use crate::switch::port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use crate::units::Time;
 
@@ -88,6 +88,43 @@ impl Nic {
         port.on_pause(now, frame.target, now.saturating_add(frame.duration));
         let service = port.serve(now, wire.packets(), memory, random);
         act(service, wire);
+    }
+
+    /// When the link is free, if a packet is in transmission at `now`. What waits here and may be
+    /// served is served before that.
+    pub(super) fn link_free_at<W: HostWire>(&mut self, now: Time, wire: &mut W) -> Option<Time> {
+        let busy_until = match self {
+            Nic::Fast(port, _) => port.busy_until(),
+            Nic::General(inner) => {
+                let (port, memory, random) = &mut **inner;
+                let service = port.serve(now, wire.packets(), memory, random);
+                act(service, wire);
+                port.busy_until()
+            }
+            Nic::Driver => Time::ZERO,
+        };
+        (busy_until > now).then_some(busy_until)
+    }
+
+    /// Until when a target is paused, if it is. Where switches pause, NICs are general ones.
+    pub(super) fn resumes_at(&self, now: Time, target: PauseTarget) -> Option<Time> {
+        match self {
+            Nic::Fast(..) | Nic::Driver => None,
+            Nic::General(inner) => inner.0.resumes_at(now, target),
+        }
+    }
+
+    /// The number by which pauses name the flow of this entropy, if they stop flows here.
+    pub(super) fn vfid(&self, entropy: u32) -> Option<u16> {
+        match self {
+            Nic::Fast(..) | Nic::Driver => None,
+            Nic::General(inner) => inner.0.vfid(entropy),
+        }
+    }
+
+    /// Whether higher priorities are served first.
+    pub(super) fn serves_by_priority(&self) -> bool {
+        matches!(self, Nic::General(inner) if inner.0.serves_by_priority())
     }
 
     /// How long queues have been paused here by `now`, summed over them.

@@ -220,6 +220,7 @@ fn whole(classes: Vec<ClassConfig>) -> Host {
 fn sending() -> Box<Egress> {
     let rank = RankParams::RemainingBytes(RemainingBytesParams::default());
     let stages = EgressStages {
+        place: None,
         is_limited: true,
         is_scheduled: false,
         is_switched: false,

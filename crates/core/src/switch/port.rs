@@ -255,6 +255,12 @@ impl FastPort {
         }
     }
 
+    /// When the link is free: nothing waits then.
+    #[inline]
+    pub fn busy_until(&self) -> Time {
+        self.busy_until
+    }
+
     /// What waits at `now`, which no later call may precede.
     #[inline]
     pub fn settled_view(&mut self, now: Time) -> QueueView {
@@ -404,6 +410,22 @@ impl GeneralPort {
     /// Its link's rate.
     pub fn rate(&self) -> Rate {
         self.rate.rate
+    }
+
+    /// When the packet in transmission has left; what waits may follow it.
+    #[inline]
+    pub fn busy_until(&self) -> Time {
+        self.busy_until
+    }
+
+    /// Whether higher priorities are served first.
+    pub fn serves_by_priority(&self) -> bool {
+        matches!(self.queue, Queue::StrictPriority(_))
+    }
+
+    /// The number by which pauses name the flow of this entropy, where flows have queues.
+    pub fn vfid(&self, entropy: u32) -> Option<u16> {
+        Some(self.flows()?.vfid_of(entropy))
     }
 
     /// How the queue of a packet stands, where flows have queues.
@@ -604,6 +626,18 @@ impl GeneralPort {
             PauseTarget::Priority(priority) => self.paused.has(priority & 7),
             PauseTarget::Flow(vfid) => self.flows().is_some_and(|flows| flows.is_paused(vfid)),
         }
+    }
+
+    /// Until when a target is paused, if it is at `now`.
+    pub fn resumes_at(&self, now: Time, target: PauseTarget) -> Option<Time> {
+        let until = match target {
+            PauseTarget::Flow(vfid) => self.flows()?.paused_until(vfid)?,
+            PauseTarget::Priority(priority) => {
+                let spans = &self.pauses.as_ref()?.spans;
+                spans.get(usize::from(priority & 7))?.1
+            }
+        };
+        (until > now).then_some(until)
     }
 
     /// How long queues have been paused by `now`, summed over them.

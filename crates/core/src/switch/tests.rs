@@ -2,7 +2,7 @@
 
 use super::admission::AdmissionParams;
 use super::buffer::{BufferParams, Capacity, PerPortParams, SharedParams, SwitchFacts};
-use super::marking::{EcnParams, MarkingParams};
+use super::marking::{EcnParams, MarkAt, MarkingParams};
 use super::queue::{Queue, QueueParams};
 use super::route::Attachment;
 use super::site::{Auto, PortSite};
@@ -125,6 +125,25 @@ fn the_packet_in_transmission_does_not_wait() {
         w.arrive(&mut s, Time::from_ns(1200), data(1));
         assert_eq!(w.dropped.len(), 1);
     }
+}
+
+/// By hand: of four packets one is sent at once, and the others leave queues of 3, 2 and 1 packets,
+/// counted with them. A threshold of two is met by two of these queues, and without the departing
+/// packet by one.
+#[test]
+fn departing_packet_is_counted_or_not() {
+    let marked = |at: MarkAt| {
+        let ecn = EcnParams { threshold_packets: Auto::Given(2).into(), at, ..EcnParams::default() };
+        let mut s = switch(false, &per_port(10), &MarkingParams::Ecn(ecn), &QueueParams::default());
+        let mut w = Recorder::default();
+        for _ in 0..4 {
+            w.arrive(&mut s, Time::ZERO, data(1));
+        }
+        w.advance(&mut s, Time::from_ms(1));
+        w.sent.iter().map(|(_, id, _)| u32::from(w.packets[*id].ecn() == Ecn::Ce)).collect::<Vec<_>>()
+    };
+    assert_eq!(marked(MarkAt::Dequeue), [0, 1, 1, 0]);
+    assert_eq!(marked(MarkAt::AfterDequeue), [0, 1, 0, 0]);
 }
 
 /// Poisson arrivals of exponential sizes: an M/M/1/K queue, K with the packet in transmission, which loses

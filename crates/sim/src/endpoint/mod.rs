@@ -168,6 +168,11 @@ impl Config {
         }
     }
 
+    /// Whether NICs ask their queue pairs for each packet: they have no others' packets that wait.
+    pub fn nic_pulls(&self) -> bool {
+        self.which.iter().all(|which| matches!(which, Which::Rdma(_)))
+    }
+
     /// Whether a host decides which of a transport's connections sends next.
     pub fn is_scheduled(&self, which: u8) -> bool {
         matches!(self.which[usize::from(which)], Which::Homa(_))
@@ -349,6 +354,11 @@ impl Sender {
     pub fn would_send(&self, cfg: &Config) -> bool {
         each!(self, cfg, end => end.would_send(cfg))
     }
+    /// Whether a queue pair's next packet may leave now. Where the pace alone keeps it, the deadline
+    /// is its departure at the latest.
+    pub fn is_ready(&mut self, now: Time, cfg: &Config) -> bool {
+        if let Sender::Rdma(end) = self { end.is_ready(now, &cfg.rdma) } else { false }
+    }
     /// An acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
@@ -499,9 +509,12 @@ impl Receiver {
     pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {
         match self {
             Receiver::Tcp(end) => Some(end.acknowledge(&cfg.tcp)),
-            Receiver::Mptcp(_) | Receiver::Homa(_) => None,
-            Receiver::Rdma(end) => Some(end.acknowledge(&cfg.rdma)),
+            Receiver::Mptcp(_) | Receiver::Rdma(_) | Receiver::Homa(_) => None,
         }
+    }
+    /// The same of a queue pair, to a packet that was marked or not.
+    pub fn answer_now(&mut self, is_marked: bool, cfg: &Config) -> Option<AckOut> {
+        if let Receiver::Rdma(end) = self { Some(end.acknowledge(is_marked, &cfg.rdma)) } else { None }
     }
     /// The message that it receives, of one that receives messages.
     #[inline]

@@ -74,6 +74,7 @@ impl Hosts {
     pub(super) fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(ended) = self.senders.remove(slot) else { return };
         fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
+        self.leave_round(&ended, slot);
         let opening = ended.opening;
         self.hosts[ended.host as usize].node.forget(opening.flow, self.shared.transport.subflows());
         self.count_sent(&ended);

@@ -49,7 +49,10 @@ impl Hosts {
         let [mut answer, notification] = answers;
         if echo != Importance::Control {
             self.counters.marking.echoes[usize::from(echo == Importance::ForcedEcho)] += 1;
-            answer = answer.or_else(|| self.receivers.at(slot).receiver.acknowledge(&self.shared.transport));
+            answer = answer.or_else(|| {
+                let receiver = &mut self.receivers.at(slot).receiver;
+                receiver.answer_now(data.ecn() == Ecn::Ce, &self.shared.transport)
+            });
         }
         if let Some(answer) = answer {
             self.respond(now, slot, &answer, data, echo, fabric);

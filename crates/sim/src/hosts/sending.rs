@@ -40,6 +40,12 @@ impl Hosts {
             node.send(now, it.egress.as_deref_mut(), segment, cut, &mut link);
             self.note_departures(fabric);
         }
+        self.keep_timer(slot, fabric);
+    }
+
+    /// Keeps a sender's timer event no later than its deadline.
+    #[inline(always)]
+    pub(super) fn keep_timer(&mut self, slot: u32, fabric: &mut Fabric) {
         let it = self.senders.at(slot);
         let deadline = it.sender.deadline();
         if deadline < it.timer_at {

@@ -39,10 +39,20 @@ impl Stream for Written<'_> {
 
 /// Which stages a connection has that its loop asks.
 #[derive(Clone, Copy)]
-struct Stages {
-    is_limited: bool,
-    is_marked: bool,
-    is_switched: bool,
+pub(super) struct Stages {
+    pub(super) is_limited: bool,
+    pub(super) is_marked: bool,
+    pub(super) is_switched: bool,
+}
+
+impl Stages {
+    pub(super) fn of(egress: &mut Egress) -> Stages {
+        Stages {
+            is_limited: egress.is_limited(),
+            is_marked: egress.marker().is_some(),
+            is_switched: egress.is_switched(),
+        }
+    }
 }
 
 impl Hosts {
@@ -53,16 +63,16 @@ impl Hosts {
         if egress.is_scheduled() {
             return self.pump_message(now, slot, fabric);
         }
-        let stages = Stages {
-            is_limited: egress.is_limited(),
-            is_marked: egress.marker().is_some(),
-            is_switched: egress.is_switched(),
-        };
+        let stages = Stages::of(egress);
         if stages.is_limited {
             // A look is an attempt there, and may be refused: one that nobody waits for when a segment leaves has no place.
             egress.queue.is_wanted = false;
         }
-        while self.send_next(now, slot, stages, fabric) {}
+        if egress.place().is_some() {
+            self.pump_pair(now, slot, fabric);
+        } else {
+            while self.send_next(now, slot, stages, fabric) {}
+        }
         if stages.is_marked {
             self.keep_clock(now, slot, fabric);
         }
@@ -70,7 +80,7 @@ impl Hosts {
 
     /// Hands down a segment, if everybody allows one: the virtual switch, the NIC's queue, the limits, and the transport.
     /// Returns whether to go on.
-    fn send_next(&mut self, now: Time, slot: u32, stages: Stages, fabric: &mut Fabric) -> bool {
+    pub(super) fn send_next(&mut self, now: Time, slot: u32, stages: Stages, fabric: &mut Fabric) -> bool {
         let Some(most) = self.most(now, slot, stages.is_switched, fabric) else { return false };
         let it = self.senders.at(slot);
         let Some(egress) = &mut it.egress else { return false };
@@ -165,7 +175,7 @@ impl Hosts {
     }
 
     /// The transport has sent what it may: forces a packet out if the clock would stop.
-    fn keep_clock(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+    pub(super) fn keep_clock(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let it = self.senders.at(slot);
         let standing = Standing {
             una: it.sender.acked(),

@@ -239,6 +239,7 @@ impl Hosts {
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_pause(now, frame, &mut link);
         self.note_departures(fabric);
+        self.pull(now, host, fabric);
     }
 
     /// What a limit held back is due.

@@ -28,6 +28,28 @@ crate::choice! {
         Enqueue = "enqueue",
         /// On departure: the packets that wait, with the departing one. Tells the sender one queueing delay sooner.
         Dequeue = "dequeue",
+        /// On departure: the packets that the departing one leaves behind.
+        AfterDequeue = "after-dequeue",
+    }
+}
+
+impl MarkAt {
+    /// Whether departures decide.
+    pub fn is_departure(self) -> bool {
+        self != MarkAt::Enqueue
+    }
+
+    /// The queue by which a departing packet is marked.
+    #[inline]
+    pub fn seen(self, context: &Context<'_, QueueView>) -> QueueView {
+        let QueueView { packets, bytes } = context.view;
+        match self {
+            MarkAt::Enqueue | MarkAt::Dequeue => context.view,
+            MarkAt::AfterDequeue => QueueView {
+                packets: packets.saturating_sub(1),
+                bytes: bytes.saturating_sub(u64::from(context.packet.size)),
+            },
+        }
     }
 }
 
@@ -47,8 +69,9 @@ crate::params! {
         /// the same at every port. Source: the thresholds of HPCC's DCQCN (SIGCOMM 2019 §5.1) are such.
         #[within(1..)]
         pub per: Option<Rate> = None,
-        /// Whether the queue is looked at on arrival or on departure. Source: RFC 8257 §3.1 leaves it open; arrival is
-        /// the DCTCP paper's.
+        /// Whether the queue is looked at on arrival ("enqueue") or on departure, with the departing packet ("dequeue")
+        /// or without ("after-dequeue"). Source: RFC 8257 §3.1 leaves it open; arrival is the DCTCP paper's, and what is
+        /// left HPCC's released simulator's (`SwitchNode::SwitchNotifyDequeue`).
         pub at: MarkAt = MarkAt::Enqueue,
     }
 }
@@ -133,11 +156,11 @@ impl Marks for Ecn {
     }
     #[inline]
     fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool {
-        self.at == MarkAt::Dequeue && self.above(&context.view)
+        self.at.is_departure() && self.above(&self.at.seen(context))
     }
     #[inline]
     fn marks_at_dequeue(&self) -> bool {
-        self.at == MarkAt::Dequeue
+        self.at.is_departure()
     }
 }
 

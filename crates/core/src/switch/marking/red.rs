@@ -43,10 +43,12 @@ crate::params! {
         /// note.
         #[within(0..=1)]
         pub max_probability: ByPort<f64> = ByPort::all(0.1),
-        /// Whether the average of arrivals decides, or on departure the length as it is, with the
-        /// departing packet: then nothing is averaged, marks are not spaced, and weight and
-        /// packet-rate say nothing. Source: the paper looks on arrival; DCQCN's switches on
-        /// departure (SIGCOMM 2015 §3.1), with 5KB, 200KB and 0.01 at 40 Gb/s.
+        /// Whether the average of arrivals decides ("enqueue"), or on departure the length as it is,
+        /// with the departing packet ("dequeue") or without ("after-dequeue"): then nothing is
+        /// averaged, marks are not spaced, and weight and packet-rate say nothing. Source: the paper
+        /// looks on arrival; DCQCN's switches on departure (SIGCOMM 2015 §3.1), with 5KB, 200KB and
+        /// 0.01 at 40 Gb/s; HPCC's released simulator at what is left
+        /// (`SwitchNode::SwitchNotifyDequeue`).
         pub at: MarkAt = MarkAt::Enqueue,
         /// The thresholds are for a link of this rate, and in proportion at others. Off means that
         /// they are the same at every port. Source: HPCC's released simulator has DCQCN's so, 100KB
@@ -85,7 +87,7 @@ impl RedParams {
         let least = *self.at_port(site).min_threshold.at(site);
         match self.at {
             MarkAt::Enqueue => Threshold::Average(least),
-            MarkAt::Dequeue => Threshold::Bytes(least),
+            MarkAt::Dequeue | MarkAt::AfterDequeue => Threshold::Bytes(least),
         }
     }
 
@@ -121,10 +123,10 @@ impl Marks for Red {
     }
 
     fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool {
-        if self.at == MarkAt::Enqueue {
+        if !self.at.is_departure() {
             return false;
         }
-        let probability = self.state.0.probability(context.view.bytes);
+        let probability = self.state.0.probability(self.at.seen(context).bytes);
         probability >= 1.0 || (probability > 0.0 && context.random.unit() < probability)
     }
 
@@ -139,7 +141,7 @@ impl Marks for Red {
     }
 
     fn marks_at_dequeue(&self) -> bool {
-        self.at == MarkAt::Dequeue
+        self.at.is_departure()
     }
 }
 

@@ -135,7 +135,12 @@ impl DynamicQueues {
 
     /// The number of a packet's flow.
     pub fn vfid(&self, packet: &Packet) -> u16 {
-        ((u64::from(packet.entropy) * u64::from(self.vfids)) >> 32) as u16
+        self.vfid_of(packet.entropy)
+    }
+
+    /// The number of the flow of this entropy.
+    pub fn vfid_of(&self, entropy: u32) -> u16 {
+        ((u64::from(entropy) * u64::from(self.vfids)) >> 32) as u16
     }
 
     /// Stops a flow until then, or lets it go on at a time that has passed.
@@ -169,6 +174,11 @@ impl DynamicQueues {
     /// Whether a flow is paused.
     pub fn is_paused(&self, vfid: u16) -> bool {
         self.paused.contains_key(&vfid)
+    }
+
+    /// Until when a flow is paused, if it is; the time may have passed.
+    pub fn paused_until(&self, vfid: u16) -> Option<Time> {
+        self.paused.get(&vfid).map(|(_, until)| *until)
     }
 
     /// How long flows have been paused by `now`, summed.

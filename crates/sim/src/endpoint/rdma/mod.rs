@@ -3,8 +3,8 @@
 //!
 //! An application writes messages; a packet carries bytes of one. A message is complete with its
 //! last byte, at the receiver once it is there in order, at the sender once it is acknowledged.
-//! There is no handshake. A queue pair has at most one packet waiting in its NIC, so the NIC serves
-//! its queue pairs in turn, and a packet that a pause keeps there keeps its queue pair.
+//! There is no handshake. A queue pair has no packet waiting in its NIC: the NIC asks for one when
+//! its link is free (`crate::hosts`, `pulling`).
 //!
 //! | file | what it follows |
 //! |---|---|
@@ -30,7 +30,7 @@ use millpond_core::packet::{Kind, Telemetry, rdma};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Ecn, Rate, Time};
 use millpond_scenario::plan::Plan;
-use millpond_scenario::rdma::{FlowControl, Notification, RdmaParams, RecoveryParams, Resend};
+use millpond_scenario::rdma::{FlowControl, Notification, RateChange, RdmaParams, RecoveryParams, Resend};
 
 /// An answer as it reaches the sender.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +44,11 @@ pub struct Answer<'a> {
     pub telemetry: Option<&'a Telemetry>,
 }
 
-/// What a packet of a queue pair asks for.
+/// What a packet of a queue pair asks for, and what it has for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// Bytes on the wire beside its headers.
+    pub beyond: u16,
     /// An acknowledgement.
     pub acknowledgement: bool,
     /// That switches write their telemetry on it.
@@ -74,8 +76,9 @@ enum Recovery {
 pub struct Config {
     /// Largest payload of a packet, in bytes.
     pub mss: u32,
-    /// What a data packet has on the wire beside its payload.
+    /// What a data packet has on the wire beside its payload, and of that beside its headers.
     header: u32,
+    beyond: u16,
     /// ECN field of data.
     ecn: Ecn,
     /// The control law's constants.
@@ -85,6 +88,10 @@ pub struct Config {
     recovery: Recovery,
     /// A receiver repeats a NACK after so long.
     nack_interval: Time,
+    /// Go-back-N's receiver acknowledges what comes again.
+    answers_duplicates: bool,
+    /// A rate that changes counts for the packet that waits.
+    repaces: bool,
     flow_control: FlowControl,
     window: Auto<u64>,
     base_rtt: Time,
@@ -103,7 +110,8 @@ impl Config {
         let host = &plan.host;
         let demands = kind.demands();
         let collects = if demands.telemetry { telemetry::BYTES } else { 0 };
-        let header = rdma::HEADERS + host.frame_overhead + collects;
+        let beyond = collects + plan.rdma.data_header;
+        let header = rdma::HEADERS + host.frame_overhead + beyond;
         let base_rtt = match plan.rdma.base_rtt {
             Auto::Given(time) => time,
             Auto::Auto => {
@@ -111,18 +119,25 @@ impl Config {
                 plan.topology.longest_round_trip(there, back, |rate| host.late(rate))
             }
         };
-        let RecoveryPlan { recovery, nack_interval } = recovery(&plan.rdma_choices.recovery, base_rtt);
+        let RecoveryPlan { recovery, nack_interval, answers_duplicates } =
+            recovery(&plan.rdma_choices.recovery, base_rtt);
         let RdmaParams { notification, cnp_interval, .. } = plan.rdma;
         let by_packets = demands.echo == Echo::Notify && notification == Notification::Packets;
         let priority = |priority: Option<u32>| priority.map(|priority| priority as u8);
         Config {
             mss,
             header,
+            beyond: beyond as u16,
             ecn: if demands.echo == Echo::Off { Ecn::NotEct } else { Ecn::Ect },
             terms: Terms::new(kind, mss),
             telemetry: demands.telemetry,
             recovery,
             nack_interval,
+            answers_duplicates,
+            repaces: match plan.rdma.rate_change {
+                RateChange::Law => demands.telemetry,
+                chosen => chosen == RateChange::AtOnce,
+            },
             flow_control: match plan.rdma.flow_control {
                 FlowControl::Law if demands.window => FlowControl::Rate,
                 FlowControl::Law => FlowControl::None,
@@ -177,13 +192,16 @@ impl Config {
 struct RecoveryPlan {
     recovery: Recovery,
     nack_interval: Time,
+    answers_duplicates: bool,
 }
 
 fn recovery(params: &RecoveryParams, base_rtt: Time) -> RecoveryPlan {
     match params {
-        RecoveryParams::GoBackN(p) => {
-            RecoveryPlan { recovery: Recovery::GoBackN { timeout: p.timeout }, nack_interval: p.nack_interval }
-        }
+        RecoveryParams::GoBackN(p) => RecoveryPlan {
+            recovery: Recovery::GoBackN { timeout: p.timeout },
+            nack_interval: p.nack_interval,
+            answers_duplicates: p.answer_duplicates,
+        },
         RecoveryParams::Selective(p) => {
             let limit = match p.bdp_limit {
                 Auto::Auto => Auto::Auto,
@@ -191,7 +209,7 @@ fn recovery(params: &RecoveryParams, base_rtt: Time) -> RecoveryPlan {
             };
             let timeouts = p.timeouts(base_rtt);
             let recovery = Recovery::Selective { timeouts, few: u64::from(p.few), limit, resend: p.resend };
-            RecoveryPlan { recovery, nack_interval: p.nack_interval }
+            RecoveryPlan { recovery, nack_interval: p.nack_interval, answers_duplicates: true }
         }
     }
 }

@@ -2,14 +2,17 @@
 //!
 //! **Go-back-N** takes what is next and drops the rest. What comes too early causes a NACK, unless
 //! one for the same missing byte has left within `nack-interval`; what comes again is acknowledged,
-//! as the InfiniBand Architecture Specification 1.2.1 asks (C9-110).
+//! as the InfiniBand Architecture Specification 1.2.1 asks (C9-110), or not (`answer-duplicates`).
 //!
 //! **Selective** keeps what comes early. Each causes a NACK that says what is missing and what has
 //! just come (IRN §3.1), unless it is held already and the interval has not passed. While something
 //! is missing every answer is a NACK.
 //!
-//! **The notification point** (DCQCN §3.1) tells of marks by CNPs, at most one in `cnp-interval`,
-//! or by a bit of the answers, which stays until one leaves.
+//! **The notification point** (DCQCN §3.1) notifies of marks by CNPs, at most one in `cnp-interval`,
+//! or by a bit of the answer that a marked packet causes. Where answers are few (`ack-interval`) a
+//! packet that is accepted keeps its mark for the answer that covers it; that of a packet which is
+//! discarded without an answer is gone, as in HPCC's and TLT's released simulators
+//! (`RdmaHw::ReceiveUdp`).
 //!
 //! Invariant: each byte is delivered once and in order; what is asked for is answered at once.
 
@@ -31,8 +34,10 @@ pub struct Receiver {
     nack_at: Time,
     /// No CNP before then.
     cnp_at: Time,
-    /// A mark that no answer has told of.
+    /// A mark that no CNP has told of.
     marked: bool,
+    /// A mark of a packet that was accepted, and that no answer has covered.
+    echoes: bool,
     /// When the newest packet was handed down.
     stamp: Time,
     /// Which of the run's RDMA transports it follows.
@@ -49,6 +54,7 @@ impl Receiver {
             nack_at: Time::ZERO,
             cnp_at: Time::ZERO,
             marked: false,
+            echoes: false,
             stamp: Time::ZERO,
             which,
         }
@@ -72,12 +78,15 @@ impl Receiver {
         let cfg = self.config(cfg);
         self.stamp = p.stamp;
         let out_of_order = p.seq > self.next;
-        self.marked |= p.ce || (out_of_order && cfg.cnp_on_reordering);
+        let is_marked = p.ce || (out_of_order && cfg.cnp_on_reordering);
+        self.marked |= is_marked;
+        let before = self.next;
         let answer = match cfg.recovery {
             Recovery::GoBackN { .. } => self.in_turn(now, p, cfg),
             Recovery::Selective { .. } => self.in_any_order(now, p, cfg),
         };
-        let answer = answer.map(|(kind, sack)| self.answer(kind, sack, cfg));
+        self.echoes |= is_marked && answer.is_none() && self.next > before;
+        let answer = answer.map(|(kind, sack)| self.answer(kind, sack, is_marked, cfg));
         Arrived { in_order_upto: self.next, out_of_order, acks: [answer, self.notify(now, cfg)] }
     }
 
@@ -93,7 +102,8 @@ impl Receiver {
         }
         let is_new = end > self.next;
         self.next = self.next.max(end);
-        (!is_new || p.asks).then_some((Kind::RdmaAck, Sack::default()))
+        let asks = if is_new { p.asks } else { cfg.answers_duplicates };
+        asks.then_some((Kind::RdmaAck, Sack::default()))
     }
 
     fn in_any_order(&mut self, now: Time, p: &DataIn, cfg: &Config) -> Option<(Kind, Sack)> {
@@ -117,8 +127,8 @@ impl Receiver {
         (!is_new || p.asks || kind == Kind::Nack).then_some((kind, Sack::default()))
     }
 
-    fn answer(&mut self, kind: Kind, sack: Sack, cfg: &Config) -> AckOut {
-        let ece = cfg.tells_by_bit && std::mem::take(&mut self.marked);
+    fn answer(&mut self, kind: Kind, sack: Sack, is_marked: bool, cfg: &Config) -> AckOut {
+        let ece = cfg.tells_by_bit && (is_marked | std::mem::take(&mut self.echoes));
         AckOut { kind, ack: self.next, ece, sack, stamp: self.stamp }
     }
 
@@ -133,10 +143,10 @@ impl Receiver {
         Some(AckOut { kind: Kind::Cnp, ack: self.next, ece: false, sack: Sack::default(), stamp: self.stamp })
     }
 
-    /// An answer of where it stands, now.
-    pub fn acknowledge(&mut self, cfg: &[Config]) -> AckOut {
+    /// An answer of where it stands, now, to a packet that was marked or not.
+    pub fn acknowledge(&mut self, is_marked: bool, cfg: &[Config]) -> AckOut {
         let cfg = self.config(cfg);
         let kind = if self.held.is_empty() { Kind::RdmaAck } else { Kind::Nack };
-        self.answer(kind, Sack::default(), cfg)
+        self.answer(kind, Sack::default(), is_marked, cfg)
     }
 }

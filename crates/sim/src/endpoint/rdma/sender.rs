@@ -2,7 +2,7 @@
 //! again.
 //!
 //! **Pace.** A packet leaves no sooner than the one before it takes at the control law's rate, with
-//! its headers. A rate that changes counts from that packet on.
+//! its headers. A rate that changes counts from the next packet on, or at once (`rate-change`).
 //!
 //! **Windows.** A packet may leave while less than the window is unacknowledged, so the last one
 //! may go beyond it, as in HPCC's released simulator. IRN's bound (BDP-FC) is a second window.
@@ -61,6 +61,8 @@ pub struct Sender {
     /// When the last packet left, and its bytes on the wire; `Time::MAX`: none has.
     last: Time,
     last_size: u32,
+    /// When the next may leave at the rate that held then; a rate that counts at once is not asked.
+    paced_to: Time,
     /// The pace alone forbids to send.
     held: bool,
     rto: Time,
@@ -103,6 +105,7 @@ impl Sender {
             limit,
             last: Time::MAX,
             last_size: 0,
+            paced_to: Time::ZERO,
             held: false,
             rto: Time::ZERO,
             rto_at: Time::MAX,
@@ -198,6 +201,14 @@ impl Sender {
 
     /// When the next packet may leave, as far as the pace goes.
     fn departure(&self, cfg: &Config) -> Time {
+        match cfg.repaces {
+            true => self.at_rate(cfg),
+            false => self.paced_to,
+        }
+    }
+
+    /// When the next packet may leave at the rate that holds now.
+    fn at_rate(&self, cfg: &Config) -> Time {
         match self.control.rate(&cfg.terms) {
             Some(rate) if self.last < Time::MAX => {
                 self.last.saturating_add(rate.transmission_time(u64::from(self.last_size)))
@@ -264,6 +275,15 @@ impl Sender {
         !self.held && self.plan(u32::MAX, &cfg[usize::from(self.which)]).is_some()
     }
 
+    /// Whether the next packet may leave now, without sending it.
+    pub fn is_ready(&mut self, now: Time, cfg: &[Config]) -> bool {
+        let cfg = &cfg[usize::from(self.which)];
+        let has_planned = self.plan(u32::MAX, cfg).is_some();
+        self.held = has_planned && self.departure(cfg) > now;
+        self.arm(cfg);
+        has_planned && !self.held
+    }
+
     /// The next packet, if it may leave now.
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
         let cfg = &cfg[usize::from(self.which)];
@@ -291,6 +311,7 @@ impl Sender {
         self.top = self.top.max(end);
         (self.last, self.last_size) = (now, len + cfg.header);
         self.control.on_sent(now, self.last_size, &cfg.terms);
+        self.paced_to = self.at_rate(cfg);
         self.start_timer(now, cfg);
         let follows = self.plan(cfg.mss, cfg).is_some();
         self.held = follows && self.departure(cfg) > now;
@@ -303,7 +324,7 @@ impl Sender {
     }
 
     fn outgoing(&self, seq: u64, len: u32, retransmission: bool, acknowledgement: bool, cfg: &Config) -> Outgoing {
-        let rdma = Some(Request { acknowledgement, telemetry: cfg.telemetry });
+        let rdma = Some(Request { beyond: cfg.beyond, acknowledgement, telemetry: cfg.telemetry });
         Outgoing { seq, len, syn: false, retransmission, cwr: false, ecn: cfg.ecn, mapping: None, rdma }
     }
 

@@ -286,6 +286,84 @@ fn acknowledgements_come_as_they_are_asked_for() {
     assert_eq!(pipe.sender.counters().timeouts, 0);
 }
 
+/// A receiver with one answer a packet: what comes, and whether the answer tells of a mark.
+fn echoes(rdma: &str, packets: &[(u64, bool)]) -> Vec<Option<bool>> {
+    let cfg = config("kind = \"dcqcn\"", &format!("notification = \"answers\"\n{rdma}"));
+    let mut receiver = Receiver::new(0);
+    let every = u64::from(cfg[0].ack_interval);
+    let arrivals = packets.iter().enumerate().map(|(n, &(seq, ce))| {
+        let (stamp, asks) = (Time::from_us(n as u64), (n as u64 + 1) % every == 0);
+        let data = DataIn { seq: seq * MSS, len: MSS as u32, ce, cwr: false, stamp, asks, mapping: None };
+        receiver.on_data(stamp, &data, &cfg).acks[0].map(|answer| answer.ece)
+    });
+    arrivals.collect()
+}
+
+/// By hand: the second packet is lost. The third causes a NACK and the fourth, which is marked, no
+/// other; the mark is gone with it, as in `RdmaHw::ReceiveUdp`.
+#[test]
+fn mark_of_a_discarded_packet_is_echoed_by_no_other_answer() {
+    let came = [(0, false), (2, false), (3, true), (1, false), (2, false)];
+    assert_eq!(echoes(GO_BACK_N, &came), [Some(false), Some(false), None, Some(false), Some(false)]);
+    let came = [(0, false), (2, true), (3, false), (1, true), (1, true)];
+    assert_eq!(echoes(GO_BACK_N, &came), [Some(false), Some(true), None, Some(true), Some(true)]);
+    // IRN's receiver holds the third already.
+    let came = [(0, false), (2, false), (2, true), (1, false)];
+    assert_eq!(echoes(IRN, &came), [Some(false), Some(false), None, Some(false)]);
+}
+
+#[test]
+fn mark_of_an_accepted_packet_waits_for_the_answer_that_covers_it() {
+    let came = [(0, true), (1, false), (2, false), (3, false), (4, false), (5, false)];
+    let answered = echoes("ack-interval = 3", &came);
+    assert_eq!(answered, [None, None, Some(true), None, None, Some(false)]);
+}
+
+#[test]
+fn what_comes_again_is_answered_or_not() {
+    let rdma = |answers: bool| format!("recovery = {{ kind = \"go-back-n\", answer-duplicates = {answers} }}");
+    let came = [(0, false), (0, true), (1, false)];
+    assert_eq!(echoes(&rdma(true), &came), [Some(false), Some(true), Some(false)]);
+    assert_eq!(echoes(&rdma(false), &came), [Some(false), None, Some(false)]);
+}
+
+/// By hand: at 40 Gb/s the second packet leaves after 208 ns, and the third 208 ns later. 100 ns
+/// after the second TIMELY, whose longest round trip is 50 ns, takes 0.6 of the rate: 346.7 ns for the
+/// same packet.
+#[test]
+fn rate_that_changes_counts_at_once_or_from_the_next_packet() {
+    let departure = |rate_change: &str| {
+        let law = "kind = \"timely\"\ntimely-low = \"1ns\"\ntimely-high = \"50ns\"";
+        let cfg = config(law, &format!("rate-change = \"{rate_change}\"\n{GO_BACK_N}"));
+        let mut sender = Sender::new(0, LINE, &cfg);
+        sender.write(Time::ZERO, 5 * MSS);
+        for sent in [1, 2] {
+            let stamp = Time::from_ns(208 * (sent - 1));
+            assert!(sender.poll_send(stamp, MSS as u32, &cfg).is_some());
+            let ack = AckIn { ack: sent * MSS, ece: false, sack: None, stamp, hops: 1, mapping: None };
+            let now = stamp + Time::from_ns(100);
+            sender.on_answer(now, &Answer { kind: Kind::RdmaAck, ack, telemetry: None }, &cfg);
+            assert!(!sender.is_ready(now, &cfg));
+        }
+        sender.deadline().as_ps()
+    };
+    assert_eq!(departure("next-packet"), 416_000);
+    assert_eq!(departure("law"), 416_000);
+    assert!((554_660..554_680).contains(&departure("at-once")));
+}
+
+/// TIMELY's timestamp, and what HPCC's switches write.
+#[test]
+fn what_data_has_beside_its_headers_is_on_the_wire() {
+    let beyond = |law: &str, rdma: &str| {
+        let cfg = config(&format!("kind = \"{law}\""), rdma);
+        (cfg[0].header, cfg[0].beyond)
+    };
+    assert_eq!(beyond("timely", ""), (rdma::HEADERS, 0));
+    assert_eq!(beyond("timely", "data-header = 8"), (rdma::HEADERS + 8, 8));
+    assert_eq!(beyond("hpcc", ""), (rdma::HEADERS + telemetry::BYTES, telemetry::BYTES as u16));
+}
+
 /// A packet carries bytes of one message.
 #[test]
 fn messages_share_no_packet() {
