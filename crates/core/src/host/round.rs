@@ -5,7 +5,7 @@
 //! were opened. A newcomer stands at the end of that order, so it waits for half of the others in
 //! the mean. Source: HPCC's released simulator, `RdmaEgressQueue::GetNextQindex`.
 //!
-//! Packets are of one size but for the last of a message, so turns are by packet, as there.
+//! Turns are by packet, as there: packets are of one size but for the last of a message.
 //!
 //! Where a NIC serves by priority, each priority has a round of its own.
 //!

@@ -66,6 +66,11 @@ impl Fork {
         self == Fork::ConWeave
     }
 
+    /// Whether go-back-N acknowledges what comes again (`ReceiverCheckSeq` in `rdma-hw.cc`).
+    pub fn answers_duplicates(self) -> bool {
+        matches!(self, Fork::Tlt | Fork::ConWeave)
+    }
+
     /// A link goes down so long after this, in seconds.
     pub fn links_begin(self, config: &Config) -> f64 {
         if self == Fork::ConWeave { config.number("FLOWGEN_START_TIME").unwrap_or(2.0) } else { 2.0 }

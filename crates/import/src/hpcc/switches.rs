@@ -55,7 +55,7 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
         let (low, high) = (bytes(low), bytes(high.max(low)));
         return Ok(format!(
             "{{ kind = \"red\", min-threshold = {low}, max-threshold = {high}, max-probability = {most:?}{per}, \
-             at = \"dequeue\" }}"
+             at = \"after-dequeue\" }}"
         ));
     }
     // No port has another rate, so any amount will do for the others.
@@ -64,7 +64,7 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
         format!("{{ {}, others = {} }}", entries.join(", "), amount(&[low, high, most]))
     };
     Ok(format!(
-        "{{ kind = \"red\", min-threshold = {}, max-threshold = {}, max-probability = {}, at = \"dequeue\" }}",
+        "{{ kind = \"red\", min-threshold = {}, max-threshold = {}, max-probability = {}, at = \"after-dequeue\" }}",
         table(&|of| bytes(of[0])),
         table(&|of| bytes(of[1].max(of[0]))),
         table(&|of| format!("{:?}", of[2]))

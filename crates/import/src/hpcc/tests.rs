@@ -8,7 +8,7 @@ use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::{Bytes, Rate};
-use millpond_scenario::rdma::{FlowControl, Notification, RecoveryParams, Resend};
+use millpond_scenario::rdma::{FlowControl, Notification, RateChange, RecoveryParams, Resend};
 
 use super::*;
 use crate::{Error, Fate};
@@ -477,9 +477,14 @@ fn recoveries_are_those_of_the_forks() {
     let RecoveryParams::GoBackN(p) = of("gbn", CONFIG, FLOWS) else { panic!("go-back-n") };
     // 32 MiB in front of 25 Gb/s are 10.737 ms, and two round trips are 17.6 us.
     assert_eq!((p.nack_interval, p.timeout), (Time::from_us(500), Time::from_us(10_756)));
+    assert!(!p.answer_duplicates, "HPCC's answers nothing that comes again, TLT's does");
+    let RecoveryParams::GoBackN(p) = of("tlt-gbn", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 0\n"), SIZES) else {
+        panic!("go-back-n")
+    };
+    assert!(p.answer_duplicates);
     let irn = |name: &str, config: &str, flows: &str| {
         let RecoveryParams::Selective(p) = of(name, config, flows) else { panic!("selective") };
-        assert_eq!((p.few, p.resend), (3, Resend::All));
+        assert_eq!((p.few, p.resend), (4, Resend::All), "three, and the last one, from whose start they count");
         let (low, high) = p.timeouts(Time::ZERO);
         (p.nack_interval.as_ps() / 1_000_000, low, high, p.bdp_limit)
     };
@@ -503,6 +508,9 @@ fn answers_are_those_of_the_forks() {
     };
     let hpcc = rdma("answers", CONFIG, FLOWS);
     assert_eq!((hpcc.notification, hpcc.ack_priority, hpcc.cnp_on_reordering), (Notification::Answers, None, false));
+    assert_eq!((hpcc.data_header, hpcc.rate_change), (0, RateChange::Law));
+    let timely = rdma("answers-timely", &CONFIG.replace("CC_MODE 1", "CC_MODE 7"), FLOWS);
+    assert_eq!(timely.data_header, 8, "a timestamp");
     let high = rdma("answers-high", &CONFIG.replace("ACK_HIGH_PRIO 0", "ACK_HIGH_PRIO 1"), FLOWS);
     assert_eq!((high.ack_priority, high.nack_priority), (Some(7), Some(7)));
     let conweave = imported("answers-conweave", CONWEAVE, TOPOLOGY, PORTLESS).unwrap();

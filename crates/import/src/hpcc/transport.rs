@@ -40,6 +40,9 @@ const TELEMETRY: [(&str, u64, &str); 2] = [
     ("SAMPLE_FEEDBACK", 0, "every acknowledgement carries telemetry, not only some"),
 ];
 
+/// The number of TIMELY.
+const TIMELY: u64 = 7;
+
 /// The keys of HPCC.
 const HPCC: &[(&str, &str, As)] = &[
     ("U_TARGET", "hpcc-eta", As::Number),
@@ -72,7 +75,7 @@ const MODES: [Mode; 7] = [
     },
     Mode { number: 3, kind: "hpcc", instead: None, keys: HPCC, lost: &[] },
     Mode {
-        number: 7,
+        number: TIMELY,
         kind: "timely",
         instead: None,
         keys: &[
@@ -224,6 +227,9 @@ fn queue_pairs(config: &Config, fork: Fork, network: &Network, payload: u64) -> 
     if config.whole("GLOBAL_T") == Some(0) {
         config.missing("GLOBAL_T", "all queue pairs have the window of the longest round trip, not each its own");
     }
+    if config.whole("CC_MODE") == Some(TIMELY) {
+        text += "data-header = 8\n"; // a timestamp (`IntHeader`)
+    }
     let bdp = longest.map(|(_, bytes)| bytes.to_string());
     text + &answers(config, fork, payload) + &recovery(config, fork, network, bdp)
 }
@@ -298,7 +304,8 @@ fn recovery(config: &Config, fork: Fork, network: &Network, bdp: Option<String>)
             true => format!(", timeout = \"{}\"", stand_in(config, network)),
             false => String::new(),
         };
-        return format!("recovery = {{ kind = \"go-back-n\", {nacks}{timeout} }}\n");
+        let answers = if fork.answers_duplicates() { "" } else { ", answer-duplicates = false" };
+        return format!("recovery = {{ kind = \"go-back-n\", {nacks}{timeout}{answers} }}\n");
     }
     let unbound = fork == Fork::Tlt && (on("IRN_NO_BDPFC") || config.whole("CC_MODE") == Some(3));
     let (low, high, limit) = match fork {
@@ -313,6 +320,6 @@ fn recovery(config: &Config, fork: Fork, network: &Network, bdp: Option<String>)
     }
     format!(
         "recovery = {{ kind = \"selective\", {nacks}, timeout-low = \"{low}\", timeout-high = \"{high}\", \
-         bdp-limit = \"{limit}\", resend = \"all\" }}\n"
+         bdp-limit = \"{limit}\", few = 4, resend = \"all\" }}\n"
     )
 }

@@ -160,7 +160,7 @@ impl Config {
     }
 
     /// What a connection of a transport may have waiting in its NIC, where its family says so: a queue
-    /// pair hands its NIC a packet at a time, which serves its queue pairs in turn.
+    /// pair has one packet below it, be that in the NIC's queue or in transmission.
     pub fn nic_bound(&self, which: u8) -> Option<u64> {
         match self.which[usize::from(which)] {
             Which::Rdma(which) => Some(u64::from(self.rdma[usize::from(which)].mss)),
