@@ -118,7 +118,7 @@ impl Nic {
     pub(super) fn vfid(&self, entropy: u32) -> Option<u16> {
         match self {
             Nic::Fast(..) | Nic::Driver => None,
-            Nic::General(inner) => inner.0.vfid(entropy),
+            Nic::General(inner) => inner.0.vfid_of(entropy),
         }
     }
 

@@ -424,7 +424,7 @@ impl GeneralPort {
     }
 
     /// The number by which pauses name the flow of this entropy, where flows have queues.
-    pub fn vfid(&self, entropy: u32) -> Option<u16> {
+    pub fn vfid_of(&self, entropy: u32) -> Option<u16> {
         Some(self.flows()?.vfid_of(entropy))
     }
 
