@@ -62,9 +62,7 @@ impl Baselines {
         let is_off = |subject: &&str| self.off.iter().any(|(_, off)| off == subject);
         match pairs.is_empty() {
             false => Baseline::Variants(pairs),
-            true if !subjects.is_empty() && subjects.iter().all(|subject| is_off(&subject)) => {
-                Baseline::None(OF_THE_BASELINE)
-            }
+            true if !subjects.is_empty() && subjects.iter().all(is_off) => Baseline::None(OF_THE_BASELINE),
             true => Baseline::Missing,
         }
     }

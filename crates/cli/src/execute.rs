@@ -108,7 +108,7 @@ pub fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     for failure in &plan.failures {
         let link = &topology.links[failure.link as usize];
         let bundle = topology.bundle(failure.link);
-        let alike = |link: &&u32| plan.failures.iter().any(|other| *other == FailurePlan { link: **link, ..*failure });
+        let alike = |link: &&u32| plan.failures.contains(&FailurePlan { link: **link, ..*failure });
         let is_whole = bundle.len() == 1 || bundle.iter().filter(alike).count() == bundle.len();
         let place = bundle.iter().position(|link| *link == failure.link);
         failures.push(LinkFailure {

@@ -133,10 +133,9 @@ fn a_ring_of_pauses_stalls_and_is_named() {
     }
     assert_eq!(outcome.hosts.completed, 0);
     // Without pauses, or with fewer hops, all flows end.
-    for set in [[("switch.pause.kind", "none"), ("rdma.recovery.kind", "selective")]] {
-        let (outcome, _) = simulate(&ring(&set), 1);
-        assert_eq!((outcome.standstill, outcome.hosts.completed), (None, 5));
-    }
+    let set = [("switch.pause.kind", "none"), ("rdma.recovery.kind", "selective")];
+    let (outcome, _) = simulate(&ring(&set), 1);
+    assert_eq!((outcome.standstill, outcome.hosts.completed), (None, 5));
 }
 
 #[test]
@@ -217,7 +216,9 @@ fn a_run_in_which_something_can_still_happen_does_not_stall() {
     let arrivals = CUT.replace("1000000]]", "1000000], [\"20s\", 2, 1, 1000]]");
     let lossy = CUT.replace("at = \"100us\"", "at = \"0us\"\nloss = 0.7").replace("1000000", "20000");
     let far = slow.replace("20Kbps", "1Gbps").replace("1us", "5s");
-    let cases: [(&str, &[(&str, &str)], u64); 8] = [
+    /// A scenario, the keys set in it, and the flows that stay open.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64);
+    let cases: [Case<'_>; 8] = [
         (slow, &[("transport.fixed-rto", "20ms")], 0),
         (slow, &[("transport.kind", "dcqcn")], 0),
         (&later, &[("transport.kind", "dctcp")], 0),

@@ -292,7 +292,7 @@ fn echoes(rdma: &str, packets: &[(u64, bool)]) -> Vec<Option<bool>> {
     let mut receiver = Receiver::new(0);
     let every = u64::from(cfg[0].ack_interval);
     let arrivals = packets.iter().enumerate().map(|(n, &(seq, ce))| {
-        let (stamp, asks) = (Time::from_us(n as u64), (n as u64 + 1) % every == 0);
+        let (stamp, asks) = (Time::from_us(n as u64), (n as u64 + 1).is_multiple_of(every));
         let data = DataIn { seq: seq * MSS, len: MSS as u32, ce, cwr: false, stamp, asks, mapping: None };
         receiver.on_data(stamp, &data, &cfg).acks[0].map(|answer| answer.ece)
     });
