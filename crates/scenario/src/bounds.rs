@@ -311,10 +311,16 @@ fn handshakes(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
 
 /// Limits above the link that they are for.
 fn rates(bounds: &Bounds<'_>, limits: &[LimitPlan], report: &mut Report) {
-    for (number, limit) in limits.iter().enumerate() {
-        let charged = limits.iter().filter(|other| other.scopes.contains(&(number as u16)));
-        let fastest =
-            charged.flat_map(|other| &other.hosts).map(|host| bounds.topology.links[*host as usize].rate).max();
+    // By limit: the fastest link of the hosts that are charged to it.
+    let mut fastest = vec![None; limits.len()];
+    for limit in limits {
+        let links = limit.hosts.iter().map(|host| bounds.topology.links[*host as usize].rate);
+        let own = links.max();
+        for scope in &limit.scopes {
+            fastest[usize::from(*scope)] = fastest[usize::from(*scope)].max(own);
+        }
+    }
+    for (limit, fastest) in limits.iter().zip(fastest) {
         if let Some(link) = fastest.filter(|link| limit.rate() > *link) {
             report.warnings.push(format!(
                 "limit {:?} limits nothing: its rate is {}, and its hosts' links have {link} at most",

@@ -224,5 +224,5 @@ fn unknown_nodes_and_links_are_told_with_their_place() {
     wrong("[capture]\nqueue = \"1us\"\n", "did you mean `queues`");
     wrong("[[failure]]\nlink = [\"leaf0\", \"leaf1\"]\nat = \"1us\"\n", "there is no link between");
     wrong("[[failure]]\nlink = [\"leaf0\", \"spine7\"]\nat = \"1us\"\n", "no node \"spine7\"");
-    wrong("[[failure]]\nlink = \"leaf0\"\nat = \"1us\"\n", "two ends");
+    wrong("[[failure]]\nlink = \"leaf0\"\nat = \"1us\"\n", "there is no link \"leaf0\"");
 }

@@ -502,7 +502,7 @@ fn everything_at_once_happens() {
     assert!(records.rtts.len() > 300, "{}", records.rtts.len());
     assert!(records.queues.len() > 300, "{}", records.queues.len());
     let nics = |host| records.queues.iter().filter(|q| q.node == Node::Host(host)).count();
-    assert!(nics(3) > 2 && nics(9) > 2, "{} {}", nics(3), nics(9));
+    assert!(nics(3) > 1 && nics(9) > 1, "{} {}", nics(3), nics(9));
     let sampled: BTreeSet<u32> = records.connections.iter().map(|c| c.flow).collect();
     assert!(sampled.len() == 7 && sampled == outcome.sampled, "{sampled:?}");
     assert!(records.connections.len() > 300 && records.connections.iter().any(|c| c.state != "open"));

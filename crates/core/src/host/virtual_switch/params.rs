@@ -280,6 +280,8 @@ const FEEDBACK: Time = Time::from_us(20);
 
 /// Feedback times for which what was said holds.
 const HOLDS: u64 = 5;
+/// The shortest `ttl` that a scenario may set.
+const LEAST_TTL: Time = Time::from_us(1);
 
 macro_rules! feedback {
     ($Params:ident) => {
@@ -291,7 +293,7 @@ macro_rules! feedback {
 
             /// How long what was said holds.
             pub fn ttl(&self, round_trip: Time) -> Time {
-                self.ttl.or(|| self.feedback(round_trip).saturating_mul(HOLDS))
+                self.ttl.or(|| self.feedback(round_trip).saturating_mul(HOLDS).max(LEAST_TTL))
             }
         }
     };
