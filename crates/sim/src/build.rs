@@ -37,10 +37,7 @@ use std::sync::Arc;
 
 /// Builds a plan's partitions, at most so many.
 pub fn build(plan: &Plan, partitions: usize) -> (Arc<Shared>, Vec<Partition>) {
-    // Where a link has no delay, what a NIC asks its queue pairs for at one instant would depend on
-    // the partitions.
-    let is_immediate = plan.topology.links.iter().any(|link| link.delay == Time::ZERO);
-    let layout = Layout::new(&plan.topology, partitions, plan.engine.one_partition || is_immediate);
+    let layout = Layout::new(&plan.topology, partitions, plan.engine.one_partition);
     let shared = Arc::new(Shared::new(plan, layout));
     let cables = Cables::new(&shared);
     let mut partitions: Vec<Partition> =

@@ -1,9 +1,11 @@
 //! The round in which a NIC asks its queue pairs for packets.
 //!
 //! A NIC holds no packet of a queue pair that waits. When its link is free it asks the queue pairs
-//! that may send now, in turn: the one after the last that it has served, in the order in which they
-//! were opened. A newcomer stands at the end of that order, so it waits for half of the others in
-//! the mean. Source: HPCC's released simulator, `RdmaEgressQueue::GetNextQindex`.
+//! that may send now, in turn: the one after the last that it has served, in the order of their
+//! flows' numbers, which is that of arrivals. A newcomer stands at the end of that order, so it
+//! waits for half of the others in the mean. Source: HPCC's released simulator,
+//! `RdmaEgressQueue::GetNextQindex`, in the order of opening: here connections that open at one
+//! edge of a window have no other order that is the same for any number of partitions.
 //!
 //! Turns are by packet, as there: packets are of one size but for the last of a message.
 //!
@@ -31,8 +33,6 @@ struct Ring {
 #[derive(Clone, Debug)]
 pub struct Round {
     by_priority: bool,
-    /// How many places have been given.
-    places: u32,
     rings: [Ring; RINGS],
     /// When the NIC will ask again; `Time::MAX`: once a queue pair may send.
     asks_at: Time,
@@ -41,13 +41,7 @@ pub struct Round {
 impl Round {
     /// Of a NIC without queue pairs; `by_priority`: it serves higher priorities first.
     pub fn new(by_priority: bool) -> Round {
-        Round { by_priority, places: 0, rings: Default::default(), asks_at: Time::MAX }
-    }
-
-    /// A new queue pair's place: after all others.
-    pub fn join(&mut self) -> u32 {
-        self.places += 1;
-        self.places
+        Round { by_priority, rings: Default::default(), asks_at: Time::MAX }
     }
 
     fn ring(&mut self, priority: u8) -> &mut Ring {
@@ -120,14 +114,13 @@ mod tests {
     fn round(ready: &[u32]) -> Round {
         let mut round = Round::new(false);
         for place in ready {
-            assert_eq!(round.join(), *place);
             round.put(0, (*place, *place), true);
         }
         round
     }
 
     #[test]
-    fn queue_pairs_take_turns_in_the_order_of_their_opening() {
+    fn queue_pairs_take_turns_in_the_order_of_their_flows() {
         let mut round = round(&[1, 2, 3]);
         let served: Vec<_> = (0..7).filter_map(|_| next(&mut round)).collect();
         assert_eq!(served, [1, 2, 3, 1, 2, 3, 1]);
@@ -141,7 +134,7 @@ mod tests {
         for served in 1..=8 {
             let mut round = round(&[1, 2, 3, 4, 5, 6, 7, 8]);
             round.serve(0, served);
-            let place = round.join();
+            let place = 9;
             round.put(0, (place, place), true);
             waited += std::iter::from_fn(|| next(&mut round)).take_while(|slot| *slot != place).count();
         }

@@ -180,7 +180,7 @@ impl Hosts {
         let which = shared.plan.traffic.transports[opening.class as usize];
         let hash = five_tuple_hash(opening.src, opening.dst, opening.flow);
         let line = shared.plan.topology.links[opening.src as usize].rate;
-        let place = shared.transport.nic_pulls().then(|| self.hosts[host as usize].round.join());
+        let place = shared.transport.nic_pulls().then_some(opening.flow);
         let stages = EgressStages {
             place,
             is_limited: self.hosts[host as usize].node.is_limited(),
