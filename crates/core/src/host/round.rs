@@ -32,8 +32,10 @@ struct Ring {
 /// A host's queue pairs, as its NIC asks them.
 #[derive(Clone, Debug)]
 pub struct Round {
-    by_priority: bool,
-    rings: [Ring; RINGS],
+    /// By priority, or one for all.
+    rings: Vec<Ring>,
+    /// How many queue pairs may send, in all rings.
+    ready: usize,
     /// When the NIC will ask again; `Time::MAX`: once a queue pair may send.
     asks_at: Time,
 }
@@ -41,21 +43,24 @@ pub struct Round {
 impl Round {
     /// Of a NIC without queue pairs; `by_priority`: it serves higher priorities first.
     pub fn new(by_priority: bool) -> Round {
-        Round { by_priority, rings: Default::default(), asks_at: Time::MAX }
+        let rings = vec![Ring::default(); if by_priority { RINGS } else { 1 }];
+        Round { rings, ready: 0, asks_at: Time::MAX }
     }
 
     fn ring(&mut self, priority: u8) -> &mut Ring {
-        let number = if self.by_priority { usize::from(priority) % RINGS } else { 0 };
+        let number = usize::from(priority) % self.rings.len();
         &mut self.rings[number]
     }
 
     /// The queue pair at a place may send now, or may not.
     pub fn put(&mut self, priority: u8, (place, slot): (u32, u32), may_send: bool) {
-        let ready = &mut self.ring(priority).ready;
-        match may_send {
-            true => ready.insert((place, slot)),
-            false => ready.remove(&(place, slot)),
-        };
+        let number = usize::from(priority) % self.rings.len();
+        let ready = &mut self.rings[number].ready;
+        if may_send {
+            self.ready += usize::from(ready.insert((place, slot)));
+        } else {
+            self.ready -= usize::from(ready.remove(&(place, slot)));
+        }
     }
 
     /// The queue pair at a place is being served: the next turn is that of the one after it.
@@ -64,8 +69,9 @@ impl Round {
     }
 
     /// Whether no queue pair may send.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.rings.iter().all(|ring| ring.ready.is_empty())
+        self.ready == 0
     }
 
     /// The slot whose turn it is among those that `may` names, and the priorities that

@@ -95,11 +95,13 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
     if segment.len > 0 && it.first_sent.is_none() {
         it.first_sent = Some(now);
     }
-    let mut packet = Packet {
-        body: match segment.syn {
-            false => Body::Data { seq: segment.seq, slot, flowcell: 0 },
-            true => Body::Syn { slot, flowcell: 0 },
-        },
+    let (body, asks) = match segment.rdma {
+        Some(asks) => (Body::RdmaData { seq: segment.seq, slot, flowcell: 0 }, asks.acknowledgement),
+        None if segment.syn => (Body::Syn { slot, flowcell: 0 }, false),
+        None => (Body::Data { seq: segment.seq, slot, flowcell: 0 }, false),
+    };
+    Packet {
+        body,
         stamp: now,
         flow: it.opening.flow,
         src: it.opening.src,
@@ -111,17 +113,13 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         size: 0,
         payload: 0,
         flags: (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
-            | (if segment.cwr { flags::CWR } else { 0 }),
+            | (if segment.cwr { flags::CWR } else { 0 })
+            | (if asks { flags::ASKS } else { 0 }),
         ingress: 0,
         class: TrafficClass::new(it.priority, Importance::Control, segment.ecn),
         ttl: TTL,
         path: 0,
-    };
-    if let Some(asks) = segment.rdma {
-        packet.body = Body::RdmaData { seq: segment.seq, slot, flowcell: 0 };
-        packet.flags |= if asks.acknowledgement { flags::ASKS } else { 0 };
     }
-    packet
 }
 
 /// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to send.
