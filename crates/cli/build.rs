@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the command is built from, relative to the repository.
-const SOURCES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "scenarios/papers"];
+const SOURCES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "papers"];
 /// Where the sources differ from the commit.
 const DIRTY: &str = "-dirty";
 /// A crate that it is not built from.

@@ -10,7 +10,7 @@ use crate::spread::spread;
 use millpond_results::{Claim as Judged, ClaimKind, Verdict, World};
 
 /// One claim.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// Its name, without the paper's.
     pub id: &'static str,
@@ -32,7 +32,7 @@ pub struct Claim {
 
 /// What a claim rests on: a number, or an order or a bound without one; and how far it is the
 /// paper's.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// A number as published.
     Published(f64),

@@ -26,6 +26,8 @@ const ABSENT: &str = "no results of the emulated Linux are there: make bench-lim
 const LARGE: u64 = 1 << 20;
 
 /// A case of the rig, and which arm of an experiment it stands for.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     /// Its name in the rig's tables.
     pub name: &'static str,

@@ -22,6 +22,8 @@ pub struct Paper {
     pub name: &'static str,
     /// As a heading.
     pub title: &'static str,
+    /// Of its publication.
+    pub year: u16,
     /// What is run.
     pub experiments: &'static [Experiment],
     /// What is claimed.
@@ -33,7 +35,7 @@ pub struct Paper {
 }
 
 /// One experiment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Experiment {
     /// Its name on the command line, and its folder's.
     pub name: &'static str,
@@ -62,7 +64,7 @@ pub struct Experiment {
 }
 
 /// Loads and seeds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Runs {
     /// Each with the value of the experiment's key that makes it.
     pub loads: &'static [(f64, &'static str)],
@@ -75,6 +77,7 @@ pub struct Runs {
 }
 
 /// A published curve, in seconds.
+#[derive(Debug)]
 pub struct Published {
     /// The variant that it is of.
     pub variant: &'static str,

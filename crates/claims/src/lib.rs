@@ -1,7 +1,7 @@
 //! Papers as experiments and claims: what is run, what is measured, what holds.
 //!
-//! A paper ([`Paper`]) is a table of experiments and a table of claims, in a file of its own under
-//! `papers/`. An experiment is a sweep ([`design()`]) in a subfolder of the results, so runs that
+//! A paper ([`Paper`]) is a table of experiments and a table of claims: a `paper.toml` in a folder,
+//! with the scenarios of its experiments. An experiment is a sweep ([`design()`]) in a subfolder of the results, so runs that
 //! were made are never made again. [`Reproducing`] has runs made by a [`Runner`], and decides the
 //! claims anew from whatever is there.
 //!
@@ -16,8 +16,9 @@ mod design;
 mod emulated;
 mod error;
 mod experiment;
+mod file;
 mod measure;
-mod papers;
+mod page;
 mod reproducing;
 mod spread;
 mod statistic;
@@ -32,8 +33,9 @@ pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design, pac
 pub use emulated::Case;
 pub use error::Error;
 pub use experiment::{Arm, Effort, Experiment, Found, Paper, Prepared, Published, Run, Runs};
+pub use file::{papers, read_paper};
 pub use measure::{Measure, Measured};
-pub use papers::BUILT;
+pub use page::{PAGE, RESULTS, Recorded, page};
 pub use reproducing::{Ended, Planned, Reproducing, Runner, is_of};
 pub use statistic::{Of, Statistic};
 

@@ -4,13 +4,16 @@
 //! says why there is none; a run that is missing makes it undecided.
 
 use crate::experiment::{Arm, Experiment, Found, Run};
+use crate::file::{list, lists};
 use crate::statistic::Statistic;
 use millpond_results::Absolute;
+use serde::{Deserialize, Serialize};
 
 /// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
 /// scenario.
 #[allow(missing_docs, reason = "a field means the same in every measure")]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Measure {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40
     /// is 40 % less.
@@ -21,7 +24,12 @@ pub enum Measure {
     /// statistic there is told beside.
     Best { experiment: &'static str, statistic: Statistic, beside: Statistic, of: &'static str, than: &'static str },
     /// The lowest of several such changes, each of one scheme against another.
-    BestOf { experiment: &'static str, statistic: Statistic, pairs: &'static [(&'static str, &'static str)] },
+    BestOf {
+        experiment: &'static str,
+        statistic: Statistic,
+        #[serde(deserialize_with = "list")]
+        pairs: &'static [(&'static str, &'static str)],
+    },
     /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the
     /// statistic's unit.
     Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
@@ -41,7 +49,9 @@ pub enum Measure {
         experiment: &'static str,
         load: f64,
         statistic: Statistic,
+        #[serde(deserialize_with = "lists")]
         groups: &'static [&'static [&'static str]],
+        #[serde(default, deserialize_with = "list")]
         slack: &'static [f64],
     },
     /// The share of the published cells (scheme × load × mean and p99) that ours are within this
@@ -575,6 +585,7 @@ pub(crate) mod tests {
     };
 
     pub const PAPER: Paper = Paper {
+        year: 2026,
         name: "p",
         title: "P",
         experiments: &[EXPERIMENT],

@@ -3,10 +3,13 @@
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
 use crate::experiment::Run;
+use crate::file::list;
 use millpond_results::{Packets, Summary};
+use serde::{Deserialize, Serialize};
 
 /// A number of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// Mean QCT of the completed queries.
     Mean,
@@ -19,7 +22,7 @@ pub enum Statistic {
     /// Packets dropped for another reason than this.
     DroppedBut(&'static str),
     /// Packets dropped for one of these reasons.
-    DroppedFor(&'static [&'static str]),
+    DroppedFor(#[serde(deserialize_with = "list")] &'static [&'static str]),
     /// Of the packets that hosts sent, the share that was dropped, in percent.
     Lost,
     /// Data packets sent again, of the whole run.
@@ -68,7 +71,8 @@ pub enum Statistic {
 }
 
 /// A number of the calls or the flows of a class; not all have each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Of {
     /// How many completed.
     Count,
@@ -85,7 +89,8 @@ pub enum Of {
 }
 
 /// A number of a class's goodput over time, in Gb/s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OfSamples {
     /// Mean.
     Mean,

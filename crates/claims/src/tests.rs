@@ -9,7 +9,7 @@ use std::path::Path;
 
 #[test]
 fn the_tables_of_papers_fit_their_scenarios() {
-    for paper in BUILT {
+    for paper in papers() {
         for experiment in paper.experiments {
             for effort in [Effort::Full, Effort::Quick] {
                 if let Ok(runs) = experiment.runs(effort) {
@@ -57,7 +57,7 @@ fn the_tables_of_papers_fit_their_scenarios() {
 /// A claim that nobody can hold against a baseline might hold without its mechanism.
 #[test]
 fn every_claim_has_a_baseline_or_says_why_not() {
-    for paper in BUILT {
+    for paper in papers() {
         let ids = || paper.claims.iter().map(|claim| claim.id);
         for claim in paper.claims {
             let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment()).unwrap();
@@ -167,7 +167,7 @@ fn counts_read_well() {
 /// What is remembered, fitted or ours is never told as published.
 #[test]
 fn a_claims_kind_fits_its_source() {
-    let all = BUILT.iter().flat_map(|paper| paper.claims.iter().map(move |claim| (paper.name, claim)));
+    let all = papers().iter().flat_map(|paper| paper.claims.iter().map(move |claim| (paper.name, claim)));
     for (paper, claim) in all {
         let says = |word: &str| claim.source.contains(word) || claim.statement.contains(word);
         let id = format!("{paper}-{}", claim.id);
@@ -177,14 +177,14 @@ fn a_claims_kind_fits_its_source() {
         let is_measured = claim.source.contains("run unmodified") && claim.kind() != ClaimKind::Derived;
         assert_eq!(claim.kind() == ClaimKind::Released, is_measured, "{id}");
     }
-    let presto = BUILT.iter().find(|paper| paper.name == "presto").unwrap();
+    let presto = papers().iter().find(|paper| paper.name == "presto").unwrap();
     let of = |kind| -> Vec<&str> {
         presto.claims.iter().filter(|claim| claim.kind() == kind).map(|claim| claim.id).collect()
     };
     assert_eq!(of(ClaimKind::Fitted), ["P6a", "P6b", "P6c", "P9a", "P9b"]);
     assert!(of(ClaimKind::Remembered).iter().all(|id| id.starts_with('M')), "and its name says so");
     assert!(of(ClaimKind::Published).iter().all(|id| id.starts_with('P')));
-    let tlt = BUILT.iter().find(|paper| paper.name == "tlt").unwrap();
+    let tlt = papers().iter().find(|paper| paper.name == "tlt").unwrap();
     let kinds = Kinds::of(tlt.claims.iter().map(Claim::kind));
     let released = kinds.iter().find(|(kind, _)| *kind == ClaimKind::Released);
     assert_eq!(released, Some((ClaimKind::Released, 54)), "46 of RDMA's table, 8 of TCP's");
@@ -192,7 +192,7 @@ fn a_claims_kind_fits_its_source() {
 
 #[test]
 fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
-    let tlt = BUILT.iter().find(|paper| paper.name == "tlt").unwrap();
+    let tlt = papers().iter().find(|paper| paper.name == "tlt").unwrap();
     let released = tlt.experiments.iter().find(|experiment| experiment.name == "released").unwrap();
     let found = Found { name: "released", ..Found::default() };
     let shown = released.shown(tlt.claims, &found, "");
@@ -201,7 +201,7 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
     };
     assert_eq!(of("baseline", "ACKed p99.9"), Some(12_400.0));
     assert_eq!(of("tlt-released", "timeouts"), Some(0.0));
-    let nrm = BUILT.iter().find(|paper| paper.name == "nrm").unwrap();
+    let nrm = papers().iter().find(|paper| paper.name == "nrm").unwrap();
     let t5 = nrm.experiments.iter().find(|experiment| experiment.name == "t5").unwrap();
     let shown = t5.shown(nrm.claims, &Found { name: "t5", ..Found::default() }, "");
     let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
@@ -214,7 +214,7 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
 /// HPCC's scenario is the released network: 320 hosts, 20 switches above them, and 36 above these.
 #[test]
 fn the_fat_tree_of_hpcc_has_the_released_links() {
-    let hpcc = BUILT.iter().find(|paper| paper.name == "hpcc").unwrap();
+    let hpcc = papers().iter().find(|paper| paper.name == "hpcc").unwrap();
     let example = &hpcc.experiments[0];
     let scenario = millpond_scenario::Scenario::parse(example.scenario, example.text).unwrap();
     let topology = scenario.plan(Some("hpcc"), &[], None).unwrap().topology;
@@ -248,7 +248,7 @@ fn table(page: &str, header: &str) -> Vec<Vec<String>> {
 #[test]
 fn the_pages_table_of_kinds_counts_as_the_claims_do() {
     let mut counted: Vec<Vec<String>> = Vec::new();
-    for paper in BUILT {
+    for paper in papers() {
         let title = paper.title.split(':').next().unwrap();
         for (world, kinds) in worlds(paper) {
             let of =
@@ -268,7 +268,7 @@ fn the_pages_table_of_kinds_counts_as_the_claims_do() {
 fn the_pages_tables_of_outcomes_count_as_the_claims_do() {
     const OUTCOMES: &str =
         "| kind | claims | in full: hold | fail | not evaluated | `--quick`: hold | fail | not evaluated |";
-    for paper in BUILT {
+    for paper in papers() {
         let file =
             if paper.name == "canary" { "reproduce.md".to_string() } else { format!("reproduce-{}.md", paper.name) };
         let (rows, worlds) = (table(&page(&file), OUTCOMES), worlds(paper));

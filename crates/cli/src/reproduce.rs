@@ -12,10 +12,11 @@ use crate::say;
 use crate::tell;
 use crate::watch::catch_interrupts;
 use millpond_claims::{
-    BUILT, Chosen, Design, Effort, Ended, Error, Kinds, Paper, Prepared, Reproducing, Runner, all_claims,
-    emulated_claims, is_of,
+    Chosen, Design, Effort, Ended, Error, Kinds, Paper, Prepared, Recorded, Reproducing, Runner, all_claims,
+    emulated_claims, is_of, papers, read_paper,
 };
 use millpond_results::{Claim, Manifest, SweepFolder, Verdict, claims_json, reproduction_table};
+use millpond_scenario::nearest;
 use std::path::{Path, PathBuf};
 
 /// All that are built.
@@ -26,7 +27,10 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         check_alone(args)?;
         return list(args);
     };
-    let papers: Vec<&'static Paper> = BUILT.into_iter().filter(|paper| name == ALL || paper.name == name).collect();
+    let papers = named(name)?;
+    if args.page.is_some() && papers.len() > 1 {
+        return Err(Failure::Usage("--page: a page is of one paper".to_string()));
+    }
     let mut jobs = Vec::new();
     for paper in papers {
         jobs.push(job(args, paper, out_of(args, paper, name == ALL))?);
@@ -37,6 +41,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut total = Total::default();
     for job in &jobs {
         let ended = job.run(&Command { args })?;
+        if let Some(folder) = &args.page {
+            Recorded::of(&ended, job.effort, &revision::manifest("")).write(job.paper, folder)?;
+        }
         if !args.quiet && !args.json {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
             say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
@@ -48,6 +55,31 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         say(&claims_json(&total.claims));
     }
     total.result(args.strict)
+}
+
+/// The papers of a name: one that is built in, all of these, or the paper in a folder.
+fn named(name: &str) -> Result<Vec<&'static Paper>, Failure> {
+    if name == ALL {
+        return Ok(papers().to_vec());
+    }
+    if let Some(paper) = papers().iter().find(|paper| paper.name == name) {
+        return Ok(vec![*paper]);
+    }
+    let folder = Path::new(name);
+    if folder.is_dir() || folder.components().count() > 1 {
+        return Ok(vec![read_paper(folder)?]);
+    }
+    let nearest = nearest(name, papers().iter().map(|paper| paper.name));
+    let hint = nearest.map_or(String::from("."), |nearest| format!(". Is it {nearest}?"));
+    Err(Failure::Usage(format!(
+        "there is no paper {name}{hint} Built in are {}; a folder with a paper.toml is one, too",
+        built().join(", ")
+    )))
+}
+
+/// The names of those that are built in, and of all.
+fn built() -> Vec<&'static str> {
+    papers().iter().map(|paper| paper.name).chain([ALL]).collect()
 }
 
 /// What is asked for of a paper.
@@ -115,8 +147,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--force", args.force),
     ];
     let Some((option, _)) = options.into_iter().find(|(_, given)| *given) else { return Ok(()) };
-    let built: Vec<&str> = BUILT.iter().map(|paper| paper.name).collect();
-    Err(Failure::Usage(format!("reproduce {option}: of which paper? There is: {}, {ALL}", built.join(", "))))
+    Err(Failure::Usage(format!("reproduce {option}: of which paper? There is: {}", built().join(", "))))
 }
 
 /// All claims of a paper, by kind.
@@ -140,11 +171,11 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
                 "emulated": emulated_claims(paper).map(|(id, _)| format!("{}-{id}", paper.name)).collect::<Vec<_>>(),
             })
         };
-        let all: Vec<_> = BUILT.iter().map(paper).collect();
+        let all: Vec<_> = papers().iter().map(paper).collect();
         say(&serde_json::Value::from(all).to_string());
         return Ok(());
     }
-    for paper in BUILT {
+    for paper in papers() {
         let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
         let emulated = match emulated_claims(paper).count() {
             0 => String::new(),

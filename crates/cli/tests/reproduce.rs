@@ -4,7 +4,7 @@
 mod common;
 
 use common::Dir;
-use millpond_claims::{BUILT, Kinds, Paper, all_claims};
+use millpond_claims::{Kinds, Paper, all_claims, papers};
 
 /// How many claims of each kind are measured in an experiment; of all without one.
 fn kinds(paper: &'static Paper, experiment: Option<&str>) -> Kinds {
@@ -15,7 +15,7 @@ fn kinds(paper: &'static Paper, experiment: Option<&str>) -> Kinds {
 }
 
 fn named(paper: &str) -> &'static Paper {
-    BUILT.iter().find(|built| built.name == paper).unwrap()
+    papers().iter().find(|built| built.name == paper).unwrap()
 }
 
 /// As JSON has them.
@@ -28,7 +28,7 @@ fn what_there_is_is_listed() {
     let dir = Dir::small("list");
     let ran = dir.run(&["reproduce"]).ends(0);
     let listed: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
-    for paper in BUILT {
+    for paper in papers() {
         let of = listed.as_array().unwrap().iter().find(|listed| listed["paper"] == paper.name).unwrap();
         let of_kinds = kinds(paper, None);
         assert_eq!(of["kinds"], json(of_kinds));
@@ -45,7 +45,7 @@ fn what_there_is_is_listed() {
 fn a_wrong_name_is_told_with_the_nearest() {
     let dir = Dir::small("names");
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
-    assert!(ran.err.contains("'canary'"), "{}", ran.err);
+    assert!(ran.err.contains("Is it canary?"), "{}", ran.err);
     let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
     assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
     dir.run(&["reproduce", "canary", "--seeds", "3..1"]).ends(2);

@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(segment.round(), ns(costs.per_segment));
         assert_eq!(packet.round(), ns(costs.per_packet) + 1460.0 * ns(costs.per_byte));
         // Spraying with stock offload, in the simulator and with receiving free (variant presto-stock-gro-free of
-        // scenarios/papers/presto/receiver.toml, seeds 1 to 20): packets, segments, and those out of order.
+        // papers/presto/receiver.toml, seeds 1 to 20): packets, segments, and those out of order.
         let (packets, segments, late) = (6_501_939.0, 4_247_215.0, 2_033_416.0);
         let sprayed = ns_a_packet(4.6, 1.0);
         let order = ((sprayed - packet) * packets / segments - segment) / (late / segments);

@@ -189,15 +189,23 @@ impl EventQueue {
     pub fn push(&mut self, at: Time, key: Key) {
         let bucket = at.as_ps() >> self.shift;
         self.len += 1;
-        if bucket <= self.cursor {
-            self.insert_due((at, key));
-        } else if bucket - self.cursor < BUCKETS as u64 {
+        // Ahead of the cursor and within the wheel's reach: one comparison for both.
+        if bucket.wrapping_sub(self.cursor + 1) < BUCKETS as u64 - 1 {
             self.link(bucket, (at, key));
         } else {
-            let event = (at, key);
-            let is_new = if self.distant.covers(at) { self.distant.insert(event) } else { self.far.insert(event) };
-            debug_assert!(is_new, "an event is scheduled once");
+            self.push_elsewhere(at, key);
         }
+    }
+
+    /// An event that is due already, or beyond the wheel. Apart, so that the common path saves no registers.
+    #[inline(never)]
+    fn push_elsewhere(&mut self, at: Time, key: Key) {
+        let event = (at, key);
+        if at.as_ps() >> self.shift <= self.cursor {
+            return self.insert_due(event);
+        }
+        let is_new = if self.distant.covers(at) { self.distant.insert(event) } else { self.far.insert(event) };
+        debug_assert!(is_new, "an event is scheduled once");
     }
 
     /// Takes back an event that was pushed and has not been popped, if it is still beyond the wheel. What is nearer stays,
@@ -266,11 +274,17 @@ impl EventQueue {
             self.nodes[id as usize] = node;
             id
         } else {
-            self.nodes.push(node);
-            (self.nodes.len() - 1) as u32
+            self.new_node(node)
         };
         self.heads[slot] = id;
         self.occupied[slot / 64] |= 1 << (slot % 64);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_node(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as u32
     }
 
     /// The next occupied bucket after the cursor.

@@ -10,7 +10,7 @@ mod common;
 use common::simulate;
 use millpond_scenario::Scenario;
 
-const TEXT: &str = include_str!("../../../scenarios/papers/canary/plateaus.toml");
+const TEXT: &str = include_str!("../../../papers/canary/plateaus.toml");
 
 /// The times of all queries, in milliseconds and ascending.
 fn times(estimator: &str) -> Vec<f64> {

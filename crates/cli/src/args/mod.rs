@@ -319,8 +319,8 @@ pub struct SweepOutput {
 /// What `reproduce` takes.
 #[derive(Args, Debug, Default)]
 pub struct ReproduceArgs {
-    /// The paper, or all that are built
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(papers()))]
+    /// The paper: presto, nrm, hpcc, tlt, backdraft, canary, all of them (all), or a folder with a
+    /// paper.toml
     pub paper: Option<String>,
     /// Run what minutes can decide; claims that need more are not evaluated
     #[arg(long)]
@@ -348,16 +348,15 @@ pub struct ReproduceArgs {
     /// and is kept in the results folder (--only linux-vm: these claims alone)
     #[arg(long, value_name = "FILE")]
     pub vm: Vec<PathBuf>,
+    /// Write results.json and page.md of what was measured into the paper's folder DIR
+    #[arg(long, value_name = "DIR")]
+    pub page: Option<PathBuf>,
     /// Replace finished runs of another version or of a changed scenario
     #[arg(long)]
     pub force: bool,
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-fn papers() -> Vec<&'static str> {
-    millpond_claims::BUILT.iter().map(|paper| paper.name).chain([crate::reproduce::ALL]).collect()
 }
 
 /// What `export` takes.

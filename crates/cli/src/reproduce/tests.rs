@@ -70,6 +70,7 @@ const CLAIMS: &[Claim] = &[
 const ALONE: Experiment = Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
 const BASELINES: Baselines = Baselines { off: &[("large", "small")], of: &[], none: &[] };
 static PAPER: Paper = Paper {
+    year: 2026,
     name: "test",
     title: "A test",
     experiments: &[EXPERIMENT, ALONE],
@@ -78,6 +79,7 @@ static PAPER: Paper = Paper {
     emulated: &[],
 };
 static CHANGED: Paper = Paper {
+    year: 2026,
     name: "test",
     title: "A test",
     experiments: &[
@@ -335,6 +337,7 @@ const CASES: &[Case] = &[
     Case { name: "c", experiment: "alone", load: 90.0, variant: "small" },
 ];
 static EMULATED: Paper = Paper {
+    year: 2026,
     claims: &[
         drops("S1a", "buffers", [None, Some(0.0)]),
         drops("S2", "alone", [None, Some(0.0)]),

@@ -8,9 +8,9 @@ The receivers of the incasts follow in the first. Load 0.4, a tenth of it incast
 of 1,001 quantiles of web search. That of RDMA takes links for 50 Gb/s, and its incasts go on until
 where a 301st flow would start.
 
-    python3 scenarios/papers/tlt/released-flows.py 1 background > out/background.csv
-    python3 scenarios/papers/tlt/released-flows.py 1 foreground > out/foreground.csv
-    python3 scenarios/papers/tlt/released-flows.py 1 foreground rdma > out/foreground.csv
+    python3 papers/tlt/released-flows.py 1 background > out/background.csv
+    python3 papers/tlt/released-flows.py 1 foreground > out/foreground.csv
+    python3 papers/tlt/released-flows.py 1 foreground rdma > out/foreground.csv
 """
 import math
 import sys

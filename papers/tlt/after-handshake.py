@@ -6,7 +6,7 @@ all of its hosts (`capture.pcap`); the n-th SYN from one host to another is of t
 tshark.
 
     millpond export out/captured --table flows --csv out/captured.csv
-    python3 scenarios/papers/tlt/after-handshake.py out/captured.csv out/captured/host*.pcapng
+    python3 papers/tlt/after-handshake.py out/captured.csv out/captured/host*.pcapng
 """
 import csv
 import shutil

@@ -1,0 +1,456 @@
+//! A paper as a file: `paper.toml`, beside the scenarios of its experiments.
+//!
+//! The file is the only place of a paper's experiments and claims. The papers of this project are
+//! compiled in from `papers/`; any other folder with a `paper.toml` is read in the same way.
+//!
+//! Invariant: a paper that is read fits its scenarios: every experiment, scheme, load and variant
+//! that a claim names exists, names are unique, and every claim can fail.
+
+use crate::baseline::Baselines;
+use crate::claim::{Claim, Value};
+use crate::emulated::Case;
+use crate::error::Error;
+use crate::experiment::{Experiment, Paper, Published, Runs};
+use crate::measure::Measure;
+use crate::statistic::Statistic;
+use include_dir::{Dir, include_dir};
+use millpond_results::{ClaimKind, Keep};
+use serde::de::{Deserialize, Deserializer};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The name of the file in a paper's folder.
+pub const PAPER: &str = "paper.toml";
+
+static BUILT: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+
+/// The papers that are compiled in, by year.
+///
+/// # Panics
+///
+/// If one of them is not valid; a test reads all.
+pub fn papers() -> &'static [&'static Paper] {
+    static READ: OnceLock<Vec<&'static Paper>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let read = |dir: &'static Dir<'static>| {
+            let folder = format!("papers/{}", dir.path().display());
+            let text = |name: &str| dir.get_file(dir.path().join(name)).and_then(|file| file.contents_utf8());
+            let paper = text(PAPER)?;
+            let scenario = |name: &str| text(name).map(String::from).ok_or_else(|| "is not there".to_string());
+            Some(read(&folder, paper, scenario).unwrap_or_else(|error| panic!("{error}")))
+        };
+        let mut all: Vec<&'static Paper> = BUILT.dirs().filter_map(read).collect();
+        all.sort_by_key(|paper| (paper.year, paper.name));
+        all
+    })
+}
+
+/// Reads the paper in a folder.
+///
+/// It stays in memory until the process ends, as claims and experiments refer to its names.
+///
+/// # Errors
+///
+/// If a file cannot be read, or `paper.toml` is not valid: the message has file and line.
+pub fn read_paper(folder: &Path) -> Result<&'static Paper, Error> {
+    let file = folder.join(PAPER);
+    let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
+    let paper = text(&file).map_err(|e| Error::Usage(format!("{}: {e}", file.display())))?;
+    read(&folder.display().to_string(), &paper, |name| text(&folder.join(name)))
+}
+
+/// What `paper.toml` holds besides experiments and claims.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    name: &'static str,
+    title: &'static str,
+    /// Of its publication: the order in which papers are listed.
+    year: u16,
+    /// Long texts by a short name, for the `source` of claims.
+    #[serde(default, borrow)]
+    sources: BTreeMap<&'static str, &'static str>,
+    #[serde(default)]
+    baselines: BaselinesFile,
+    #[serde(default)]
+    emulated: Vec<Case>,
+    experiment: Vec<Json>,
+    claim: Vec<Json>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct BaselinesFile {
+    #[serde(default, deserialize_with = "list")]
+    off: &'static [(&'static str, &'static str)],
+    #[serde(default, borrow)]
+    of: Vec<(&'static str, Vec<(&'static str, &'static str)>)>,
+    #[serde(default, deserialize_with = "list")]
+    none: &'static [(&'static str, &'static str)],
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ExperimentFile {
+    name: &'static str,
+    title: &'static str,
+    scenario: &'static str,
+    #[serde(deserialize_with = "list")]
+    schemes: &'static [(&'static str, &'static str)],
+    load_axis: &'static str,
+    load_key: Option<&'static str>,
+    #[serde(default)]
+    keep: KeepFile,
+    full: RunsFile,
+    quick: Quick,
+    #[serde(default, deserialize_with = "list")]
+    shows: &'static [(&'static str, Statistic)],
+    #[serde(default)]
+    published: Vec<PublishedFile>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum KeepFile {
+    #[default]
+    Summary,
+    Queries,
+    Flows,
+    All,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RunsFile {
+    #[serde(deserialize_with = "list")]
+    loads: &'static [(f64, &'static str)],
+    seeds: (u64, u64),
+    /// `KEY=VALUE`, as `--set` takes them.
+    #[serde(default, borrow)]
+    set: Vec<&'static str>,
+    #[serde(default)]
+    note: &'static str,
+}
+
+/// Of `--quick`: what is not given is as in full.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct QuickFile {
+    #[serde(borrow)]
+    loads: Option<Vec<(f64, &'static str)>>,
+    seeds: (u64, u64),
+    #[serde(borrow)]
+    set: Option<Vec<&'static str>>,
+    #[serde(default)]
+    note: &'static str,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Quick {
+    Runs(QuickFile),
+    LeftOut(&'static str),
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PublishedFile {
+    variant: &'static str,
+    source: &'static str,
+    #[serde(deserialize_with = "list")]
+    loads: &'static [f64],
+    #[serde(deserialize_with = "list")]
+    mean_s: &'static [f64],
+    #[serde(deserialize_with = "list")]
+    p99_s: &'static [f64],
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ClaimFile {
+    id: &'static str,
+    source: &'static str,
+    statement: &'static str,
+    /// Whose the claim is.
+    kind: ClaimKind,
+    /// The number that it rests on; none: an order or a bound.
+    paper: Option<f64>,
+    /// How a derived number is computed, or which parameter a fitted one gave.
+    how: Option<&'static str>,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    measure: Measure,
+    quick: Option<&'static str>,
+    #[serde(default)]
+    note: &'static str,
+}
+
+/// A list that lives as long as the process.
+pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<&'static [T], D::Error> {
+    Vec::<T>::deserialize(from).map(|list| &*list.leak())
+}
+
+/// A list of such lists.
+pub(crate) fn lists<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<&'static [&'static [T]], D::Error> {
+    let lists = Vec::<Vec<T>>::deserialize(from)?;
+    Ok(lists.into_iter().map(|list| &*list.leak()).collect::<Vec<_>>().leak())
+}
+
+/// Reads a paper; `scenario` gives the text of a file beside it.
+fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, String>) -> Result<&'static Paper, Error> {
+    let file = format!("{folder}/{PAPER}");
+    let at = |offset: usize, what: &dyn std::fmt::Display| {
+        let line = text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
+        Error::Usage(format!("{file}:{line}: {what}"))
+    };
+    let tree = DeTable::parse(text).map_err(|e| at(e.span().map_or(0, |span| span.start), &e.message()))?;
+    // Where each experiment and each claim begins, for errors.
+    let starts = |key: &str| -> Vec<usize> {
+        let tables = tree.get_ref().get(key).map(Spanned::get_ref);
+        let DeValue::Array(tables) = tables.unwrap_or(&DeValue::Boolean(false)) else { return Vec::new() };
+        tables.iter().map(|table| table.span().start).collect()
+    };
+    let whole: &'static Json = Box::leak(Box::new(json_of_table(tree.get_ref())));
+    let of = File::deserialize(whole).map_err(|e| at(0, &e))?;
+    drop(of.experiment);
+    drop(of.claim);
+    let each = |key: &str| whole[key].as_array().into_iter().flatten().zip(starts(key));
+    let mut experiments = Vec::new();
+    for (value, start) in each("experiment") {
+        let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &e))?;
+        let name = read.scenario;
+        let text = scenario(name).map_err(|e| at(start, &format!("scenario \"{name}\": {e}")))?;
+        experiments.push(read.experiment(folder, text).map_err(|e| at(start, &e))?);
+    }
+    let mut claims = Vec::new();
+    for (value, start) in each("claim") {
+        let read = ClaimFile::deserialize(value).map_err(|e| at(start, &e))?;
+        let claim = read.claim(&of.sources).map_err(|e| at(start, &e))?;
+        fits(&claim, &experiments, &claims).map_err(|e| at(start, &e))?;
+        claims.push(claim);
+    }
+    let BaselinesFile { off, of: single, none } = of.baselines;
+    let single: Vec<_> = single.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect();
+    Ok(Box::leak(Box::new(Paper {
+        name: of.name,
+        title: of.title,
+        year: of.year,
+        experiments: experiments.leak(),
+        claims: claims.leak(),
+        baselines: Baselines { off, of: single.leak(), none },
+        emulated: of.emulated.leak(),
+    })))
+}
+
+impl ExperimentFile {
+    fn experiment(self, folder: &str, text: String) -> Result<Experiment, String> {
+        let curve = |p: PublishedFile| {
+            let PublishedFile { variant, source, loads, mean_s, p99_s } = p;
+            Published { variant, source, loads, mean_s, p99_s }
+        };
+        let published: Vec<Published> = self.published.into_iter().map(curve).collect();
+        let full = self.full.runs()?;
+        Ok(Experiment {
+            name: self.name,
+            title: self.title,
+            scenario: format!("{folder}/{}", self.scenario).leak(),
+            text: text.leak(),
+            schemes: self.schemes,
+            load_axis: self.load_axis,
+            load_key: self.load_key,
+            full,
+            quick: match self.quick {
+                Quick::Runs(quick) => Ok(quick.runs(full)?),
+                Quick::LeftOut(why) => Err(why),
+            },
+            keep: match self.keep {
+                KeepFile::Summary => Keep::Summary,
+                KeepFile::Queries => Keep::Queries,
+                KeepFile::Flows => Keep::Flows,
+                KeepFile::All => Keep::All,
+            },
+            shows: self.shows,
+            published: published.leak(),
+        })
+    }
+}
+
+impl RunsFile {
+    fn runs(self) -> Result<Runs, String> {
+        Ok(Runs { loads: self.loads, seeds: self.seeds, set: pairs(self.set)?, note: self.note })
+    }
+}
+
+impl QuickFile {
+    fn runs(self, full: Runs) -> Result<Runs, String> {
+        let loads = self.loads.map_or(full.loads, |loads| &*loads.leak());
+        let set = self.set.map_or(Ok(full.set), pairs)?;
+        Ok(Runs { loads, seeds: self.seeds, set, note: self.note })
+    }
+}
+
+/// `KEY=VALUE` texts.
+fn pairs(set: Vec<&'static str>) -> Result<&'static [(&'static str, &'static str)], String> {
+    let pair =
+        |text: &'static str| text.split_once('=').ok_or_else(|| format!("`set` has KEY=VALUE pairs (got \"{text}\")"));
+    Ok(set.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?.leak())
+}
+
+impl ClaimFile {
+    fn claim(self, sources: &BTreeMap<&'static str, &'static str>) -> Result<Claim, String> {
+        let how = |kind: &str| self.how.ok_or_else(|| format!("a {kind} number needs `how`"));
+        let paper = match (self.kind, self.paper) {
+            (ClaimKind::Published, Some(value)) => Value::Published(value),
+            (ClaimKind::Published, None) => Value::Shape,
+            (ClaimKind::Released, Some(value)) => Value::Released(value),
+            (ClaimKind::Released, None) => return Err("a released claim needs the number `paper`".into()),
+            (ClaimKind::Derived, Some(value)) => Value::Derived(value, how("derived")?),
+            (ClaimKind::Derived, None) => Value::Arithmetic,
+            (ClaimKind::Fitted, Some(value)) => Value::Fitted(value, how("fitted")?),
+            (ClaimKind::Fitted, None) => return Err("a fitted claim needs the number `paper`".into()),
+            (ClaimKind::Remembered, None) => Value::Remembered,
+            (ClaimKind::Ours, None) => Value::Ours,
+            (ClaimKind::Remembered | ClaimKind::Ours, Some(_)) => {
+                return Err("a claim that is remembered or ours has no number `paper`".into());
+            }
+        };
+        Ok(Claim {
+            id: self.id,
+            source: sources.get(self.source).copied().unwrap_or(self.source),
+            statement: self.statement,
+            paper,
+            accept: [self.at_least, self.at_most],
+            measure: self.measure,
+            quick: self.quick,
+            note: self.note,
+        })
+    }
+}
+
+/// Whether a claim fits its paper, or why not.
+fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(), String> {
+    let id = claim.id;
+    if others.iter().any(|other| other.id == id) {
+        return Err(format!("there are two claims {id}"));
+    }
+    let named = experiments.iter().find(|experiment| experiment.name == claim.experiment());
+    let experiment = named.ok_or_else(|| {
+        let known = experiments.iter().map(|experiment| experiment.name);
+        unknown(id, "experiment", claim.experiment(), known)
+    })?;
+    let (schemes, load) = claim.measure.needs();
+    let known = || experiment.schemes.iter().map(|(variant, _)| *variant);
+    if let Some(strange) = schemes.into_iter().find(|scheme| known().all(|variant| variant != *scheme)) {
+        return Err(unknown(id, "scheme", strange, known()));
+    }
+    if let Some(load) = load.filter(|load| experiment.full.loads.iter().all(|(other, _)| other != load)) {
+        return Err(format!("{id}: experiment {} has no load {load}", experiment.name));
+    }
+    if claim.accept == [None, None] {
+        return Err(format!("{id} cannot fail: it needs `at-least` or `at-most`"));
+    }
+    Ok(())
+}
+
+fn unknown(id: &str, what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let nearest = millpond_scenario::nearest(name, known.iter().copied())
+        .map_or(String::new(), |near| format!("; is it {near}?"));
+    format!("{id}: there is no {what} {name}{nearest}")
+}
+
+/// The same value without its places. Dates are texts.
+fn json_of(value: &DeValue<'_>) -> Json {
+    match value {
+        DeValue::String(text) => Json::String(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).map_or(Json::Null, Json::from),
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Json::Null, Json::from),
+        DeValue::Boolean(value) => Json::Bool(*value),
+        DeValue::Datetime(time) => Json::String(time.to_string()),
+        DeValue::Array(values) => values.iter().map(|value| json_of(value.get_ref())).collect(),
+        DeValue::Table(table) => json_of_table(table),
+    }
+}
+
+fn json_of_table(table: &DeTable<'_>) -> Json {
+    let member = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let key: &std::borrow::Cow<'_, str> = key.get_ref();
+        (key.to_string(), json_of(value.get_ref()))
+    };
+    Json::Object(table.iter().map(member).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER_TEXT: &str = r#"
+name = "mine"
+title = "A paper of mine"
+year = 2026
+
+[[experiment]]
+name = "two"
+title = "two flows"
+scenario = "two.toml"
+schemes = [["plain", "Plain"], ["fast", "Fast"]]
+load-axis = "load"
+full = { loads = [[100, ""]], seeds = [1, 2], set = ["duration=1ms"] }
+quick = { seeds = [1, 1], note = "one seed" }
+
+[[claim]]
+id = "A1"
+source = "page 1"
+statement = "Fast is faster"
+kind = "published"
+at-most = 0
+measure = { kind = "change", experiment = "two", load = 100, statistic = { flows = ["flows", "mean"] }, of = "fast", than = "plain" }
+"#;
+
+    fn read_text(text: &str) -> Result<&'static Paper, String> {
+        let scenario = |name: &str| if name == "two.toml" { Ok(String::new()) } else { Err("is not there".into()) };
+        read("mine", text, scenario).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_paper_is_a_file() {
+        let paper = read_text(PAPER_TEXT).unwrap();
+        let experiment = &paper.experiments[0];
+        assert_eq!((paper.name, experiment.scenario), ("mine", "mine/two.toml"));
+        let quick = experiment.quick.unwrap();
+        assert_eq!((quick.set, quick.loads, quick.seeds), (&[("duration", "1ms")][..], &[(100.0, "")][..], (1, 1)));
+        assert_eq!(paper.claims[0].accept, [None, Some(0.0)]);
+    }
+
+    #[test]
+    fn errors_name_the_line_of_the_claim_or_experiment() {
+        let cases = [
+            ("title = \"two flows\"", "titel = \"two flows\"", "mine/paper.toml:6: unknown field `titel`"),
+            ("two.toml", "three.toml", "mine/paper.toml:6: scenario \"three.toml\": is not there"),
+            ("set = [\"duration=1ms\"]", "set = [\"duration\"]", "mine/paper.toml:6: `set` has KEY=VALUE pairs"),
+            ("than = \"plain\"", "than = \"plian\"", "mine/paper.toml:15: A1: there is no scheme plian; is it plain?"),
+            ("experiment = \"two\",", "experiment = \"tow\",", "mine/paper.toml:15: A1: there is no experiment tow"),
+            ("load = 100,", "load = 50,", "mine/paper.toml:15: A1: experiment two has no load 50"),
+            ("at-most = 0\n", "", "mine/paper.toml:15: A1 cannot fail"),
+            (
+                "kind = \"published\"",
+                "kind = \"fitted\"",
+                "mine/paper.toml:15: a fitted claim needs the number `paper`",
+            ),
+            ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: unknown variant `chance`"),
+            ("year = 2026", "year = ", "mine/paper.toml:4:"),
+        ];
+        for (right, wrong, expected) in cases {
+            let error = read_text(&PAPER_TEXT.replacen(right, wrong, 1)).map(|_| ()).unwrap_err();
+            assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
+        }
+        let twice = format!("{PAPER_TEXT}{}", &PAPER_TEXT[PAPER_TEXT.find("[[claim]]").unwrap()..]);
+        assert!(read_text(&twice).map(|_| ()).unwrap_err().contains("there are two claims A1"));
+    }
+}

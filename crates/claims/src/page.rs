@@ -1,0 +1,257 @@
+//! The page of a paper: its claims beside what the last full run measured.
+//!
+//! The page is generated from `paper.toml` and `results.json`, and holds nothing else; a test fails
+//! where it differs from them. Longer analyses are written by hand in `docs/`.
+
+use crate::error::Error;
+use crate::experiment::{Effort, Paper};
+use crate::reproducing::Ended;
+use millpond_results::{Absolute, Claim, ClaimKind, Manifest, Noise, Verdict};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Beside `paper.toml`: what was measured.
+pub const RESULTS: &str = "results.json";
+/// Beside `paper.toml`: the page.
+pub const PAGE: &str = "page.md";
+
+/// What a run of a paper measured, as its folder keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The program's version.
+    pub version: String,
+    /// The revision that it was built from.
+    pub revision: String,
+    /// The day of the run, `2026-11-25`.
+    pub date: String,
+    /// `full` or `quick`.
+    pub effort: String,
+    /// All claims.
+    pub claims: Vec<Claim>,
+}
+
+impl Recorded {
+    /// Of a reproduction that has ended now; `manifest` is of this program.
+    pub fn of(ended: &Ended, effort: Effort, manifest: &Manifest) -> Recorded {
+        let date = manifest.started_at.chars().take_while(|c| *c != 'T').collect();
+        let (version, revision) = (manifest.version.clone(), manifest.revision.clone());
+        let claims = ended.reproduction.claims.clone();
+        Recorded { version, revision, date, effort: effort.name().to_string(), claims }
+    }
+
+    /// Reads the `results.json` of a paper's folder.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or is no such file.
+    pub fn read(folder: &Path) -> Result<Recorded, Error> {
+        let path = folder.join(RESULTS);
+        let wrong = |e: String| Error::Usage(format!("{}: {e}", path.display()));
+        let text = std::fs::read(&path).map_err(|e| wrong(e.to_string()))?;
+        serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))
+    }
+
+    /// Writes `results.json` and `page.md` into a paper's folder.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written.
+    pub fn write(&self, paper: &Paper, folder: &Path) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(self).map_err(|e| Error::Runs(e.to_string()))?;
+        for (name, text) in [(RESULTS, text + "\n"), (PAGE, page(paper, self))] {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|e| Error::Runs(format!("cannot write {}: {e}", path.display())))?;
+        }
+        Ok(())
+    }
+}
+
+/// The page, in Markdown.
+pub fn page(paper: &Paper, recorded: &Recorded) -> String {
+    let mut page = format!("# {}\n\n", paper.title);
+    let Recorded { date, revision, effort, claims, .. } = recorded;
+    let of = |status: Verdict| claims.iter().filter(move |claim| claim.status == status);
+    let (hold, fail) = (of(Verdict::Holds).count(), of(Verdict::Fails).count());
+    let name = paper.name;
+    let _ = write!(
+        page,
+        "{hold} of {} claims hold, {fail} fail. `millpond reproduce {name}` runs the experiments and decides \
+         the claims; this page is generated from [paper.toml](paper.toml) and [results.json](results.json) \
+         ({effort} run of {date}, revision {revision}).\n\n",
+        claims.len()
+    );
+    page += "| kind | claims | hold | fail | not evaluated | hold without the mechanism, too |\n|---|---|---|---|---|---|\n";
+    for kind in ClaimKind::ALL {
+        let of_kind: Vec<&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
+        let count = |status| of_kind.iter().filter(|claim| claim.status == status).count();
+        let anyway = of_kind.iter().filter(|claim| claim.holds_anyway()).count();
+        if !of_kind.is_empty() {
+            let _ = writeln!(
+                page,
+                "| {} | {} | {} | {} | {} | {anyway} |",
+                kind.name(),
+                of_kind.len(),
+                count(Verdict::Holds),
+                count(Verdict::Fails),
+                count(Verdict::NotEvaluated)
+            );
+        }
+    }
+    let failing: Vec<&Claim> = of(Verdict::Fails).collect();
+    table(&mut page, paper, "Claims that fail", &failing);
+    let holding: Vec<&Claim> = of(Verdict::Holds).collect();
+    table(&mut page, paper, "Claims that hold", &holding);
+    let open: Vec<&Claim> = of(Verdict::NotEvaluated).collect();
+    if !open.is_empty() {
+        page += "\n## Claims that are not evaluated\n\n| claim | statement | reason |\n|---|---|---|\n";
+        for claim in open {
+            let _ = writeln!(page, "| {} | {} | {} |", short(paper, claim), cell(&claim.statement), cell(&claim.note));
+        }
+    }
+    page
+}
+
+fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
+    if claims.is_empty() {
+        return;
+    }
+    let _ = write!(
+        page,
+        "\n## {title}\n\n| claim | statement | published | accepted | measured | |\n|---|---|---|---|---|---|\n"
+    );
+    for claim in claims {
+        let mut remarks: Vec<&str> = Vec::new();
+        if claim.kind != ClaimKind::Published {
+            remarks.push(claim.kind.name());
+        }
+        if claim.noise == Noise::Within {
+            remarks.push("within the noise");
+        }
+        if claim.holds_anyway() {
+            remarks.push("holds without the mechanism, too");
+        }
+        let own = unit(&claim.unit);
+        let published = claim
+            .paper
+            .map_or("–".to_string(), |value| format!("{}{own}{}", plain(value), absolute(claim, |a| a.paper)));
+        let measured = claim.measured.map_or("–".to_string(), |value| {
+            let spread = claim
+                .interval
+                .filter(|[low, high]| low != high)
+                .map_or(String::new(), |[low, high]| format!(" ({} to {})", plain(low), plain(high)));
+            format!("{}{own}{spread}{}", plain(value), absolute(claim, |a| Some(a.measured)))
+        });
+        let _ = writeln!(
+            page,
+            "| {} | {} | {published} | {} | {measured} | {} |",
+            short(paper, claim),
+            cell(&claim.statement),
+            accepted(claim),
+            remarks.join(", ")
+        );
+    }
+}
+
+/// The claim's name without the paper's.
+fn short<'a>(paper: &Paper, claim: &'a Claim) -> &'a str {
+    claim.id.strip_prefix(paper.name).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
+}
+
+/// What a relative number stands for.
+fn absolute(claim: &Claim, of: impl Fn(&Absolute) -> Option<f64>) -> String {
+    match claim.absolute.as_ref().and_then(|a| Some((of(a)?, a.unit.as_str()))) {
+        Some((value, "us")) => format!(", {}", time(value)),
+        Some((value, unit)) if unit != claim.unit => format!(", {}", plain(value)),
+        _ => String::new(),
+    }
+}
+
+fn unit(unit: &str) -> &'static str {
+    match unit {
+        "percent" => " %",
+        "us" => " µs",
+        _ => "",
+    }
+}
+
+fn accepted(claim: &Claim) -> String {
+    let unit = unit(&claim.unit);
+    match claim.accept {
+        [Some(low), Some(high)] => format!("{} to {}{unit}", plain(low), plain(high)),
+        [Some(low), None] => format!("≥ {}{unit}", plain(low)),
+        [None, Some(high)] => format!("≤ {}{unit}", plain(high)),
+        [None, None] => "–".to_string(),
+    }
+}
+
+fn time(us: f64) -> String {
+    match us.abs() {
+        us if us >= 1e6 => format!("{} s", plain(us / 1e6)),
+        us if us >= 1e3 => format!("{} ms", plain(us / 1e3)),
+        us => format!("{} µs", plain(us)),
+    }
+}
+
+/// Three significant digits, and all digits of larger whole numbers.
+fn plain(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if text == "-0" { "0".to_string() } else { text.replacen('-', "−", 1) }
+}
+
+/// A text as a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::papers;
+
+    #[test]
+    fn pages_are_what_their_data_give() {
+        for paper in papers() {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
+            let recorded = Recorded::read(&folder).unwrap_or_else(|e| panic!("{e}"));
+            let text = std::fs::read_to_string(folder.join(PAGE)).unwrap_or_default();
+            assert!(
+                text == page(paper, &recorded),
+                "papers/{0}/{PAGE} differs from its data: `millpond reproduce {0} --page papers/{0}` writes it",
+                paper.name
+            );
+        }
+    }
+
+    /// Data that know a claim that is gone, or miss a new one, are of another paper.toml.
+    #[test]
+    fn recorded_claims_are_the_papers() {
+        for paper in papers() {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
+            let recorded = Recorded::read(&folder).unwrap_or_else(|e| panic!("{e}"));
+            let known: Vec<String> = crate::all_claims(paper).map(|(id, _)| format!("{}-{id}", paper.name)).collect();
+            let there: Vec<&str> = recorded.claims.iter().map(|claim| claim.id.as_str()).collect();
+            assert_eq!(there, known, "{}", paper.name);
+            for claim in paper.claims {
+                let id = format!("{}-{}", paper.name, claim.id);
+                let Some(of) = recorded.claims.iter().find(|of| of.id == id) else { panic!("{id}") };
+                assert_eq!((of.accept, of.paper), (claim.accept, claim.paper.number()), "{id}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        for (value, text) in [(0.0, "0"), (-0.001, "0"), (-73.51, "−73.5"), (1425.2, "1425"), (2.0, "2"), (9.996, "10")]
+        {
+            assert_eq!(plain(value), text);
+        }
+        assert_eq!([time(12_333.0), time(431.0), time(2.5e6)], ["12.3 ms", "431 µs", "2.5 s"]);
+    }
+}
