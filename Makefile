@@ -5,7 +5,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
-	@echo "make demo       build, compare what scenarios/microburst.toml compares, write a report"
+	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make lint       formatting, clippy, licences of dependencies"
@@ -37,7 +37,7 @@ demo: export CARGO_PROFILE_RELEASE_LTO = off
 demo: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
 demo: setup
 	cargo build --release --locked -p millpond-cli
-	./target/release/millpond compare scenarios/microburst.toml --out out/demo --force
+	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --force
 	@echo "report: out/demo/report.html"
 
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
