@@ -12,12 +12,9 @@ pub enum Failure {
     /// The same of one point of a grid.
     #[error("the scenario has errors")]
     Point(String, Errors),
-    /// A limit of a cgroup.
+    /// The Linux part, or its absence.
     #[error("{0}")]
-    Limit(#[from] millpond_linux::limit::Error),
-    /// The virtual switch.
-    #[error("{0}")]
-    Switch(#[from] millpond_linux::switch::Error),
+    Linux(#[from] crate::linux::Error),
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
@@ -66,9 +63,8 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
-            Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
-            Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
-            Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Stdout(_) => 1,
+            Failure::Linux(error) => error.exit_code(),
+            Failure::Results(_) | Failure::Stdout(_) => 1,
             Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Stalled(_) => 3,
             Failure::Interrupted | Failure::Stopped(_) => 130,
