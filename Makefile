@@ -53,10 +53,11 @@ dist: setup
 	@ls -l target/dist/millpond
 
 # Crates that need neither root nor namespaces; the command's own tests are in `make test`.
-CORE := core scenario sim results claims import doorbell
+CORE := -p millpond $(patsubst %,-p millpond-%,core scenario sim results claims import doorbell)
 test-core: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
 test-core: setup-sim
-	cargo test --locked $(CORE:%=-p millpond-%) --lib
+	cargo test --locked $(CORE) --lib --examples
+	cargo test --locked $(CORE) --doc
 
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
 # Property tests draw their cases by the number of the tree: a commit has one outcome, the next commit other cases.

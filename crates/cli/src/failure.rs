@@ -44,17 +44,23 @@ pub enum Failure {
     Interrupted,
 }
 
-impl From<millpond_claims::Error> for Failure {
-    fn from(error: millpond_claims::Error) -> Failure {
-        use millpond_claims::Error;
+impl From<millpond::Error> for Failure {
+    fn from(error: millpond::Error) -> Failure {
+        use millpond::Error;
         match error {
-            Error::Scenario { at, errors } if at.is_empty() => Failure::Scenario(errors),
-            Error::Scenario { at, errors } => Failure::Point(at, errors),
-            Error::Usage(text) => Failure::Usage(text),
+            Error::Scenario(errors) => Failure::Scenario(errors),
+            Error::Point(at, errors) => Failure::Point(at, errors),
             Error::Results(error) => Failure::Results(error),
             Error::Runs(text) => Failure::Runs(text),
             Error::Stopped(text) => Failure::Stopped(text),
+            other => Failure::Usage(other.to_string()),
         }
+    }
+}
+
+impl From<millpond_claims::Error> for Failure {
+    fn from(error: millpond_claims::Error) -> Failure {
+        millpond::Error::from(error).into()
     }
 }
 

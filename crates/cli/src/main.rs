@@ -5,8 +5,6 @@
 
 mod args;
 mod compare;
-mod estimate;
-mod execute;
 mod export;
 mod failure;
 mod import;
@@ -18,15 +16,11 @@ mod linux;
 mod linux;
 mod report;
 mod reproduce;
-mod revision;
 mod run;
-mod runs;
-mod standstill;
+mod span;
 mod stderr;
 mod stdout;
 mod sweep;
-mod threads;
-mod values;
 mod watch;
 
 use args::{Cli, Command};

@@ -4,18 +4,14 @@
 mod tests;
 
 use crate::args::ReproduceArgs;
-use crate::estimate::{estimate, span};
 use crate::failure::Failure;
-use crate::revision;
-use crate::runs::{Running, run_all};
 use crate::say;
-use crate::tell;
-use crate::watch::catch_interrupts;
-use millpond_claims::{
-    BUILT, Chosen, Design, Effort, Ended, Error, Kinds, Paper, Prepared, Reproducing, Runner, all_claims,
-    emulated_claims, is_of,
-};
-use millpond_results::{Claim, Manifest, SweepFolder, Verdict, claims_json, reproduction_table};
+use crate::span::span;
+use crate::watch::{Terminal, catch_interrupts};
+use millpond::Options;
+use millpond::command::{all_cores, estimate, reproduce_paper};
+use millpond_claims::{BUILT, Chosen, Effort, Ended, Kinds, Paper, Reproducing, all_claims, emulated_claims, is_of};
+use millpond_results::{Claim, Verdict, claims_json, reproduction_table};
 use std::path::{Path, PathBuf};
 
 /// All that are built.
@@ -35,8 +31,10 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         return dry_run(args, &jobs);
     }
     let mut total = Total::default();
+    catch_interrupts();
+    let terminal = Terminal::new(args.quiet, "");
     for job in &jobs {
-        let ended = job.run(&Command { args })?;
+        let ended = reproduce_paper(job, &options(args, &terminal))?;
         if !args.quiet && !args.json {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
             say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
@@ -63,32 +61,9 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
     })
 }
 
-/// Makes runs as the arguments say, with progress on stderr.
-struct Command<'a> {
-    args: &'a ReproduceArgs,
-}
-
-impl Runner for Command<'_> {
-    fn manifest(&self, scenario: &str) -> Manifest {
-        revision::manifest(scenario)
-    }
-
-    fn tell(&self, line: &str) {
-        if !self.args.quiet {
-            tell(line);
-        }
-    }
-
-    fn run(&self, prepared: &Prepared, design: &Design, folder: &SweepFolder) -> Result<Vec<(u32, String)>, Error> {
-        catch_interrupts();
-        let running = Running {
-            label: prepared.of.name,
-            threads: self.args.threads.count(),
-            quiet: self.args.quiet,
-            keep: prepared.of.keep,
-        };
-        run_all(&running, &prepared.scenario, design, folder)
-    }
+/// How runs are made.
+fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
+    Options { threads: args.threads.given, force: args.force, control: terminal, ..Options::default() }
 }
 
 /// Where a paper's results go.
@@ -192,7 +167,8 @@ impl Total {
 
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
-    let cores = args.threads.count();
+    let cores = args.threads.given.unwrap_or_else(all_cores);
+    let terminal = Terminal::new(args.quiet || args.json, "");
     let (mut total, mut rows, mut papers) = (Some(0.0), Vec::new(), Vec::new());
     catch_interrupts();
     for job in jobs {
@@ -219,7 +195,7 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
             let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
-            let estimate = estimate(&prepared.scenario, &design, resumes, cores, args.quiet || args.json)?;
+            let estimate = estimate(&prepared.scenario, &design, resumes, &options(args, &terminal))?;
             total = total.zip(estimate.seconds).map(|(a, b)| a + b);
             if !args.json {
                 let time = estimate.seconds.map_or("unknown".to_string(), span);

@@ -1,15 +1,15 @@
 //! The command line: what can be asked, and how `--help` teaches it.
 
 use crate::linux::{LimitArgs, SwitchArgs};
-use crate::run::all_cores;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// A packet-level simulator of a datacenter network, and the mechanisms that keep its tail calm.
 #[derive(Parser, Debug)]
 #[command(
     name = "millpond",
-    version = crate::revision::LONG_VERSION,
+    version = millpond::command::LONG_VERSION,
     max_term_width = 100,
     after_help = "\
 Try:
@@ -177,6 +177,13 @@ pub struct Seeds {
     pub range: Option<(u64, u64)>,
 }
 
+impl Seeds {
+    /// The first to the last.
+    pub fn inclusive(&self) -> Option<RangeInclusive<u64>> {
+        self.range.map(|(from, to)| from..=to)
+    }
+}
+
 /// How much at a time.
 #[derive(Args, Debug, Default)]
 pub struct Threads {
@@ -184,13 +191,6 @@ pub struct Threads {
     /// one for a run whose windows hold too little to share]
     #[arg(long = "threads", value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub given: Option<usize>,
-}
-
-impl Threads {
-    /// As many as were asked for, or as there are cores.
-    pub fn count(&self) -> usize {
-        self.given.unwrap_or_else(all_cores)
-    }
 }
 
 /// What `run` takes.
