@@ -1,11 +1,13 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint fuzz setup setup-test setup-bench setup-limit setup-fuzz
+.PHONY: help demo dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint fuzz setup setup-sim setup-test setup-bench setup-limit setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
 	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
+	@echo "make dist       build the program as it is shipped: stripped, target/dist/millpond"
+	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make lint       formatting, clippy, licences of dependencies"
@@ -18,6 +20,10 @@ help:
 
 setup:
 	@scripts/setup.sh
+
+# What builds without the Linux part need.
+setup-sim:
+	@scripts/setup.sh --sim
 
 setup-test:
 	@scripts/setup.sh --test
@@ -32,13 +38,26 @@ setup-fuzz:
 	@scripts/setup.sh --fuzz
 
 # Link-time optimisation takes most of a build and gains a sixth of the speed: the demo is sooner done without.
-# Results are the same to the byte.
+# Results are the same to the byte. The Linux part is left out: it would need clang and libelf.
 demo: export CARGO_PROFILE_RELEASE_LTO = off
 demo: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
-demo: setup
-	cargo build --release --locked -p millpond-cli
+demo: export CARGO_PROFILE_RELEASE_DEBUG = false
+demo: setup-sim
+	cargo build --release --locked -p millpond-cli --no-default-features
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --force
 	@echo "report: out/demo/report.html"
+
+# Debug information, and what it finds its places by, make most of a release build's size.
+dist: setup
+	cargo build --profile dist --locked -p millpond-cli
+	@ls -l target/dist/millpond
+
+# Crates that need neither root nor namespaces; the command's own tests are in `make test`.
+CORE := -p millpond $(patsubst %,-p millpond-%,core scenario sim results claims import doorbell)
+test-core: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
+test-core: setup-sim
+	cargo test --locked $(CORE) --lib --examples
+	cargo test --locked $(CORE) --doc
 
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
 # Property tests draw their cases by the number of the tree: a commit has one outcome, the next commit other cases.
@@ -59,6 +78,7 @@ fuzz: setup-fuzz
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p millpond-cli --no-default-features --all-targets --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then \
 		cargo deny check licenses bans sources; \
 	else \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
+#   scripts/setup.sh --sim      Rust and a C compiler, which links: all that a build without the Linux part needs
 #   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
@@ -116,6 +117,7 @@ bench=false
 fuzz=false
 gate=false
 limit=false
+linux=true
 test=false
 for option in "$@"; do
     case $option in
@@ -123,16 +125,19 @@ for option in "$@"; do
     --fuzz) fuzz=true ;;
     --gate) gate=true ;;
     --limit) limit=true ;;
+    --sim) linux=false ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --test, --gate, --bench, --fuzz or --limit" ;;
+    *) fail "unknown option $option: --sim, --test, --gate, --bench, --fuzz or --limit" ;;
     esac
 done
 
 have cc || install_packages "a C compiler" gcc libc6-dev || exit 1
 # The eBPF programs of `millpond limit`, and what libbpf is built with.
-have clang || install_packages "clang, for eBPF" clang || exit 1
-if ! have pkg-config || ! pkg-config --exists libelf zlib; then
-    install_packages "what libbpf needs" make pkg-config libelf-dev zlib1g-dev || exit 1
+if $linux; then
+    have clang || install_packages "clang, for eBPF" clang || exit 1
+    if ! have pkg-config || ! pkg-config --exists libelf zlib; then
+        install_packages "what libbpf needs" make pkg-config libelf-dev zlib1g-dev || exit 1
+    fi
 fi
 need_rust
 if $test; then

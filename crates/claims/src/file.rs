@@ -49,6 +49,28 @@ pub fn papers() -> &'static [&'static Paper] {
     })
 }
 
+/// The paper of a name: one that is compiled in, or the one in a folder.
+///
+/// # Errors
+///
+/// If there is none of this name, with the nearest; or as [`read_paper`].
+pub fn find_paper(name: &str) -> Result<&'static Paper, Error> {
+    if let Some(paper) = papers().iter().find(|paper| paper.name == name) {
+        return Ok(*paper);
+    }
+    let folder = Path::new(name);
+    if folder.is_dir() || folder.components().count() > 1 {
+        return read_paper(folder);
+    }
+    let known: Vec<&str> = papers().iter().map(|paper| paper.name).collect();
+    let nearest = millpond_scenario::nearest(name, known.iter().copied());
+    let hint = nearest.map_or(String::from("."), |nearest| format!(". Is it {nearest}?"));
+    Err(Error::Usage(format!(
+        "there is no paper {name}{hint} Built in are {}; a folder with a paper.toml is one, too",
+        known.join(", ")
+    )))
+}
+
 /// Reads the paper in a folder.
 ///
 /// It stays in memory until the process ends, as claims and experiments refer to its names.

@@ -33,7 +33,7 @@ pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design, pac
 pub use emulated::Case;
 pub use error::Error;
 pub use experiment::{Arm, Effort, Experiment, Found, Paper, Prepared, Published, Run, Runs};
-pub use file::{papers, read_paper};
+pub use file::{find_paper, papers, read_paper};
 pub use measure::{Measure, Measured};
 pub use page::{PAGE, RESULTS, Recorded, page};
 pub use reproducing::{Ended, Planned, Reproducing, Runner, is_of};

@@ -12,12 +12,9 @@ pub enum Failure {
     /// The same of one point of a grid.
     #[error("the scenario has errors")]
     Point(String, Errors),
-    /// A limit of a cgroup.
+    /// The Linux part, or its absence.
     #[error("{0}")]
-    Limit(#[from] millpond_linux::limit::Error),
-    /// The virtual switch.
-    #[error("{0}")]
-    Switch(#[from] millpond_linux::switch::Error),
+    Linux(#[from] crate::linux::Error),
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
@@ -47,17 +44,23 @@ pub enum Failure {
     Interrupted,
 }
 
-impl From<millpond_claims::Error> for Failure {
-    fn from(error: millpond_claims::Error) -> Failure {
-        use millpond_claims::Error;
+impl From<millpond::Error> for Failure {
+    fn from(error: millpond::Error) -> Failure {
+        use millpond::Error;
         match error {
-            Error::Scenario { at, errors } if at.is_empty() => Failure::Scenario(errors),
-            Error::Scenario { at, errors } => Failure::Point(at, errors),
-            Error::Usage(text) => Failure::Usage(text),
+            Error::Scenario(errors) => Failure::Scenario(errors),
+            Error::Point(at, errors) => Failure::Point(at, errors),
             Error::Results(error) => Failure::Results(error),
             Error::Runs(text) => Failure::Runs(text),
             Error::Stopped(text) => Failure::Stopped(text),
+            other => Failure::Usage(other.to_string()),
         }
+    }
+}
+
+impl From<millpond_claims::Error> for Failure {
+    fn from(error: millpond_claims::Error) -> Failure {
+        millpond::Error::from(error).into()
     }
 }
 
@@ -66,9 +69,8 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
-            Failure::Limit(millpond_linux::limit::Error::Config(_) | millpond_linux::limit::Error::Request(_)) => 2,
-            Failure::Switch(millpond_linux::switch::Error::Config(_)) => 2,
-            Failure::Limit(_) | Failure::Switch(_) | Failure::Results(_) | Failure::Stdout(_) => 1,
+            Failure::Linux(error) => error.exit_code(),
+            Failure::Results(_) | Failure::Stdout(_) => 1,
             Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Stalled(_) => 3,
             Failure::Interrupted | Failure::Stopped(_) => 130,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Checks a scenario, all its variants included.
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let (scenario, _) = load(&args.scenario)?;
+    let scenario = load(&args.scenario, &args.overrides)?;
     let variants: Vec<Option<String>> = match &args.variant {
         Some(name) => vec![Some(name.clone())],
         None => std::iter::once(None).chain(scenario.variants().into_iter().map(|v| Some(v.to_string()))).collect(),
@@ -25,13 +25,18 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     // What is told of a plan is kept, not the plan: there may be thousands, and all are made before
     // any is told.
     let (mut resolved, mut told) = (None, Vec::new());
-    let mut idle = scenario.idle(&args.overrides.set);
+    let mut idle = scenario.idle();
     for variant in variants {
-        let mut plan = scenario.plan(variant.as_deref(), &args.overrides.set, None)?;
+        let plan = scenario.plan(variant.as_deref())?;
+        let mut warnings = plan.warnings().to_vec();
         // Of the scenario and all its variants, and so told once.
-        plan.warnings.append(&mut idle);
-        told.push(if args.json { as_json(&plan) } else { as_text(&plan).into() });
-        resolved.get_or_insert(plan.resolved);
+        warnings.append(&mut idle);
+        told.push(if args.json {
+            as_json(plan.detail(), variant.as_deref(), &warnings)
+        } else {
+            as_text(plan.detail(), variant.as_deref(), &warnings).into()
+        });
+        resolved.get_or_insert(plan.resolved().to_string());
     }
     if args.resolved {
         say(&resolved.unwrap_or_default());
@@ -44,11 +49,11 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 /// A line, and one for each warning.
-fn as_text(plan: &Plan) -> String {
-    let variant = plan.variant.as_deref().unwrap_or("as it stands");
+fn as_text(plan: &Plan, variant: Option<&str>, warnings: &[String]) -> String {
+    let variant = variant.unwrap_or("as it stands");
     let line = format!("{} ({variant}): {}", plan.name, describe(plan));
     let ports = plan.port_kinds().into_iter().map(|ports| format!("  {ports}"));
-    let warnings = plan.warnings.iter().map(|warning| format!("  warning: {warning}"));
+    let warnings = warnings.iter().map(|warning| format!("  warning: {warning}"));
     std::iter::once(line).chain(ports).chain(warnings).collect::<Vec<_>>().join("\n")
 }
 
@@ -96,17 +101,17 @@ fn last(place: &str) -> &str {
     place.rsplit('.').next().unwrap_or(place)
 }
 
-fn as_json(plan: &Plan) -> serde_json::Value {
+fn as_json(plan: &Plan, variant: Option<&str>, warnings: &[String]) -> serde_json::Value {
     serde_json::json!({
         "name": plan.name,
-        "variant": plan.variant,
+        "variant": variant,
         "hosts": plan.topology.hosts,
         "switches": plan.topology.switches.len(),
         "links": plan.topology.links.len(),
         "horizon_us": plan.horizon.as_us_f64(),
         "mechanisms": mechanisms(plan),
         "ports": plan.port_kinds().iter().map(port_json).collect::<Vec<_>>(),
-        "warnings": plan.warnings,
+        "warnings": warnings,
     })
 }
 

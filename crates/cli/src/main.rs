@@ -5,25 +5,22 @@
 
 mod args;
 mod compare;
-mod estimate;
-mod execute;
 mod export;
 mod failure;
 mod import;
 mod inform;
-mod limit;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+mod linux;
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[path = "without_linux.rs"]
+mod linux;
 mod report;
 mod reproduce;
-mod revision;
 mod run;
-mod runs;
-mod standstill;
+mod span;
 mod stderr;
 mod stdout;
 mod sweep;
-mod switch;
-mod threads;
-mod values;
 mod watch;
 
 use args::{Cli, Command};
@@ -49,8 +46,8 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
         Command::Import(args) => import::import(args),
-        Command::Limit(args) => limit::limit(args),
-        Command::Switch(args) => switch::switch(args),
+        Command::Limit(args) => linux::limit(args),
+        Command::Switch(args) => linux::switch(args),
         Command::Check(args) => inform::check(args),
         Command::List(args) => inform::list(args),
         Command::Explain(args) => inform::explain(args),
@@ -84,9 +81,8 @@ fn no_command(error: &clap::Error) -> ExitCode {
 /// Says on stderr what went wrong, with the place in the scenario where there is one.
 fn explain(failure: &Failure) {
     match failure {
-        Failure::Scenario(errors)
-        | Failure::Limit(millpond_linux::limit::Error::Config(errors))
-        | Failure::Switch(millpond_linux::switch::Error::Config(errors)) => show(errors),
+        Failure::Scenario(errors) => show(errors),
+        Failure::Linux(error) if error.of_file().is_some() => error.of_file().into_iter().for_each(show),
         Failure::Point(at, errors) => {
             tell(format_args!("at {at}: (--skip-invalid leaves such points out)"));
             show(errors);

@@ -4,19 +4,16 @@
 mod tests;
 
 use crate::args::ReproduceArgs;
-use crate::estimate::{estimate, span};
 use crate::failure::Failure;
-use crate::revision;
-use crate::runs::{Running, run_all};
 use crate::say;
-use crate::tell;
-use crate::watch::catch_interrupts;
+use crate::span::span;
+use crate::watch::{Terminal, catch_interrupts};
+use millpond::Options;
+use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
 use millpond_claims::{
-    Chosen, Design, Effort, Ended, Error, Kinds, Paper, Prepared, Recorded, Reproducing, Runner, all_claims,
-    emulated_claims, is_of, papers, read_paper,
+    Chosen, Effort, Ended, Kinds, Paper, Recorded, Reproducing, all_claims, emulated_claims, find_paper, is_of, papers,
 };
-use millpond_results::{Claim, Manifest, SweepFolder, Verdict, claims_json, reproduction_table};
-use millpond_scenario::nearest;
+use millpond_results::{Claim, Verdict, claims_json, reproduction_table};
 use std::path::{Path, PathBuf};
 
 /// All that are built.
@@ -27,22 +24,24 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         check_alone(args)?;
         return list(args);
     };
-    let papers = named(name)?;
-    if args.page.is_some() && papers.len() > 1 {
+    if args.page.is_some() && name == ALL {
         return Err(Failure::Usage("--page: a page is of one paper".to_string()));
     }
     let mut jobs = Vec::new();
-    for paper in papers {
+    let chosen = if name == ALL { papers().to_vec() } else { vec![find_paper(name)?] };
+    for paper in chosen {
         jobs.push(job(args, paper, out_of(args, paper, name == ALL))?);
     }
     if args.dry_run {
         return dry_run(args, &jobs);
     }
     let mut total = Total::default();
+    catch_interrupts();
+    let terminal = Terminal::new(args.quiet, "");
     for job in &jobs {
-        let ended = job.run(&Command { args })?;
+        let ended = reproduce_paper(job, &options(args, &terminal))?;
         if let Some(folder) = &args.page {
-            Recorded::of(&ended, job.effort, &revision::manifest("")).write(job.paper, folder)?;
+            Recorded::of(&ended, job.effort, &manifest("")).write(job.paper, folder)?;
         }
         if !args.quiet && !args.json {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
@@ -55,26 +54,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         say(&claims_json(&total.claims));
     }
     total.result(args.strict)
-}
-
-/// The papers of a name: one that is built in, all of these, or the paper in a folder.
-fn named(name: &str) -> Result<Vec<&'static Paper>, Failure> {
-    if name == ALL {
-        return Ok(papers().to_vec());
-    }
-    if let Some(paper) = papers().iter().find(|paper| paper.name == name) {
-        return Ok(vec![*paper]);
-    }
-    let folder = Path::new(name);
-    if folder.is_dir() || folder.components().count() > 1 {
-        return Ok(vec![read_paper(folder)?]);
-    }
-    let nearest = nearest(name, papers().iter().map(|paper| paper.name));
-    let hint = nearest.map_or(String::from("."), |nearest| format!(". Is it {nearest}?"));
-    Err(Failure::Usage(format!(
-        "there is no paper {name}{hint} Built in are {}; a folder with a paper.toml is one, too",
-        built().join(", ")
-    )))
 }
 
 /// The names of those that are built in, and of all.
@@ -95,32 +74,9 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
     })
 }
 
-/// Makes runs as the arguments say, with progress on stderr.
-struct Command<'a> {
-    args: &'a ReproduceArgs,
-}
-
-impl Runner for Command<'_> {
-    fn manifest(&self, scenario: &str) -> Manifest {
-        revision::manifest(scenario)
-    }
-
-    fn tell(&self, line: &str) {
-        if !self.args.quiet {
-            tell(line);
-        }
-    }
-
-    fn run(&self, prepared: &Prepared, design: &Design, folder: &SweepFolder) -> Result<Vec<(u32, String)>, Error> {
-        catch_interrupts();
-        let running = Running {
-            label: prepared.of.name,
-            threads: self.args.threads.count(),
-            quiet: self.args.quiet,
-            keep: prepared.of.keep,
-        };
-        run_all(&running, &prepared.scenario, design, folder)
-    }
+/// How runs are made.
+fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
+    Options { threads: args.threads.given, force: args.force, control: terminal, ..Options::default() }
 }
 
 /// Where a paper's results go.
@@ -223,7 +179,8 @@ impl Total {
 
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
-    let cores = args.threads.count();
+    let cores = args.threads.given.unwrap_or_else(all_cores);
+    let terminal = Terminal::new(args.quiet || args.json, "");
     let (mut total, mut rows, mut papers) = (Some(0.0), Vec::new(), Vec::new());
     catch_interrupts();
     for job in jobs {
@@ -250,7 +207,7 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
             let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
-            let estimate = estimate(&prepared.scenario, &design, resumes, cores, args.quiet || args.json)?;
+            let estimate = estimate(&prepared.scenario, &design, resumes, &options(args, &terminal))?;
             total = total.zip(estimate.seconds).map(|(a, b)| a + b);
             if !args.json {
                 let time = estimate.seconds.map_or("unknown".to_string(), span);

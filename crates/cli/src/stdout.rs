@@ -22,6 +22,7 @@ pub fn say(text: &str) {
 }
 
 /// Whether nobody gets what is printed any more: a command that prints for ever can end.
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub fn is_lost() -> bool {
     LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
 }

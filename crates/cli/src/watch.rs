@@ -1,16 +1,10 @@
-//! Watching a run: progress on stderr, `progress.json` each second, Ctrl-C.
-//!
-//! The simulator reads no clock; it calls [`Watch::edge`] now and then, and the clock is read here.
+//! Progress on stderr, notes and warnings, Ctrl-C.
 
+use crate::tell;
 use indicatif::{ProgressBar, ProgressStyle};
-use millpond_core::Time;
-use millpond_results::{
-    ConnectionRecord, FlowRecord, Folder, PacketRecord, PauseRecord, Progress, QueryRecord, QueueRecord, RunWriter,
-};
-use millpond_sim::{Observer, Standing};
-use std::sync::OnceLock;
+use millpond::{Control, Progress, Runs};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -36,13 +30,8 @@ pub fn interrupted() -> bool {
 /// width.
 const LINE: &str = "{prefix:14!} [{bar:10}] {percent:>3}%  eta {eta:>3}  {wide_msg}";
 
-/// A progress bar on stderr, or nothing where stderr is no terminal or the user wants quiet.
-pub fn progress_bar(steps: u64, quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    styled(ProgressBar::new(steps))
-}
+/// Steps of the progress bar for one run.
+const STEPS: u64 = 1000;
 
 fn styled(bar: ProgressBar) -> ProgressBar {
     let style = ProgressStyle::with_template(LINE);
@@ -56,100 +45,87 @@ fn message(p: &Progress) -> String {
     format!("{at:.3} ms {rate:.1} Mhop/s {}/{} flows", p.flows_completed, p.flows_started)
 }
 
-/// Receives a run's records and shows how it goes.
-pub struct Watch<'a> {
-    writer: RunWriter,
-    /// Gets `progress.json`; several runs may share a folder, then none of them writes it.
-    folder: Option<&'a Folder>,
-    bar: Option<&'a ProgressBar>,
-    horizon_s: f64,
-    began: Instant,
-    shown: Instant,
-    written: Option<Instant>,
+/// Shows runs on stderr: nothing where that is no terminal, and nothing but warnings where the user
+/// wants quiet.
+pub struct Terminal {
+    quiet: bool,
+    /// Before the progress of a run by itself.
+    name: String,
+    bar: Mutex<Option<ProgressBar>>,
 }
 
-/// Steps of the progress bar for one run.
-pub const STEPS: u64 = 1000;
-
-impl<'a> Watch<'a> {
-    /// Watches a run that ends at `horizon_s` of virtual time at the latest.
-    pub fn new(writer: RunWriter, folder: Option<&'a Folder>, bar: Option<&'a ProgressBar>, horizon_s: f64) -> Self {
-        let now = Instant::now();
-        Watch { writer, folder, bar, horizon_s, began: now, shown: now, written: None }
+impl Terminal {
+    /// For runs that are named by their own reports, or for a run of this name.
+    pub fn new(quiet: bool, name: &str) -> Terminal {
+        Terminal { quiet, name: name.to_string(), bar: Mutex::new(None) }
     }
 
-    /// The writer, with all records in it, and how long the run took.
-    pub fn end(self) -> (RunWriter, Duration) {
-        (self.writer, self.began.elapsed())
+    fn bar(&self) -> MutexGuard<'_, Option<ProgressBar>> {
+        self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn progress(&self, standing: &Standing) -> Progress {
-        let wall_s = self.began.elapsed().as_secs_f64();
-        let simulated_s = standing.simulated.as_s_f64();
-        let fraction = (self.horizon_s > 0.0).then(|| (simulated_s / self.horizon_s).min(1.0));
-        Progress {
-            simulated_s,
-            horizon_s: Some(self.horizon_s),
-            fraction,
-            packet_hops: standing.hops,
-            packet_hops_per_s: if wall_s > 0.0 { standing.hops as f64 / wall_s } else { 0.0 },
-            flows_started: standing.started,
-            flows_completed: standing.completed,
-            wall_s,
-            eta_s: fraction.filter(|f| *f > 0.0).map(|f| wall_s * (1.0 - f) / f),
-            status: "running".to_string(),
+    /// A bar of so many steps.
+    fn open(&self, steps: u64, prefix: &str) -> ProgressBar {
+        let bar = if self.quiet { ProgressBar::hidden() } else { styled(ProgressBar::new(steps)) };
+        bar.set_prefix(prefix.to_string());
+        bar
+    }
+
+    /// Takes the bar away.
+    pub fn close(&self) {
+        if let Some(bar) = self.bar().take() {
+            bar.finish_and_clear();
         }
     }
 }
 
-impl Observer for Watch<'_> {
-    type Error = millpond_results::Error;
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
 
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Self::Error> {
-        self.writer.flow(record)
+impl Control for Terminal {
+    fn is_stopped(&self) -> bool {
+        interrupted()
     }
 
-    fn query(&mut self, record: &QueryRecord) -> Result<(), Self::Error> {
-        self.writer.query(record)
+    fn progress(&self, progress: &Progress) {
+        let mut bar = self.bar();
+        let bar = bar.get_or_insert_with(|| self.open(STEPS, &self.name));
+        bar.set_position((progress.fraction.unwrap_or(0.0) * STEPS as f64) as u64);
+        bar.set_message(message(progress));
     }
 
-    fn rtt(&mut self, rtt: Time) -> Result<(), Self::Error> {
-        self.writer.rtt(rtt)
-    }
-
-    fn queue(&mut self, record: &QueueRecord) -> Result<(), Self::Error> {
-        self.writer.queue(record)
-    }
-
-    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Self::Error> {
-        self.writer.connection(record)
-    }
-
-    fn packet(&mut self, record: &PacketRecord) -> Result<(), Self::Error> {
-        self.writer.packet(record)
-    }
-
-    fn pause(&mut self, record: &PauseRecord) -> Result<(), Self::Error> {
-        self.writer.pause(record)
-    }
-
-    fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error> {
-        let now = Instant::now();
-        if let Some(bar) = self.bar
-            && now - self.shown > Duration::from_millis(100)
-        {
-            self.shown = now;
-            let p = self.progress(standing);
-            bar.set_position((p.fraction.unwrap_or(0.0) * STEPS as f64) as u64);
-            bar.set_message(message(&p));
+    fn runs(&self, runs: &Runs<'_>) {
+        if runs.is_over {
+            return self.close();
         }
-        if let Some(folder) = self.folder
-            && self.written.is_none_or(|at| now - at >= Duration::from_secs(1))
-        {
-            self.written = Some(now);
-            folder.progress(&self.progress(standing))?;
+        let mut bar = self.bar();
+        let bar = bar.get_or_insert_with(|| {
+            let bar = self.open(runs.all as u64, runs.label);
+            bar.set_position(runs.ended as u64);
+            bar.reset_eta();
+            bar
+        });
+        bar.set_position(runs.ended as u64);
+        bar.set_message(match runs.failed {
+            0 => runs.latest.to_string(),
+            n => format!("{n} failed"),
+        });
+    }
+
+    fn note(&self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
         }
-        Ok(!interrupted())
+    }
+
+    fn warn(&self, text: &str) {
+        match &*self.bar() {
+            Some(bar) => bar.suspend(|| tell(text)),
+            None => tell(text),
+        }
     }
 }
 

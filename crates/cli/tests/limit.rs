@@ -2,6 +2,8 @@
 //! said. Most tests install nothing; the others keep their limits in a bpf file system of their
 //! own, and are skipped where there can be none.
 
+#![cfg(all(feature = "linux", target_os = "linux"))]
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

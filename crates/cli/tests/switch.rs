@@ -1,5 +1,7 @@
 //! `millpond switch` as a user meets it, as far as that needs no root; `crates/linux/tests/switch.rs` has the rest.
 
+#![cfg(all(feature = "linux", target_os = "linux"))]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};

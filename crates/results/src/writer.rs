@@ -3,8 +3,10 @@
 //! Invariant: memory grows with the records of what is open at the end, and with no others; the bytes depend on the
 //! records, their order and the totals alone (manifest aside); without [`RunWriter::finish`] no file of the run remains.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use millpond_core::{Bytes, Time};
 use parquet::data_type::ByteArray;
@@ -120,6 +122,8 @@ impl Group {
 /// One run being written.
 pub struct RunWriter {
     dir: PathBuf,
+    /// What paths of temporary files begin with.
+    spill: PathBuf,
     header: Header,
     names: Vec<ByteArray>,
     /// `None` once closed, or if no rows of flows are kept.
@@ -158,32 +162,13 @@ impl RunWriter {
         let dir = dir.as_ref().to_path_buf();
         check_classes(&header.classes)?;
         fs::create_dir_all(&dir).at("create", &dir)?;
-        let classes = BUILT_IN.len() + header.classes.len();
-        let samples = |what: &str, n: usize| Samples::new(dir.join(format!(".spill-{what}-{n}")));
+        let mut writer = RunWriter::collecting(keep, dir.join(".spill-"), dir, header)?;
         let notes = [
             ("schema", SCHEMA.to_string()),
-            ("mice_bytes", header.mice.get().to_string()),
-            ("elephants_bytes", header.elephants.get().to_string()),
-            ("size_bins", header.size_bins.note()),
+            ("mice_bytes", writer.header.mice.get().to_string()),
+            ("elephants_bytes", writer.header.elephants.get().to_string()),
+            ("size_bins", writer.header.size_bins.note()),
         ];
-        let mut writer = RunWriter {
-            names: header.classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
-            flows: None,
-            queries: None,
-            fct: (0..classes).map(|n| Completions::new(samples("fct", n))).collect(),
-            slowdown: (0..classes).map(|n| Slowdowns::new(samples("slowdown", n))).collect(),
-            by_size: BySize::new(dir.join(".spill-size")),
-            qct: Completions::new(samples("qct", 0)),
-            qct_by_class: (0..header.classes.len()).map(|n| Completions::new(samples("qct-of", n))).collect(),
-            applications: Vec::new(),
-            rtt: samples("rtt", 0),
-            timers: None,
-            keep,
-            recording: Recording::none(),
-            finished: false,
-            header,
-            dir,
-        };
         // From here on, dropping the writer removes the files.
         if matches!(keep, Keep::Flows | Keep::All) {
             writer.flows = Some(Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?);
@@ -195,11 +180,55 @@ impl RunWriter {
         Ok(writer)
     }
 
+    /// A writer that has no files yet; names of temporary ones begin with `spill`.
+    fn collecting(keep: Keep, spill: PathBuf, dir: PathBuf, header: Header) -> Result<RunWriter> {
+        check_classes(&header.classes)?;
+        let classes = BUILT_IN.len() + header.classes.len();
+        let samples = |what: &str, n: usize| Samples::new(longer(&spill, format!("{what}-{n}")));
+        Ok(RunWriter {
+            names: header.classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
+            flows: None,
+            queries: None,
+            fct: (0..classes).map(|n| Completions::new(samples("fct", n))).collect(),
+            slowdown: (0..classes).map(|n| Slowdowns::new(samples("slowdown", n))).collect(),
+            by_size: BySize::new(longer(&spill, "size")),
+            qct: Completions::new(samples("qct", 0)),
+            qct_by_class: (0..header.classes.len()).map(|n| Completions::new(samples("qct-of", n))).collect(),
+            applications: Vec::new(),
+            rtt: samples("rtt", 0),
+            timers: None,
+            keep,
+            recording: Recording::none(),
+            finished: false,
+            header,
+            spill,
+            dir,
+        })
+    }
+
+    /// The same for a run of which no file is kept, which ends by [`RunWriter::conclude`]. Values
+    /// that memory does not hold go to nameless temporary files.
+    ///
+    /// # Errors
+    /// If a class name is used twice, or is one of those that results give themselves.
+    pub fn in_memory(header: Header) -> Result<RunWriter> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let spill = std::env::temp_dir().join(format!(".millpond-{}-{number}-", std::process::id()));
+        let mut writer = RunWriter::collecting(Keep::Summary, spill, PathBuf::new(), header)?;
+        // There are no files to remove.
+        writer.finished = true;
+        Ok(writer)
+    }
+
     /// Writes this, too. Call before the first record.
     pub fn capture(&mut self, what: &Captures) -> Result<()> {
         if what.timers {
-            let samples = |what: &str, n: usize| Samples::new(self.dir.join(format!(".spill-{what}-{n}")));
+            let samples = |what: &str, n: usize| Samples::new(longer(&self.spill, format!("{what}-{n}")));
             self.timers = Some((0..self.fct.len()).map(|n| [samples("srtt", n), samples("rto", n)]).collect());
+        }
+        if self.finished {
+            return Ok(());
         }
         self.recording.open(&self.dir, what, &self.header.classes, ("schema", SCHEMA.to_string()))
     }
@@ -208,7 +237,7 @@ impl RunWriter {
     /// record.
     pub fn applications(&mut self, applications: impl IntoIterator<Item = (String, Option<Vec<u16>>)>) {
         for (n, (name, classes)) in applications.into_iter().enumerate() {
-            let samples = |what: &str| Samples::new(self.dir.join(format!(".spill-{what}-of-application-{n}")));
+            let samples = |what: &str| Samples::new(longer(&self.spill, format!("{what}-of-application-{n}")));
             let (fct, qct) = (Completions::new(samples("fct")), Completions::new(samples("qct")));
             let slowdown = Slowdowns::new(samples("slowdown"));
             self.applications.push(Group { name, classes, fct, slowdown, qct });
@@ -332,6 +361,14 @@ impl RunWriter {
         Ok(summary)
     }
 
+    /// Ends a run [in memory](RunWriter::in_memory); `shows` are the numbers that its summary shows.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be read.
+    pub fn conclude(mut self, totals: Totals, shows: &[String]) -> Result<Summary> {
+        Ok(show(self.summary(totals)?, shows))
+    }
+
     /// The place of a record's own class among the statistics.
     fn class(&self, record: u32, class: u16) -> Result<usize> {
         let classes = self.header.classes.len();
@@ -434,6 +471,13 @@ impl Drop for RunWriter {
             }
         }
     }
+}
+
+/// The path with something appended to its last part.
+fn longer(path: &Path, with: impl AsRef<OsStr>) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(with);
+    name.into()
 }
 
 /// The summary with the numbers of these names.

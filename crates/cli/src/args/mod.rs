@@ -1,21 +1,15 @@
 //! The command line: what can be asked, and how `--help` teaches it.
 
-mod limit;
-mod switch;
-
-pub use limit::*;
-pub use switch::*;
-
-use crate::run::all_cores;
+use crate::linux::{LimitArgs, SwitchArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// A packet-level simulator of a datacenter network, and the mechanisms that keep its tail calm.
 #[derive(Parser, Debug)]
 #[command(
     name = "millpond",
-    version = crate::revision::LONG_VERSION,
+    version = millpond::command::LONG_VERSION,
     max_term_width = 100,
     after_help = "\
 Try:
@@ -183,6 +177,13 @@ pub struct Seeds {
     pub range: Option<(u64, u64)>,
 }
 
+impl Seeds {
+    /// The first to the last.
+    pub fn inclusive(&self) -> Option<RangeInclusive<u64>> {
+        self.range.map(|(from, to)| from..=to)
+    }
+}
+
 /// How much at a time.
 #[derive(Args, Debug, Default)]
 pub struct Threads {
@@ -190,13 +191,6 @@ pub struct Threads {
     /// one for a run whose windows hold too little to share]
     #[arg(long = "threads", value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub given: Option<usize>,
-}
-
-impl Threads {
-    /// As many as were asked for, or as there are cores.
-    pub fn count(&self) -> usize {
-        self.given.unwrap_or_else(all_cores)
-    }
 }
 
 /// What `run` takes.
@@ -462,27 +456,6 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// How the counters of a daemon are shown, again and again or once.
-#[derive(Args, Debug)]
-pub struct ShowArgs {
-    /// Again and again, until Ctrl-C
-    #[arg(long)]
-    pub watch: bool,
-    /// As JSON, one line a reading
-    #[arg(long)]
-    pub json: bool,
-    /// Over how many seconds rates are taken [default: 0.5; with --watch 1]
-    #[arg(long, value_name = "SECONDS", value_parser = interval)]
-    pub interval: Option<f64>,
-}
-
-impl ShowArgs {
-    /// Between two readings.
-    pub fn pause(&self) -> Duration {
-        Duration::from_secs_f64(self.interval.unwrap_or(if self.watch { 1.0 } else { 0.5 }))
-    }
-}
-
 /// What `report` takes.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
@@ -526,17 +499,10 @@ pub struct ExplainArgs {
     pub json: bool,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_string(), value.trim().to_string())),
         _ => Err("write KEY=VALUE, for example transport.kind=cubic".to_string()),
-    }
-}
-
-fn interval(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds, 0 to 3600".to_string()),
     }
 }
 

@@ -121,8 +121,12 @@ fn only(words: &[&str]) -> ReproduceArgs {
     ReproduceArgs { only: words.iter().map(|word| word.to_string()).collect(), ..quiet() }
 }
 
+fn run_job(args: &ReproduceArgs, job: &Reproducing) -> Result<Ended, millpond::Error> {
+    reproduce_paper(job, &options(args, &Terminal::new(args.quiet, "")))
+}
+
 fn run_paper(paper: &'static Paper, args: &ReproduceArgs, out: &Path) -> Result<Ended, Failure> {
-    Ok(job(args, paper, out.to_path_buf())?.run(&Command { args })?)
+    Ok(run_job(args, &job(args, paper, out.to_path_buf())?)?)
 }
 
 /// When each finished run was written.
@@ -399,7 +403,7 @@ fn what_is_announced_is_what_is_told_at_the_end() {
         let job = job(&args, &PAPER, dir.0.join(name)).unwrap();
         let counts = || job.counts(&job.prepare(false).unwrap());
         let before = counts();
-        let ended = job.run(&Command { args: &args }).unwrap();
+        let ended = run_job(&args, &job).unwrap();
         assert_eq!((before.claims.all(), before.runs, before.finished), (ended.claims.len(), ended.runs, 0), "{name}");
         assert_eq!(counts(), Counts { finished: ended.runs, ..before }, "{name}");
     }

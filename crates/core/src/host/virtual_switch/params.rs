@@ -195,7 +195,7 @@ with_queues! {
         /// trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
         pub feedback: Auto<Time> = Auto::Auto,
-        /// How long a pause holds that is not refreshed. "auto": five feedback times. Source: ours.
+        /// How long a pause holds that is not refreshed. "auto": five feedback times, at least 1us. Source: ours.
         #[within(1_000_000..=1e12)]
         pub ttl: Auto<Time> = Auto::Auto,
         /// With more paused flows than this an application is paused as a whole. Source: ours.
@@ -247,7 +247,7 @@ speaking! {
         /// round trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
         pub feedback: Auto<Time> = Auto::Auto,
-        /// How long a grant holds. "auto": five feedback times. Source: ours.
+        /// How long a grant holds. "auto": five feedback times, at least 1us. Source: ours.
         #[within(1_000_000..=1e12)]
         pub ttl: Auto<Time> = Auto::Auto,
         /// After so long without a grant a flow asks again. Source: ours.

@@ -1,16 +1,13 @@
-//! One plan, run into one folder: what `run` does once and `compare` many times.
+//! What results need of a plan before its run, and of the simulator's outcome after it.
 
-use crate::revision;
 use crate::standstill::warning;
-use crate::watch::Watch;
-use indicatif::ProgressBar;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;
 use millpond_results::{
-    Amount, Audit, Captures, Error, Folder, GoodputOverTime, Header, Limit, LinkFailure, Manifest, RunInfo, RunWriter,
-    SizeBins, Status, Summary, Totals, World, jain, peak_rss_bytes,
+    Amount, Audit, Captures, GoodputOverTime, Header, Limit, LinkFailure, RunInfo, SizeBins, Status, Totals, World,
+    jain, peak_rss_bytes,
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
@@ -19,49 +16,25 @@ use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
-/// Runs a plan and writes its results into `dir`, which is `folder` or a folder within it.
-pub fn execute(
-    plan: &Plan,
-    threads: usize,
-    dir: &Path,
-    folder: Option<&Folder>,
-    bar: Option<&ProgressBar>,
-    overrides: &[(String, String)],
-) -> Result<Summary, Error> {
-    execute_into(plan, threads, |header| RunWriter::new(dir, header), folder, bar, overrides)
-}
-
-/// The same with a writer that the caller opens.
-pub fn execute_into(
-    plan: &Plan,
-    threads: usize,
-    open: impl FnOnce(Header) -> Result<RunWriter, Error>,
-    folder: Option<&Folder>,
-    bar: Option<&ProgressBar>,
-    overrides: &[(String, String)],
-) -> Result<Summary, Error> {
-    let header = Header {
+/// What is known of a run before it starts.
+pub(crate) fn header(plan: &Plan, world: World) -> Header {
+    Header {
         name: plan.name.clone(),
         seed: plan.seed,
         variant: plan.variant.clone(),
-        world: World::Sim,
+        world,
         classes: plan.traffic.classes.clone(),
         mice: plan.mice,
         elephants: plan.elephants,
         size_bins: size_bins(&plan.size_bins),
-    };
-    let manifest = Manifest {
-        base: plan.base.clone(),
-        shows: plan.shows.clone(),
-        overrides: overrides.iter().map(|(key, value)| format!("{key}={value}")).collect(),
-        failures: link_failures(plan),
-        ..revision::manifest(plan.resolved.clone())
-    };
-    let mut writer = open(header)?;
-    writer.capture(&Captures {
+    }
+}
+
+/// What is recorded beside flows and queries.
+pub(crate) fn captures(plan: &Plan) -> Captures {
+    Captures {
         queues: plan.capture.queues.is_some(),
         connections: plan.capture.connections.as_ref().map(|_| millpond_sim::quantities(plan)),
         nodes: plan.topology.switches.iter().map(|s| s.name.clone()).collect(),
@@ -70,16 +43,11 @@ pub fn execute_into(
         tcp_timestamps: plan.capture.tcp_timestamps,
         timers: plan.capture.timers,
         trace: plan.capture.trace,
-    })?;
-    writer.applications(applications(plan));
-    let mut watch = Watch::new(writer, folder, bar, plan.horizon.as_s_f64());
-    let outcome = millpond_sim::run(plan, threads, &mut watch)?;
-    let (writer, wall) = watch.end();
-    writer.finish(totals(plan, &outcome, wall, threads), manifest)
+    }
 }
 
 /// The classes of each application: a traffic belongs to the first that has it.
-fn applications(plan: &Plan) -> Vec<(String, Option<Vec<u16>>)> {
+pub(crate) fn classes_of_applications(plan: &Plan) -> Vec<(String, Option<Vec<u16>>)> {
     let mut taken = BTreeSet::new();
     let mut of = |application: &ApplicationPlan| {
         let all = || (0..plan.traffic.classes.len() as u16).collect();
@@ -98,7 +66,7 @@ fn size_bins(bins: &plan::SizeBins) -> SizeBins {
 }
 
 /// The links that fail, by their ends' names; all links of a bundle that fail together are one.
-pub fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
+pub(crate) fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     let topology = &plan.topology;
     let name = |end: End| match end {
         End::Host(host) => format!("host{host}"),
@@ -123,7 +91,8 @@ pub fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     failures
 }
 
-fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Totals {
+/// What a run of the simulator hands over.
+pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Totals {
     let audit = &outcome.audit;
     let amount = |tally: Tally| Amount { packets: tally.packets, bytes: tally.bytes };
     let mut conserved = Audit::of(

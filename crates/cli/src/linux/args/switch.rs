@@ -1,6 +1,7 @@
 //! What `millpond switch` can be asked.
 
-use super::{JsonArgs, ShowArgs};
+use super::ShowArgs;
+use crate::args::JsonArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -8,7 +8,6 @@
 //!
 //! Invariant: the choice changes the time that a run takes, and no result.
 
-use crate::run::all_cores;
 use millpond_claims::packet_hops;
 use millpond_scenario::plan::Plan;
 use millpond_sim::layout::{Layout, PARTITIONS_MAX};
@@ -19,15 +18,20 @@ const WORTH_SHARING: f64 = 2_000.0;
 
 /// Threads, and in words why so many.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// At least one.
     pub threads: usize,
     /// For the user: the number, and what it follows from.
     pub reason: String,
 }
 
+/// All cores.
+pub fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
 /// Chooses for a run that has the machine for itself.
-pub fn choose(plan: &Plan) -> Choice {
+pub(crate) fn choose(plan: &Plan) -> Choice {
     of(plan, all_cores())
 }
 

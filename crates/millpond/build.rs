@@ -1,9 +1,8 @@
 //! Finds out which revision of the sources is built: `MILLPOND_REVISION`.
 //!
-//! It runs again when a source of the command changes, which builds the command anew anyway. What
-//! was built from a clean revision stays true when HEAD moves and the sources do not. Only a
-//! release of sources that no commit had yet is built anew when HEAD moves, since it may be a
-//! commit's then.
+//! It runs again when a source of the command changes, so that the command and the library are of
+//! one revision. A clean revision stays true when HEAD moves and the sources do not. A release of
+//! sources that no commit had is built anew when HEAD moves, since it may be a commit's then.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

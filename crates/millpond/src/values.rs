@@ -1,4 +1,4 @@
-//! The values of a key that `--grid` and `--vary` give: a list with commas, whose members may be
+//! The values of a key that a grid or a comparison gives: a list with commas, whose members may be
 //! ranges `FROM..TO/STEP`.
 //!
 //! Invariant: the values of a range are exact decimals, written as a person would: 0.6, never
@@ -8,7 +8,7 @@
 const VALUES_MAX: i128 = 10_000;
 
 /// All values of a text.
-pub fn values(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn values(text: &str) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for part in split(text) {
         match range(part)? {

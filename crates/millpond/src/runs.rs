@@ -1,61 +1,52 @@
-//! The runs of a design, several at a time, into the folder of a sweep: what `sweep` and `reproduce` have in common.
+//! The runs of a design, several at a time, into the folder of a sweep: what sweeps and
+//! reproductions have in common.
 //!
-//! Invariant: a run that is finished in the folder is not made again, and one that fails stops no other.
+//! Invariant: a run that is finished in the folder is not made again, and one that fails stops no
+//! other.
 
-use crate::execute::execute_into;
-use crate::tell;
-use crate::watch::{interrupted, progress_bar};
-use indicatif::ProgressBar;
+use crate::run::write;
+use crate::threads::all_cores;
+use crate::{Options, Plan, Runs, Status};
 use millpond_claims::{Design, Error, Recipe};
-use millpond_results::{Keep, Point, RunWriter, Status, SweepFolder, SweepRun};
+use millpond_results::{Keep, Point, RunWriter, SweepFolder, SweepRun};
 use millpond_scenario::Scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How runs are made.
-pub struct Running<'a> {
-    /// Before the progress.
-    pub label: &'a str,
-    /// Runs at a time.
-    pub threads: usize,
-    /// No progress.
-    pub quiet: bool,
-    /// What is kept of each.
-    pub keep: Keep,
-}
-
-/// Runs what is not finished yet. Returns the failures: number of the run, and why.
-pub fn run_all(
-    running: &Running<'_>,
+/// Runs what is not finished yet, and keeps `keep` of each. Returns the failures: number of the run,
+/// and why. `label` is `sweep`, or the experiment's name.
+pub(crate) fn run_all(
+    label: &str,
+    keep: Keep,
     scenario: &Scenario,
     design: &Design,
     folder: &SweepFolder,
+    options: &Options<'_>,
 ) -> Result<Vec<(u32, String)>, Error> {
+    let control = options.control;
     for what in folder.damaged() {
-        tell(format_args!("warning: {what}; what is damaged is run again"));
+        control.warn(&format!("warning: {what}; what is damaged is run again"));
     }
     let all = design.sweep.runs().count();
     let jobs: Vec<(&Point, &SweepRun)> = design.sweep.runs().filter(|(_, run)| !folder.has(run)).collect();
     let finished = all - jobs.len();
-    if finished > 0 && !running.quiet {
-        let of = if running.label == "sweep" { String::new() } else { format!("{}: ", running.label) };
-        tell(format_args!("{of}{finished} of {all} runs are finished already"));
+    if finished > 0 {
+        let of = if label == "sweep" { String::new() } else { format!("{label}: ") };
+        control.note(&format!("{of}{finished} of {all} runs are finished already"));
     }
-    let bar = progress_bar(all as u64, running.quiet);
-    bar.set_prefix(running.label.to_string());
-    bar.set_position(finished as u64);
-    bar.reset_eta();
-    let sweeper =
-        Sweeper { running, scenario, design, folder, bar: &bar, next: AtomicUsize::new(0), ended: Mutex::default() };
-    let workers = running.threads.min(jobs.len());
+    let state = Runs { label, all, ended: finished, ..Runs::default() };
+    control.runs(&state);
+    let (next, ended) = (AtomicUsize::new(0), Mutex::default());
+    let sweeper = Sweeper { keep, scenario, design, folder, options, state, next, ended };
+    let workers = options.threads.unwrap_or_else(all_cores).min(jobs.len());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| sweeper.work(&jobs));
         }
     });
-    bar.finish_and_clear();
     let mut ended = sweeper.ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    control.runs(&Runs { is_over: true, ..ended.of(&state) });
     if ended.complete + ended.failures.len() < jobs.len() {
         let finished = finished + ended.complete;
         let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
@@ -72,21 +63,31 @@ struct Ended {
     failures: Vec<(u32, String)>,
 }
 
+impl Ended {
+    /// Added to what there was before.
+    fn of<'a>(&self, before: &Runs<'a>) -> Runs<'a> {
+        let failed = self.failures.len();
+        Runs { ended: before.ended + self.complete + failed, failed, ..*before }
+    }
+}
+
 /// What the threads share.
 struct Sweeper<'a> {
-    running: &'a Running<'a>,
+    keep: Keep,
     scenario: &'a Scenario,
     design: &'a Design,
     folder: &'a SweepFolder,
-    bar: &'a ProgressBar,
+    options: &'a Options<'a>,
+    /// Before this call.
+    state: Runs<'a>,
     next: AtomicUsize,
     ended: Mutex<Ended>,
 }
 
 impl Sweeper<'_> {
-    /// Runs one job after the other, until there are none or the user has enough.
+    /// Runs one job after the other, until there are none or the caller stops.
     fn work(&self, jobs: &[(&Point, &SweepRun)]) {
-        while !interrupted() {
+        while !self.options.control.is_stopped() {
             let Some((point, run)) = jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else { break };
             let recipe = &self.design.recipes[point.point as usize - 1];
             // One run that panics is a bug to report, and no reason to lose the others.
@@ -99,16 +100,11 @@ impl Sweeper<'_> {
                 Err(reason) => {
                     let what =
                         format!("run {} ({}, seed {}) failed: {reason}", run.run, values_text(point, " "), run.seed);
-                    self.bar.suspend(|| tell(what));
+                    self.options.control.warn(&what);
                     ended.failures.push((run.run, reason));
                 }
             }
-            self.bar.set_message(match ended.failures.len() {
-                0 => String::new(),
-                n => format!("{n} failed"),
-            });
-            drop(ended);
-            self.bar.inc(1);
+            self.options.control.runs(&ended.of(&self.state));
         }
     }
 
@@ -117,14 +113,9 @@ impl Sweeper<'_> {
         let plan = self.scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(run.seed));
         let plan = plan.map_err(|errors| errors.to_string())?;
         let dir = self.folder.begin(run).map_err(|e| e.to_string())?;
-        let done = execute_into(
-            &plan,
-            1,
-            |header| RunWriter::keeping(self.running.keep, &dir, header),
-            None,
-            None,
-            &recipe.overrides,
-        );
+        let plan = Plan::new(plan, &recipe.overrides).on(Some(1));
+        let open = |header| RunWriter::keeping(self.keep, &dir, header);
+        let done = write(&plan, open, None, None, self.options);
         match done.map(|summary| summary.status) {
             Ok(Status::Interrupted) => {
                 let _ = self.folder.discard(&dir);
@@ -147,7 +138,7 @@ impl Sweeper<'_> {
 }
 
 /// The values of a point: `KEY=VALUE KEY=VALUE`.
-pub fn values_text(point: &Point, between: &str) -> String {
+fn values_text(point: &Point, between: &str) -> String {
     let values: Vec<String> = point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
     values.join(between)
 }

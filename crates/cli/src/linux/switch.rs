@@ -1,6 +1,6 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::{DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
+use super::args::{DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;

@@ -10,7 +10,7 @@ use millpond_sim::standstill::{Cut, Deadlock, Standstill, Stop};
 const NAMED: usize = 8;
 
 /// What stands still, why, and what to do.
-pub fn warning(plan: &Plan, found: &Standstill) -> String {
+pub(crate) fn warning(plan: &Plan, found: &Standstill) -> String {
     let open = if found.open == 1 { "1 open flow".to_string() } else { format!("{} open flows", found.open) };
     let mut text = match found.is_end {
         true => format!("the run stalled: at {} {open} could never end, and no other was to come", found.at),

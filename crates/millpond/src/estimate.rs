@@ -7,8 +7,8 @@
 //! used, since a run's beginning is quieter than the rest; where it does not (closed loops) or tells
 //! an upper bound only (more than the links can carry), the second.
 
-use crate::failure::Failure;
-use crate::watch::{interrupted, progress_bar};
+use crate::threads::all_cores;
+use crate::{Control, Error, Options, Runs};
 use millpond_claims::{Design, Hops};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
@@ -32,6 +32,13 @@ const LEAST_HOPS: f64 = 1e6;
 const LONGEST: u32 = 10;
 
 /// What is left to do, and how long it may take.
+///
+/// ```
+/// fn print(estimate: &millpond::Estimate) {
+///     println!("{} runs, {:?} s ({})", estimate.left.len(), estimate.seconds, estimate.basis);
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// Numbers of the runs that are not finished.
     pub left: Vec<u32>,
@@ -49,9 +56,9 @@ pub fn estimate(
     scenario: &Scenario,
     design: &Design,
     out: Option<&Path>,
-    cores: usize,
-    quiet: bool,
-) -> Result<Estimate, Failure> {
+    options: &Options<'_>,
+) -> Result<Estimate, Error> {
+    let (cores, control) = (options.threads.unwrap_or_else(all_cores), options.control);
     let (mut left, mut walls, mut to_do) = (Vec::new(), BTreeMap::<u32, Vec<f64>>::new(), BTreeMap::new());
     for (point, run) in design.sweep.runs() {
         match out.and_then(|out| run.finished(out)) {
@@ -66,9 +73,9 @@ pub fn estimate(
         walls.iter().map(|(point, walls)| (*point, walls.iter().sum::<f64>() / walls.len() as f64)).collect();
     let unknown: Vec<(u32, u64)> = to_do.iter().map(|(point, (seed, _))| (*point, *seed)).collect();
     let unknown: Vec<(u32, u64)> = unknown.into_iter().filter(|(point, _)| !of_point.contains_key(point)).collect();
-    let tried = tried(scenario, design, &unknown, cores, quiet)?;
-    if interrupted() {
-        return Err(Failure::Stopped("nothing was run".to_string()));
+    let tried = tried(scenario, design, &unknown, cores, control)?;
+    if control.is_stopped() {
+        return Err(Error::Stopped("nothing was run".to_string()));
     }
     let by_runs = to_do.keys().any(|point| of_point.contains_key(point));
     let basis = match (by_runs, tried.is_empty()) {
@@ -115,22 +122,27 @@ fn tried(
     design: &Design,
     points: &[(u32, u64)],
     cores: usize,
-    quiet: bool,
-) -> Result<Vec<(u32, f64)>, Failure> {
+    control: &dyn Control,
+) -> Result<Vec<(u32, f64)>, Error> {
     let step = points.len().div_ceil(MOST_TRIALS).max(1);
     let points: Vec<(u32, u64)> = points.iter().copied().step_by(step).collect();
     let budget = (ALL_TRIALS / points.len().max(1) as u32).clamp(TRIAL[0], TRIAL[1]);
-    let bar = progress_bar(points.len() as u64, quiet || points.is_empty());
-    bar.set_prefix("trials");
+    let state = Runs { label: "trials", all: points.len(), ..Runs::default() };
+    if points.is_empty() {
+        return Ok(Vec::new());
+    }
+    control.runs(&state);
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while let Some((point, seed)) = points.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
+        let is_wanted = |_: &&(u32, u64)| !control.is_stopped();
+        while let Some((point, seed)) = points.get(next.fetch_add(1, Ordering::Relaxed)).filter(is_wanted) {
             let recipe = &design.recipes[*point as usize - 1];
             let plan = scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(*seed));
             let hops = design.hops[*point as usize - 1];
-            let seconds = plan.map(|plan| (*point, Trial::of(&plan, budget).seconds(&plan, hops)));
-            found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(seconds);
-            bar.inc(1);
+            let seconds = plan.map(|plan| (*point, Trial::of(&plan, budget, control).seconds(&plan, hops)));
+            let mut found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            found.push(seconds);
+            control.runs(&Runs { ended: found.len(), ..state });
         }
     };
     std::thread::scope(|scope| {
@@ -138,8 +150,8 @@ fn tried(
             scope.spawn(work);
         }
     });
-    bar.finish_and_clear();
     let found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    control.runs(&Runs { ended: found.len(), is_over: true, ..state });
     Ok(found.into_iter().collect::<Result<Vec<_>, _>>()?)
 }
 
@@ -166,8 +178,8 @@ fn busy() -> Duration {
 }
 
 /// The beginning of a run.
-#[derive(Debug)]
-struct Trial {
+struct Trial<'a> {
+    control: &'a dyn Control,
     began: Instant,
     /// The thread's processor time when it began.
     before: Duration,
@@ -179,10 +191,10 @@ struct Trial {
     whole: bool,
 }
 
-impl Trial {
-    fn of(plan: &Plan, budget: Duration) -> Trial {
+impl<'a> Trial<'a> {
+    fn of(plan: &Plan, budget: Duration, control: &'a dyn Control) -> Trial<'a> {
         let (half, last) = (None, Mark::default());
-        let mut trial = Trial { began: Instant::now(), before: busy(), budget, half, last, whole: false };
+        let mut trial = Trial { control, began: Instant::now(), before: busy(), budget, half, last, whole: false };
         let Ok(outcome) = millpond_sim::run(plan, 1, &mut trial);
         trial.whole = !outcome.interrupted;
         trial.last.busy_s = trial.taken().as_secs_f64();
@@ -213,7 +225,7 @@ impl Trial {
     }
 }
 
-impl Observer for Trial {
+impl Observer for Trial<'_> {
     type Error = Infallible;
 
     fn flow(&mut self, _record: &FlowRecord) -> Result<(), Infallible> {
@@ -232,17 +244,7 @@ impl Observer for Trial {
         if spent >= 0.5 {
             self.half.get_or_insert(self.last);
         }
-        Ok(spent < 1.0 && self.began.elapsed() < self.budget * LONGEST && !interrupted())
-    }
-}
-
-/// A rough span.
-pub fn span(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => "about a second or less".to_string(),
-        s if s < 90.0 => format!("about {s:.0} s"),
-        s if s < 5_400.0 => format!("about {:.0} min", s / 60.0),
-        s => format!("about {:.1} h", s / 3_600.0),
+        Ok(spent < 1.0 && self.began.elapsed() < self.budget * LONGEST && !self.control.is_stopped())
     }
 }
 
@@ -292,8 +294,8 @@ mod tests {
             assert_eq!(design.hops[0].is_some(), std::ptr::eq(scenario, &open), "closed loops do not tell");
             let plan = scenario.plan(None, &[], Some(1)).unwrap();
             let ratio = || {
-                let told = Trial::of(&plan, Duration::from_millis(60)).seconds(&plan, design.hops[0]);
-                told / Trial::of(&plan, Duration::from_secs(3600)).last.busy_s
+                let told = Trial::of(&plan, Duration::from_millis(60), &()).seconds(&plan, design.hops[0]);
+                told / Trial::of(&plan, Duration::from_secs(3600), &()).last.busy_s
             };
             let mut ratios = Vec::new();
             while !ratios.last().is_some_and(|ratio| (1.0 / 2.0..2.0).contains(ratio)) {

@@ -1,6 +1,7 @@
 //! What `millpond limit` can be asked.
 
-use super::{JsonArgs, ShowArgs, key_value};
+use super::ShowArgs;
+use crate::args::{JsonArgs, key_value};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

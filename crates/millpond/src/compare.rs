@@ -1,0 +1,383 @@
+//! The variants of a scenario beside each other, one run each a seed, spread over the cores.
+//!
+//! Invariant: a compare that is stopped, in whatever way, keeps its finished runs beside its place,
+//! and the same comparison goes on with the others. A run is known by its scenario as resolved, and
+//! by the program's version and revision.
+
+use crate::revision::{REVISION, VERSION};
+use crate::run::write;
+use crate::threads::{self, all_cores};
+use crate::values::values;
+use crate::{Error, Options, Plan, Runs, Scenario, Status, Summary, VariantResult, revision};
+use millpond_claims::check_runs;
+use millpond_results::{Folder, Kind, Manifest, Owner, RunWriter, finish_compare, run_folder, without_shows};
+use millpond_scenario::Errors;
+use millpond_scenario::plan::Plan as Detail;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One arm: a variant of the scenario with one combination of the varied values.
+#[derive(Clone, Debug)]
+struct Arm {
+    name: String,
+    variant: Option<String>,
+    overrides: Vec<(String, String)>,
+    /// How many of the overrides, the last, are varied.
+    varied: usize,
+    seeds: Vec<u64>,
+}
+
+impl Arm {
+    fn new(name: String, variant: Option<String>, overrides: Vec<(String, String)>) -> Arm {
+        Arm { name, variant, overrides, varied: 0, seeds: Vec::new() }
+    }
+
+    fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Detail, Errors> {
+        let plan = scenario.inner().plan(self.variant.as_deref(), &self.overrides, seed);
+        let plan = plan.map_err(|errors| errors.given_by("--vary", self.overrides.len() - self.varied))?;
+        Ok(Detail { variant: Some(self.name.clone()), ..plan })
+    }
+}
+
+/// Which runs a compare makes: each variant of a scenario, with each combination of varied values,
+/// in each seed.
+///
+/// ```
+/// use millpond::{Comparison, Scenario};
+///
+/// let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
+///             [[traffic]]\nkind = \"incast\"\ndegree = 3\nresponse = \"20KB\"\ncount = 1";
+/// let scenario = Scenario::parse("a.toml", text)?;
+/// let comparison = Comparison::new(&scenario, &[("transport.kind", "dctcp,cubic")], Some(1..=3))?;
+/// assert_eq!((comparison.variants(), comparison.runs()), (vec!["dctcp", "cubic"], 6));
+/// # Ok::<(), millpond::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    scenario: Scenario,
+    name: String,
+    arms: Vec<Arm>,
+    /// The numbers that are shown; empty: those that suit the traffic.
+    shows: Vec<String>,
+    /// Whether an arm has several seeds, and so a folder for each.
+    several: bool,
+    /// What is changed in the scenario, as it was given.
+    changed: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Comparison {
+    /// Plans every arm once, so that a wrong value is reported before anything runs.
+    ///
+    /// `vary` has keys, each with its values: a list with commas, whose members may be ranges
+    /// `FROM..TO/STEP`. Without `seeds` the scenario's seed is run.
+    ///
+    /// # Errors
+    /// If there is nothing to compare, a key or a value is there twice, a value is wrong, or there
+    /// are more than a million runs.
+    pub fn new(
+        scenario: &Scenario,
+        vary: &[(&str, &str)],
+        seeds: Option<RangeInclusive<u64>>,
+    ) -> Result<Comparison, Error> {
+        let seeds = seeds.map(RangeInclusive::into_inner);
+        let mut arms = arms(scenario, vary, seeds.is_some())?;
+        check_runs(arms.len(), seeds)?;
+        let (mut name, mut shows, mut warnings) = (String::new(), Vec::new(), Vec::new());
+        for arm in &mut arms {
+            let first = arm.plan(scenario, seeds.map(|seeds| seeds.0).or(scenario.chosen_seed()))?;
+            let (from, to) = seeds.unwrap_or((first.seed, first.seed));
+            arm.seeds = (from..=to).collect();
+            warnings.extend(first.warnings.iter().map(|warning| format!("{}: {warning}", arm.name)));
+            if name.is_empty() {
+                name = first.name;
+                shows = first.shows;
+            }
+        }
+        let several = arms.iter().any(|arm| arm.seeds.len() > 1);
+        if let Some(first) = arms.first() {
+            shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
+        }
+        let set = scenario.overrides().iter().map(|(key, value)| format!("{key}={value}"));
+        let changed = set.chain(vary.iter().map(|(key, values)| format!("{key}={values}"))).collect();
+        Ok(Comparison { scenario: scenario.clone(), name, arms, shows, several, changed, warnings })
+    }
+
+    /// The scenario's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The variants, in order. The others are compared with the first.
+    pub fn variants(&self) -> Vec<&str> {
+        self.arms.iter().map(|arm| arm.name.as_str()).collect()
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.jobs().count()
+    }
+
+    /// What is legal and hardly meant, with the variant's name.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// All runs, by arm and seed.
+    fn jobs(&self) -> impl Iterator<Item = (&Arm, u64)> {
+        self.arms.iter().flat_map(|arm| arm.seeds.iter().map(move |seed| (arm, *seed)))
+    }
+
+    /// Where a run is, within `root`.
+    fn place(&self, root: &Path, arm: &Arm, seed: u64) -> PathBuf {
+        run_folder(root, &arm.name, seed, self.several)
+    }
+
+    /// Whether a finished run is what this program would make again.
+    fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest) -> bool {
+        let same_program = manifest.version == VERSION && manifest.revision == REVISION;
+        same_program
+            && arm
+                .plan(&self.scenario, Some(seed))
+                .is_ok_and(|plan| without_shows(&plan.resolved) == without_shows(&manifest.scenario))
+    }
+
+    /// The arms with those of their seeds that are asked for, without arms that have none of them.
+    fn seeds(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<(String, Vec<u64>)> {
+        let seeds = |arm: &Arm| arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect::<Vec<u64>>();
+        let all = self.arms.iter().map(|arm| (arm.name.clone(), seeds(arm)));
+        all.filter(|(_, seeds)| !seeds.is_empty()).collect()
+    }
+
+    /// Runs what is not finished, several at a time, each on one thread (a single one gets all).
+    fn run_all(&self, folder: &Folder, options: &Options<'_>) -> Ended {
+        let all = self.runs();
+        let left: Vec<(&Arm, u64)> = self.jobs().filter(|(arm, seed)| !is_finished(self, folder, arm, *seed)).collect();
+        let before = all - left.len();
+        let control = options.control;
+        if before > 0 {
+            control.note(&format!("{before} of {all} runs are finished already"));
+        }
+        let cores = options.threads.unwrap_or_else(all_cores);
+        let workers = cores.min(left.len()).max(1);
+        let state = Runs { label: "compare", all, ended: before, ..Runs::default() };
+        control.runs(&state);
+        let next = AtomicUsize::new(0);
+        let runs = Mutex::new((before, Ended { finished: before, ..Ended::default() }));
+        let work = || {
+            while !control.is_stopped() {
+                let Some((arm, seed)) = left.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let result = self.run_one(folder, arm, *seed, cores / workers, options);
+                let mut runs = runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                runs.0 += 1;
+                control.runs(&Runs { ended: runs.0, latest: &format!("{} (seed {seed})", arm.name), ..state });
+                let runs = &mut runs.1;
+                match result {
+                    Ok(summary) if summary.status == Status::Interrupted => {
+                        let _ = std::fs::remove_dir_all(self.place(folder.path(), arm, *seed));
+                        break;
+                    }
+                    Ok(summary) => {
+                        runs.finished += 1;
+                        if summary.status == Status::Failed {
+                            runs.failed.get_or_insert(summary);
+                        }
+                    }
+                    Err(error) => {
+                        runs.error.get_or_insert(error);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(work);
+            }
+        });
+        let (ended, runs) = runs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        control.runs(&Runs { ended, is_over: true, ..state });
+        runs
+    }
+
+    fn run_one(
+        &self,
+        folder: &Folder,
+        arm: &Arm,
+        seed: u64,
+        threads: usize,
+        options: &Options<'_>,
+    ) -> Result<Summary, Error> {
+        let plan = arm.plan(&self.scenario, Some(seed))?;
+        let dir = self.place(folder.path(), arm, seed);
+        let threads = match options.threads {
+            None if threads > 1 => threads.min(threads::choose(&plan).threads),
+            _ => threads,
+        };
+        let plan = Plan::new(plan, &arm.overrides).on(Some(threads));
+        write(&plan, |header| RunWriter::new(&dir, header), None, None, options)
+    }
+
+    /// Writes what is made of these runs.
+    fn finish(
+        &self,
+        folder: &Folder,
+        variants: &[(String, Vec<u64>)],
+        status: Status,
+        warnings: Vec<String>,
+    ) -> Result<Vec<VariantResult>, Error> {
+        let manifest = Manifest {
+            name: self.name.clone(),
+            seed: self.arms[0].seeds[0],
+            overrides: self.changed.clone(),
+            status,
+            warnings,
+            shows: self.shows.clone(),
+            ..revision::manifest(self.scenario.text())
+        };
+        Ok(finish_compare(folder, variants, self.several, manifest)?)
+    }
+
+    /// Reports on the runs that are finished, and leaves them for the same comparison.
+    fn stopped(&self, folder: Folder, finished: usize) -> Result<Error, Error> {
+        let all = self.runs();
+        let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
+        let variants = self.seeds(|arm, seed| is_finished(self, &folder, arm, seed));
+        if variants.is_empty() {
+            return Ok(Error::Stopped(text));
+        }
+        let warning = format!("interrupted: {finished} of {all} runs are finished");
+        self.finish(&folder, &variants, Status::Interrupted, vec![warning])?;
+        let page = folder.leave().join("report.html");
+        Ok(Error::Stopped(format!("{text}; report of what there is: {}", page.display())))
+    }
+}
+
+fn is_finished(comparison: &Comparison, folder: &Folder, arm: &Arm, seed: u64) -> bool {
+    let manifest = Manifest::read(&comparison.place(folder.path(), arm, seed));
+    manifest.is_ok_and(|manifest| manifest.status.is_final())
+}
+
+/// How the runs of this call ended.
+#[derive(Default)]
+struct Ended {
+    /// Those that are whole, with those that were before.
+    finished: usize,
+    /// One that failed its audit.
+    failed: Option<Summary>,
+    /// The first that could not be made at all.
+    error: Option<Error>,
+}
+
+/// A compare in its results folder.
+///
+/// ```
+/// fn print(compared: &millpond::Compared) {
+///     for variant in &compared.results {
+///         println!("{}: {:?}", variant.variant, variant.status);
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The variants; the others are compared with the first.
+    pub results: Vec<VariantResult>,
+    /// Where the results are.
+    pub folder: PathBuf,
+    /// A run whose audit failed, if one did.
+    pub failed: Option<Summary>,
+}
+
+/// Makes the runs of a comparison, several at a time, and writes their results folder, in the place
+/// of an older result of the same scenario. Runs that an interrupted call finished are not made
+/// again.
+///
+/// ```
+/// use millpond::{Comparison, Options, Scenario, compare};
+///
+/// let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
+///             [[traffic]]\nkind = \"incast\"\ndegree = 3\nresponse = \"20KB\"\ncount = 1";
+/// let scenario = Scenario::parse("a.toml", text)?;
+/// let comparison = Comparison::new(&scenario, &[("transport.initial-window", "1,10")], None)?;
+/// let folder = std::env::temp_dir().join(format!("millpond-doc-compare-{}", std::process::id()));
+/// let compared = compare(&comparison, &folder, &Options::default())?;
+/// assert_eq!(compared.results[1].variant, "initial-window=10");
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), millpond::Error>(())
+/// ```
+///
+/// # Errors
+/// If the folder holds something else and [`Options::force`] is off, if it cannot be written, or if a
+/// run fails; [`Error::Stopped`] if [`Control::is_stopped`](crate::Control::is_stopped) ends it.
+pub fn compare(comparison: &Comparison, folder: impl AsRef<Path>, options: &Options<'_>) -> Result<Compared, Error> {
+    let owner = Owner::new(Kind::Compare, &comparison.name);
+    let jobs = comparison.jobs().map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
+    let jobs: BTreeMap<PathBuf, (&Arm, u64)> = jobs.collect();
+    let is_ours =
+        |place: &Path, manifest: &Manifest| jobs.get(place).is_some_and(|job| comparison.made(*job, manifest));
+    let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
+    for what in folder.damaged() {
+        options.control.warn(&format!("warning: {what}; what is damaged is run again"));
+    }
+    let runs = comparison.run_all(&folder, options);
+    if let Some(error) = runs.error {
+        if runs.finished > 0 {
+            let (finished, all, partial) = (runs.finished, comparison.runs(), folder.path().display());
+            options.control.warn(&format!(
+                "{finished} of {all} runs are finished and kept in {partial}; the same command goes on"
+            ));
+        }
+        return Err(error);
+    }
+    if runs.finished < comparison.runs() {
+        return Err(comparison.stopped(folder, runs.finished)?);
+    }
+    let results = comparison.finish(&folder, &comparison.seeds(|_, _| true), Status::Complete, Vec::new())?;
+    Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
+}
+
+/// The scenario's variants (or the scenario as it is), each with every combination of the varied
+/// values.
+fn arms(scenario: &Scenario, vary: &[(&str, &str)], has_seeds: bool) -> Result<Vec<Arm>, Error> {
+    let set = scenario.overrides();
+    let mut arms: Vec<Arm> = scenario
+        .variants()
+        .into_iter()
+        .map(|name| Arm::new(name.to_string(), Some(name.to_string()), set.to_vec()))
+        .collect();
+    if arms.is_empty() {
+        arms.push(Arm::new("base".to_string(), None, set.to_vec()));
+    }
+    for (at, (key, list)) in vary.iter().enumerate() {
+        if vary[..at].iter().any(|(other, _)| other == key) {
+            return Err(Error::Usage(format!("--vary {key}: the key is there twice; write {key}=a,b,c")));
+        }
+        let values = values(list).map_err(|message| Error::Usage(format!("--vary {key}: {message}")))?;
+        if values.iter().any(String::is_empty) {
+            return Err(Error::Usage(format!("--vary {key}: an empty value; write {key}=a,b,c")));
+        }
+        let short = key.rsplit('.').next().unwrap_or(key);
+        let combined = |arm: &Arm, value: &str| {
+            let label = if short == "kind" { value.to_string() } else { format!("{short}={value}") };
+            let mut overrides = arm.overrides.clone();
+            overrides.push((key.to_string(), value.to_string()));
+            let name = match (&arm.variant, arm.varied) {
+                (None, 0) => label,
+                _ => format!("{} {label}", arm.name),
+            };
+            Arm { varied: arm.varied + 1, ..Arm::new(name, arm.variant.clone(), overrides) }
+        };
+        arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
+    }
+    let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    if let Some(twice) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
+        return Err(Error::Usage(format!("{twice:?} is there twice; give each value of --vary once")));
+    }
+    if arms.len() < 2 && !has_seeds {
+        let hint = "the scenario has no variants; add [[variant]] tables, --vary KEY=A,B, or --seeds N";
+        return Err(Error::Usage(hint.to_string()));
+    }
+    Ok(arms)
+}

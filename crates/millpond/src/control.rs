@@ -1,0 +1,104 @@
+//! What a caller sees of runs, and how it stops them.
+
+use crate::{Progress, Sim, World};
+
+/// What a caller sees of runs, and how it stops them. `()` sees nothing and stops nothing.
+///
+/// Methods are called from the threads that run. The text of [`note`](Control::note) and
+/// [`warn`](Control::warn) is one line, without its end.
+///
+/// ```
+/// use millpond::{Control, Error, Options, Scenario, Status, run};
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// /// Stops a run at its first progress.
+/// #[derive(Default)]
+/// struct Impatient(AtomicBool);
+///
+/// impl Control for Impatient {
+///     fn progress(&self, _: &millpond::Progress) {
+///         self.0.store(true, Ordering::Relaxed);
+///     }
+///     fn is_stopped(&self) -> bool {
+///         self.0.load(Ordering::Relaxed)
+///     }
+/// }
+///
+/// let text = "duration = \"10ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 8\n\
+///             [[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nload = 0.5";
+/// let plan = Scenario::parse("a.toml", text)?.plan(None)?;
+/// let stopped = run(&plan, &Options { control: &Impatient::default(), ..Options::default() })?;
+/// assert_eq!(stopped.status, Status::Interrupted);
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Control: Sync {
+    /// Whether runs are to end. Asked several times a second; a run ends at its next window edge.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    /// The progress of a run by itself, at most ten times a second.
+    fn progress(&self, _progress: &Progress) {}
+
+    /// The progress of many runs, as they begin and end.
+    fn runs(&self, _runs: &Runs<'_>) {}
+
+    /// What a user may like to read, such as why a run has so many threads.
+    fn note(&self, _text: &str) {}
+
+    /// What a user must read, such as a run that failed.
+    fn warn(&self, _text: &str) {}
+}
+
+impl Control for () {}
+
+/// The progress of many runs.
+///
+/// ```
+/// let runs = millpond::Runs { all: 4, ended: 1, ..Default::default() };
+/// assert!(!runs.is_over && runs.ended < runs.all);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs<'a> {
+    /// `compare`, `sweep`, or an experiment's name.
+    pub label: &'a str,
+    /// How many there are.
+    pub all: usize,
+    /// How many are over, of earlier calls, too.
+    pub ended: usize,
+    /// Of those of this call, how many failed.
+    pub failed: usize,
+    /// The run that ended last.
+    pub latest: &'a str,
+    /// Whether this is the last report.
+    pub is_over: bool,
+}
+
+/// How plans are run: where, by how many threads, and who watches.
+///
+/// ```
+/// use millpond::{Options, Sim};
+///
+/// let options = Options { threads: Some(1), ..Options::default() };
+/// assert!(!options.force);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Where.
+    pub world: &'a dyn World,
+    /// Threads of a run, or runs at a time. Without it as many as there are cores, and one for a
+    /// run whose windows hold too little to share. No result depends on it.
+    pub threads: Option<usize>,
+    /// Whether a results folder makes way even if it holds something else than an older result of
+    /// the same command and scenario.
+    pub force: bool,
+    /// Who watches.
+    pub control: &'a dyn Control,
+}
+
+impl Default for Options<'_> {
+    /// In virtual time, watched by nobody.
+    fn default() -> Self {
+        Options { world: &Sim, threads: None, force: false, control: &() }
+    }
+}

@@ -1,0 +1,119 @@
+//! A paper's experiments, run, and its claims, decided.
+
+use crate::runs::run_all;
+use crate::{Claim, Error, Options, revision};
+use millpond_claims::{Chosen, Design, Effort, Ended, Prepared, Reproducing, Runner, find_paper, papers};
+use millpond_results::{Manifest, SweepFolder};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+/// What is run of a paper.
+///
+/// ```
+/// use millpond::Reproduction;
+///
+/// let quick = Reproduction { paper: "canary".into(), quick: true, ..Reproduction::default() };
+/// assert!(Reproduction::papers().contains(&"canary") && quick.only.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reproduction {
+    /// One of [`Reproduction::papers`], or a folder with a `paper.toml`.
+    pub paper: String,
+    /// Whether only what minutes can decide is run.
+    pub quick: bool,
+    /// Experiments, claims and groups of claims; without any, all.
+    pub only: Vec<String>,
+    /// Seeds in the place of the experiments' own.
+    pub seeds: Option<RangeInclusive<u64>>,
+    /// Results of emulated Linux: files of its rig.
+    pub vm: Vec<PathBuf>,
+}
+
+impl Reproduction {
+    /// The names of the papers that are built in.
+    pub fn papers() -> Vec<&'static str> {
+        papers().iter().map(|paper| paper.name).collect()
+    }
+}
+
+/// The claims of a paper, decided.
+///
+/// ```
+/// fn print(reproduced: &millpond::Reproduced) {
+///     for claim in &reproduced.claims {
+///         println!("{}: {}", claim.id, claim.status.name());
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reproduced {
+    /// The chosen claims.
+    pub claims: Vec<Claim>,
+    /// How many runs failed.
+    pub failed: usize,
+    /// Of how many.
+    pub runs: usize,
+}
+
+/// Runs what is chosen of a paper's experiments and what the results folder does not have, and
+/// decides its claims by all that the folder has.
+///
+/// ```
+/// use millpond::{Error, Options, Reproduction, reproduce};
+///
+/// let unknown = Reproduction { paper: "no such paper".into(), ..Reproduction::default() };
+/// let error = reproduce(&unknown, "out", &Options::default()).unwrap_err();
+/// assert!(matches!(error, Error::Usage(text) if text.contains("canary")));
+/// ```
+///
+/// # Errors
+/// If there is no such paper or choice, the folder holds something else and [`Options::force`] is
+/// off, or it cannot be written; [`Error::Stopped`] if
+/// [`Control::is_stopped`](crate::Control::is_stopped) ends it.
+pub fn reproduce(
+    reproduction: &Reproduction,
+    folder: impl AsRef<Path>,
+    options: &Options<'_>,
+) -> Result<Reproduced, Error> {
+    let paper = find_paper(&reproduction.paper)?;
+    let job = Reproducing {
+        paper,
+        effort: if reproduction.quick { Effort::Quick } else { Effort::Full },
+        seeds: reproduction.seeds.clone().map(RangeInclusive::into_inner),
+        vm: reproduction.vm.clone(),
+        force: options.force,
+        out: folder.as_ref().to_path_buf(),
+        chosen: Chosen::of(paper, &reproduction.only)?,
+    };
+    let Ended { claims, failed, runs, .. } = reproduce_paper(&job, options)?;
+    Ok(Reproduced { claims, failed, runs })
+}
+
+/// Runs a paper of the crate `claims`.
+pub fn reproduce_paper(job: &Reproducing, options: &Options<'_>) -> Result<Ended, Error> {
+    Ok(job.run(&Command { options })?)
+}
+
+/// Makes runs as the options ask.
+struct Command<'a> {
+    options: &'a Options<'a>,
+}
+
+impl Runner for Command<'_> {
+    fn manifest(&self, scenario: &str) -> Manifest {
+        revision::manifest(scenario)
+    }
+
+    fn tell(&self, line: &str) {
+        self.options.control.note(line);
+    }
+
+    fn run(
+        &self,
+        prepared: &Prepared,
+        design: &Design,
+        folder: &SweepFolder,
+    ) -> Result<Vec<(u32, String)>, millpond_claims::Error> {
+        run_all(prepared.of.name, prepared.of.keep, &prepared.scenario, design, folder, self.options)
+    }
+}

@@ -1,0 +1,82 @@
+//! The world of virtual time.
+
+use crate::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::{Error, Observer, Plan, Standing, Time, Totals, World, WorldKind, threads, totals};
+use std::time::Instant;
+
+/// The simulator: the world of virtual time. It runs every plan.
+///
+/// ```
+/// use millpond::{Scenario, Sim, World};
+///
+/// let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+///             [[traffic]]\nkind = \"permutation\"\nsize = \"5KB\"";
+/// let plan = Scenario::parse("a.toml", text)?.plan(None)?;
+///
+/// /// Needs no records.
+/// struct Nothing;
+/// impl millpond::Observer for Nothing {}
+///
+/// let totals = Sim.run(&plan, &mut Nothing)?;
+/// assert_eq!(totals.sent, totals.delivered);
+/// # Ok::<(), millpond::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sim;
+
+impl World for Sim {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Sim
+    }
+
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        let detail = plan.detail();
+        let threads = plan.threads().unwrap_or_else(|| threads::choose(detail).threads);
+        let began = Instant::now();
+        let outcome = millpond_sim::run(detail, threads, &mut Feed(observer))?;
+        Ok(totals::totals(detail, &outcome, began.elapsed(), threads))
+    }
+
+    fn note(&self, plan: &Plan) -> Option<String> {
+        plan.threads().is_none().then(|| threads::choose(plan.detail()).reason)
+    }
+}
+
+/// Passes the simulator's records on.
+struct Feed<'a>(&'a mut dyn Observer);
+
+impl millpond_sim::Observer for Feed<'_> {
+    type Error = Error;
+
+    fn flow(&mut self, record: &FlowRecord) -> Result<(), Error> {
+        self.0.flow(record)
+    }
+
+    fn query(&mut self, record: &QueryRecord) -> Result<(), Error> {
+        self.0.query(record)
+    }
+
+    fn rtt(&mut self, rtt: Time) -> Result<(), Error> {
+        self.0.rtt(rtt)
+    }
+
+    fn queue(&mut self, record: &QueueRecord) -> Result<(), Error> {
+        self.0.queue(record)
+    }
+
+    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Error> {
+        self.0.connection(record)
+    }
+
+    fn packet(&mut self, record: &PacketRecord) -> Result<(), Error> {
+        self.0.packet(record)
+    }
+
+    fn pause(&mut self, record: &PauseRecord) -> Result<(), Error> {
+        self.0.pause(record)
+    }
+
+    fn edge(&mut self, standing: &Standing) -> Result<bool, Error> {
+        self.0.edge(standing)
+    }
+}

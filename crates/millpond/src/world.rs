@@ -1,0 +1,139 @@
+//! A world runs a plan and feeds an observer.
+
+use crate::{
+    ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan, QueryRecord, QueueRecord, Standing, Time,
+    Totals, WorldKind,
+};
+
+/// Runs plans. Worlds differ in who owns time and who moves bytes; scenario, records, summary and
+/// comparison are the same for all.
+///
+/// ```
+/// use millpond::{Error, Observer, Options, Plan, Scenario, Sim, Totals, World, WorldKind, run};
+///
+/// /// The simulator, for plans of few hosts.
+/// struct Small;
+///
+/// impl World for Small {
+///     fn kind(&self) -> WorldKind {
+///         WorldKind::Sim
+///     }
+///     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+///         if plan.hosts() > 16 {
+///             return Err(Error::Usage("`topology.hosts`: this world has 16 hosts at most".into()));
+///         }
+///         Sim.run(plan, observer)
+///     }
+/// }
+///
+/// let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 17\n\
+///             [[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"";
+/// let plan = Scenario::parse("a.toml", text)?.plan(None)?;
+/// assert!(run(&plan, &Options { world: &Small, ..Options::default() }).is_err());
+/// # Ok::<(), Error>(())
+/// ```
+pub trait World: Sync {
+    /// What results record as their world.
+    fn kind(&self) -> WorldKind;
+
+    /// Runs a plan to its end, or until [`Observer::edge`] ends it. Records go to `observer`, in an
+    /// order that depends on the plan alone.
+    ///
+    /// # Errors
+    /// The first error of `observer`; or the key of the plan that this world does not support.
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error>;
+
+    /// How this world will run a plan, for the user; `None` if there is nothing to report.
+    fn note(&self, _plan: &Plan) -> Option<String> {
+        None
+    }
+}
+
+/// Watches a run and receives its records. Each method has a default that ignores its record.
+///
+/// ```
+/// use millpond::{Error, FlowRecord, Observer, Scenario, Sim, World};
+///
+/// /// The largest flow.
+/// #[derive(Default)]
+/// struct Largest(u64);
+///
+/// impl Observer for Largest {
+///     fn flow(&mut self, flow: &FlowRecord) -> Result<(), Error> {
+///         self.0 = self.0.max(flow.bytes);
+///         Ok(())
+///     }
+/// }
+///
+/// let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+///             [[traffic]]\nkind = \"permutation\"\nsize = \"5KB\"";
+/// let mut largest = Largest::default();
+/// let totals = Sim.run(&Scenario::parse("a.toml", text)?.plan(None)?, &mut largest)?;
+/// assert_eq!((largest.0, totals.timeouts), (5000, 0));
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Observer: Send {
+    /// A flow is over (or, at the end, is not). In the order of (time over, flow).
+    ///
+    /// # Errors
+    /// An error, here and below, ends the run.
+    fn flow(&mut self, _record: &FlowRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A query is over (or, at the end, is not).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn query(&mut self, _record: &QueryRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A probe was answered after this time. In the order of (time of the answer, flow).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn rtt(&mut self, _rtt: Time) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A port's queue was sampled. In the order of (time, node, port).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn queue(&mut self, _record: &QueueRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A connection was sampled. In the order of (time, flow).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn connection(&mut self, _record: &ConnectionRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A packet was captured. In the order of (time, capture); of two at once the outgoing one first.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn packet(&mut self, _record: &PacketRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A PAUSE frame was captured. In the order of packets, and after packets of the same time.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn pause(&mut self, _record: &PauseRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Called several times a second. `false` ends the run there.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn edge(&mut self, _standing: &Standing) -> Result<bool, Error> {
+        Ok(true)
+    }
+}
