@@ -179,6 +179,7 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     if results.len() > 1 {
         lines.extend(marks.legend(first.seeds.len()));
     }
+    lines.extend(verdicts(results, &columns));
     for result in results {
         if result.status != crate::Status::Complete {
             lines.push(format!("{}: {}", clean(&result.variant), result.status.name()));
@@ -188,6 +189,39 @@ pub fn compare_table(results: &[VariantResult]) -> String {
         lines.extend(wrapped("warning", &clean(&warning)));
     }
     lines.join("\n") + "\n"
+}
+
+/// A paragraph a variant: the shown numbers whose change is beyond the noise, the better ones first.
+/// Fewer than six seeds give none, since they have no interval.
+fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
+    let Some((first, others)) = results.split_first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for result in others {
+        let Some(differences) = &result.differences else { continue };
+        let (mut better, mut worse) = (Vec::new(), Vec::new());
+        for column in columns {
+            let (path, Some(less_is_better)) = (column.at(), column.less_is_better) else {
+                continue;
+            };
+            let of = difference_of(&first.statistics, &result.statistics, differences, &path);
+            let Some(Difference { noise: Noise::Beyond, mean: Some(mean), relative, .. }) = of else {
+                continue;
+            };
+            let number = |tree: &Tree<Estimate>| shown(tree, &path).text(|n| column.form.text(n));
+            let (was, is) = (number(&first.statistics), number(&result.statistics));
+            let text = format!("{} {was} → {is} ({})", clean(&column.caption), change(relative));
+            if (mean < 0.0) == less_is_better { better.push(text) } else { worse.push(text) }
+        }
+        let side = |name: &str, of: &[String]| (!of.is_empty()).then(|| format!("{name}: {}", of.join(", ")));
+        let sides: Vec<String> = [side("better", &better), side("worse", &worse)].into_iter().flatten().collect();
+        if !sides.is_empty() {
+            lines.extend(wrapped(&clean(&result.variant), &sides.join("; ")));
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(0, format!("\nVerdict: changes from {} beyond the noise", clean(&first.variant)));
+    }
+    lines
 }
 
 /// Rows of values and of differences below them, and how many there are of values with their heads.
@@ -535,6 +569,18 @@ mod tests {
         assert!(!one.contains('~') && one.contains("one seed"), "{one}");
         for text in [clear, noise, few, one, table(6, |_| 98.765), table(6, |_| 12_345.0)] {
             assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        }
+    }
+
+    #[test]
+    fn verdict_names_the_changes_beyond_the_noise_the_better_ones_first() {
+        let worse = table(8, |_| 1.25);
+        let (_, verdict) = worse.split_once("\nVerdict: changes from a name that is far too long").unwrap();
+        assert!(verdict.contains("worse: ") && verdict.contains("(+25%)"), "{verdict}");
+        assert!(!verdict.contains("better: ") && !verdict.contains("timeouts"), "{verdict}");
+        assert!(table(8, |_| 0.5).contains("better: "), "half the time is better");
+        for unclear in [table(8, |seed| if seed % 2 == 0 { 1.2 } else { 0.8 }), table(3, |_| 1.25)] {
+            assert!(!unclear.contains("Verdict"), "{unclear}");
         }
     }
 }
