@@ -60,6 +60,25 @@ fn every_mechanism_has_its_page() {
     }
 }
 
+/// mdBook builds the book from this table (`book.toml`); a page that it lacks cannot be reached.
+#[test]
+fn the_summary_lists_every_page_once() {
+    let folder = repository().join("docs");
+    let names = |at: &Path| {
+        let files = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|e| e == "md")).collect::<Vec<_>>()
+    };
+    let files = names(&folder).into_iter().chain(names(&folder.join("mechanisms")));
+    let file = |path: PathBuf| path.strip_prefix(&folder).unwrap().display().to_string();
+    let mut pages: Vec<String> = files.map(file).filter(|name| name != "SUMMARY.md").collect();
+    let text = page("SUMMARY.md");
+    let links = text.lines().filter_map(|line| Some(line.split_once("](")?.1.split_once(')')?.0.to_string()));
+    let mut listed: Vec<String> = links.collect();
+    pages.sort();
+    listed.sort();
+    assert_eq!(listed, pages);
+}
+
 /// A kind that two places have is found by both together.
 #[test]
 fn a_kind_of_two_places_has_a_page_at_each() {

@@ -19,6 +19,11 @@
 //! returns a [`Summary`]; [`run_into`] writes a results folder. [`compare`], [`sweep`] and
 //! [`reproduce`] make many runs into one folder, and go on where an earlier call was stopped.
 //!
+//! A caller brings traffic (flows from a file, any distribution of sizes), observers and worlds.
+//! Mechanisms (path choices, queues, control laws) cannot come from outside: they are compiled into
+//! `millpond-core`, so that a packet costs no dynamic call and a result depends on nothing but its
+//! plan. Add one in the tree; `CONTRIBUTING.md` describes how.
+//!
 //! Invariant: a plan has one result, in any number of threads and on any machine, but for the
 //! members `run` of summaries and for manifests.
 
