@@ -7,6 +7,7 @@
 //! that a claim names exists, names are unique, and every claim can fail.
 
 use crate::baseline::Baselines;
+use crate::chosen::is_of_group;
 use crate::claim::{Claim, Value};
 use crate::emulated::Case;
 use crate::error::Error;
@@ -15,7 +16,7 @@ use crate::measure::Measure;
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
 use millpond_results::{ClaimKind, Keep};
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -128,7 +129,9 @@ struct ExperimentFile {
     #[serde(default)]
     keep: KeepFile,
     full: RunsFile,
-    quick: Quick,
+    /// A [`QuickFile`], or the reason why `--quick` leaves the experiment out.
+    #[serde(rename = "quick")]
+    _quick: IgnoredAny,
     #[serde(default, deserialize_with = "list")]
     shows: &'static [(&'static str, Statistic)],
     #[serde(default)]
@@ -169,13 +172,6 @@ struct QuickFile {
     set: Option<Vec<&'static str>>,
     #[serde(default)]
     note: &'static str,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum Quick {
-    Runs(QuickFile),
-    LeftOut(&'static str),
 }
 
 #[derive(serde::Deserialize)]
@@ -248,7 +244,9 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
         let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &e))?;
         let name = read.scenario;
         let text = scenario(name).map_err(|e| at(start, &format!("scenario \"{name}\": {e}")))?;
-        experiments.push(read.experiment(folder, text).map_err(|e| at(start, &e))?);
+        let experiment = read.experiment(folder, text, &value["quick"]).map_err(|e| at(start, &e))?;
+        is_sound(&experiment, &experiments).map_err(|e| at(start, &e))?;
+        experiments.push(experiment);
     }
     let mut claims = Vec::new();
     for (value, start) in each("claim") {
@@ -259,25 +257,40 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
     }
     let BaselinesFile { off, of: single, none } = of.baselines;
     let single: Vec<_> = single.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect();
+    let baselines = Baselines { off, of: single.leak(), none };
+    let place = |key: &str| tree.get_ref().get(key).map_or(0, |value| value.span().start);
+    named(of.name).map_err(|e| at(place("name"), &e))?;
+    baselines_fit(&baselines, &experiments, &claims).map_err(|e| at(place("baselines"), &e))?;
+    for case in &of.emulated {
+        let has = |e: &Experiment| e.name == case.experiment && e.schemes.iter().any(|(v, _)| *v == case.variant);
+        if !experiments.iter().any(has) {
+            let error = format!("case \"{}\": no experiment {} has {}", case.name, case.experiment, case.variant);
+            return Err(at(place("emulated"), &error));
+        }
+    }
     Ok(Box::leak(Box::new(Paper {
         name: of.name,
         title: of.title,
         year: of.year,
         experiments: experiments.leak(),
         claims: claims.leak(),
-        baselines: Baselines { off, of: single.leak(), none },
+        baselines,
         emulated: of.emulated.leak(),
     })))
 }
 
 impl ExperimentFile {
-    fn experiment(self, folder: &str, text: String) -> Result<Experiment, String> {
+    fn experiment(self, folder: &str, text: String, quick: &'static Json) -> Result<Experiment, String> {
         let curve = |p: PublishedFile| {
             let PublishedFile { variant, source, loads, mean_s, p99_s } = p;
             Published { variant, source, loads, mean_s, p99_s }
         };
         let published: Vec<Published> = self.published.into_iter().map(curve).collect();
         let full = self.full.runs()?;
+        let quick = match quick {
+            Json::String(why) => Err(why.as_str()),
+            table => Ok(QuickFile::deserialize(table).map_err(|e| format!("quick: {e}"))?.runs(full)?),
+        };
         Ok(Experiment {
             name: self.name,
             title: self.title,
@@ -287,10 +300,7 @@ impl ExperimentFile {
             load_axis: self.load_axis,
             load_key: self.load_key,
             full,
-            quick: match self.quick {
-                Quick::Runs(quick) => Ok(quick.runs(full)?),
-                Quick::LeftOut(why) => Err(why),
-            },
+            quick,
             keep: match self.keep {
                 KeepFile::Summary => Keep::Summary,
                 KeepFile::Queries => Keep::Queries,
@@ -355,9 +365,66 @@ impl ClaimFile {
     }
 }
 
+/// Names are parts of paths and of other names.
+fn named(name: &str) -> Result<(), String> {
+    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    if is_plain { Ok(()) } else { Err(format!("a name has letters, digits and hyphens (got \"{name}\")")) }
+}
+
+/// Whether an experiment can be run, or why not.
+fn is_sound(experiment: &Experiment, others: &[Experiment]) -> Result<(), String> {
+    let name = experiment.name;
+    named(name)?;
+    if others.iter().any(|other| other.name == name) {
+        return Err(format!("there are two experiments {name}"));
+    }
+    if experiment.schemes.is_empty() {
+        return Err(format!("{name} needs at least one scheme"));
+    }
+    for runs in [Some(experiment.full), experiment.quick.ok()].into_iter().flatten() {
+        let ((first, last), loads) = (runs.seeds, runs.loads.len());
+        if first > last {
+            return Err(format!("{name}: `seeds` are the first and the last (got {first}, {last})"));
+        }
+        if loads == 0 || (loads > 1 && experiment.load_key.is_none()) {
+            return Err(format!("{name}: without `load-key` there is one load, with it at least one (got {loads})"));
+        }
+    }
+    for curve in experiment.published {
+        if experiment.schemes.iter().all(|(variant, _)| *variant != curve.variant) {
+            let known = experiment.schemes.iter().map(|(variant, _)| *variant);
+            return Err(unknown(name, "scheme", curve.variant, known));
+        }
+        let numbers = [curve.loads.len(), curve.mean_s.len(), curve.p99_s.len()];
+        if numbers.iter().any(|n| *n != numbers[0]) {
+            return Err(format!("{name}: the curve of {} has {numbers:?} loads, means and p99s", curve.variant));
+        }
+    }
+    Ok(())
+}
+
+/// Whether baselines name schemes and claims that there are, or why not.
+fn baselines_fit(baselines: &Baselines, experiments: &[Experiment], claims: &[Claim]) -> Result<(), String> {
+    let variants = || experiments.iter().flat_map(|experiment| experiment.schemes).map(|(variant, _)| *variant);
+    let single = baselines.of.iter().flat_map(|(_, pairs)| *pairs);
+    for variant in baselines.off.iter().chain(single).flat_map(|(on, off)| [*on, *off]) {
+        if variants().all(|known| known != variant) {
+            return Err(unknown("baselines", "scheme", variant, variants()));
+        }
+    }
+    let groups = baselines.of.iter().map(|(group, _)| *group).chain(baselines.none.iter().map(|(group, _)| *group));
+    for group in groups {
+        if !claims.iter().any(|claim| is_of_group(group, claim.id)) {
+            return Err(unknown("baselines", "claim", group, claims.iter().map(|claim| claim.id)));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a claim fits its paper, or why not.
 fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(), String> {
     let id = claim.id;
+    named(id)?;
     if others.iter().any(|other| other.id == id) {
         return Err(format!("there are two claims {id}"));
     }
@@ -374,10 +441,15 @@ fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(
     if let Some(load) = load.filter(|load| experiment.full.loads.iter().all(|(other, _)| other != load)) {
         return Err(format!("{id}: experiment {} has no load {load}", experiment.name));
     }
-    if claim.accept == [None, None] {
-        return Err(format!("{id} cannot fail: it needs `at-least` or `at-most`"));
+    match (&claim.measure, claim.accept) {
+        (_, [None, None]) => Err(format!("{id} cannot fail: it needs `at-least` or `at-most`")),
+        (_, [Some(low), Some(high)]) if low > high => {
+            Err(format!("{id} cannot hold: `at-least` {low} is above `at-most` {high}"))
+        }
+        (Measure::BestOf { pairs: [], .. }, _) => Err(format!("{id}: `pairs` is empty")),
+        (Measure::Order { groups: [] | [_], .. }, _) => Err(format!("{id}: an order has at least two `groups`")),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn unknown(id: &str, what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
@@ -467,6 +539,20 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
             ),
             ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: unknown variant `chance`"),
             ("year = 2026", "year = ", "mine/paper.toml:4:"),
+            ("name = \"mine\"", "name = \"../mine\"", "mine/paper.toml:2: a name has letters, digits and hyphens"),
+            (
+                "seeds = [1, 1]",
+                "seeds = [2, 1]",
+                "mine/paper.toml:6: two: `seeds` are the first and the last (got 2, 1)",
+            ),
+            ("seeds = [1, 1]", "sets = [1, 1]", "mine/paper.toml:6: quick: unknown field `sets`"),
+            ("loads = [[100, \"\"]]", "loads = []", "mine/paper.toml:6: two: without `load-key` there is one load"),
+            ("at-most = 0", "at-most = 0\nat-least = 5", "mine/paper.toml:15: A1 cannot hold"),
+            (
+                "[[experiment]]",
+                "[baselines]\noff = [[\"fast\", \"plane\"]]\n[[experiment]]",
+                "mine/paper.toml:6: baselines: there is no scheme plane; is it plain?",
+            ),
         ];
         for (right, wrong, expected) in cases {
             let error = read_text(&PAPER_TEXT.replacen(right, wrong, 1)).map(|_| ()).unwrap_err();
@@ -474,5 +560,8 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
         }
         let twice = format!("{PAPER_TEXT}{}", &PAPER_TEXT[PAPER_TEXT.find("[[claim]]").unwrap()..]);
         assert!(read_text(&twice).map(|_| ()).unwrap_err().contains("there are two claims A1"));
+        let (experiment, claim) = (PAPER_TEXT.find("[[experiment]]").unwrap(), PAPER_TEXT.find("[[claim]]").unwrap());
+        let twice = format!("{}{}", &PAPER_TEXT[..claim], &PAPER_TEXT[experiment..]);
+        assert!(read_text(&twice).map(|_| ()).unwrap_err().contains("there are two experiments two"));
     }
 }
