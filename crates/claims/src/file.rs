@@ -59,7 +59,8 @@ pub fn find_paper(name: &str) -> Result<&'static Paper, Error> {
     if let Some(paper) = papers().iter().find(|paper| paper.name == name) {
         return Ok(*paper);
     }
-    let folder = Path::new(name);
+    let path = Path::new(name);
+    let folder = if path.ends_with(PAPER) { path.parent().unwrap_or(path) } else { path };
     if folder.is_dir() || folder.components().count() > 1 {
         return read_paper(folder);
     }
@@ -241,17 +242,19 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
     let each = |key: &str| whole[key].as_array().into_iter().flatten().zip(starts(key));
     let mut experiments = Vec::new();
     for (value, start) in each("experiment") {
-        let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &e))?;
-        let name = read.scenario;
-        let text = scenario(name).map_err(|e| at(start, &format!("scenario \"{name}\": {e}")))?;
+        let name = value["name"].as_str().unwrap_or("an experiment");
+        let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &format!("{name}: {e}")))?;
+        let file = read.scenario;
+        let text = scenario(file).map_err(|e| at(start, &format!("{name}: scenario \"{file}\" in {folder}: {e}")))?;
         let experiment = read.experiment(folder, text, &value["quick"]).map_err(|e| at(start, &e))?;
         is_sound(&experiment, &experiments).map_err(|e| at(start, &e))?;
         experiments.push(experiment);
     }
     let mut claims = Vec::new();
     for (value, start) in each("claim") {
-        let read = ClaimFile::deserialize(value).map_err(|e| at(start, &e))?;
-        let claim = read.claim(&of.sources).map_err(|e| at(start, &e))?;
+        let id = value["id"].as_str().unwrap_or("a claim");
+        let read = ClaimFile::deserialize(value).map_err(|e| at(start, &format!("{id}: {e}")))?;
+        let claim = read.claim(&of.sources).map_err(|e| at(start, &format!("{id}: {e}")))?;
         fits(&claim, &experiments, &claims).map_err(|e| at(start, &e))?;
         claims.push(claim);
     }
@@ -381,10 +384,18 @@ fn is_sound(experiment: &Experiment, others: &[Experiment]) -> Result<(), String
     if experiment.schemes.is_empty() {
         return Err(format!("{name} needs at least one scheme"));
     }
+    let twice = |at: &usize| experiment.schemes[..*at].iter().any(|(variant, _)| *variant == experiment.schemes[*at].0);
+    if let Some(at) = (1..experiment.schemes.len()).find(twice) {
+        return Err(format!("{name} has the scheme {} twice", experiment.schemes[at].0));
+    }
     for runs in [Some(experiment.full), experiment.quick.ok()].into_iter().flatten() {
         let ((first, last), loads) = (runs.seeds, runs.loads.len());
         if first > last {
             return Err(format!("{name}: `seeds` are the first and the last (got {first}, {last})"));
+        }
+        let again = |at: &usize| runs.loads[..*at].iter().any(|(load, _)| *load == runs.loads[*at].0);
+        if let Some(at) = (1..loads).find(again) {
+            return Err(format!("{name} has the load {} twice", runs.loads[at].0));
         }
         if loads == 0 || (loads > 1 && experiment.load_key.is_none()) {
             return Err(format!("{name}: without `load-key` there is one load, with it at least one (got {loads})"));
@@ -438,7 +449,11 @@ fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(
     if let Some(strange) = schemes.into_iter().find(|scheme| known().all(|variant| variant != *scheme)) {
         return Err(unknown(id, "scheme", strange, known()));
     }
-    if let Some(load) = load.filter(|load| experiment.full.loads.iter().all(|(other, _)| other != load)) {
+    let loads = match claim.measure {
+        Measure::Growth { from, to, .. } => vec![from, to],
+        _ => load.into_iter().collect(),
+    };
+    if let Some(load) = loads.iter().find(|load| experiment.full.loads.iter().all(|(other, _)| other != *load)) {
         return Err(format!("{id}: experiment {} has no load {load}", experiment.name));
     }
     match (&claim.measure, claim.accept) {
@@ -447,7 +462,23 @@ fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(
             Err(format!("{id} cannot hold: `at-least` {low} is above `at-most` {high}"))
         }
         (Measure::BestOf { pairs: [], .. }, _) => Err(format!("{id}: `pairs` is empty")),
-        (Measure::Order { groups: [] | [_], .. }, _) => Err(format!("{id}: an order has at least two `groups`")),
+        (Measure::Order { groups, .. }, _) if groups.len() < 2 || groups.iter().any(|group| group.is_empty()) => {
+            Err(format!("{id}: an order has at least two `groups`, each with a scheme"))
+        }
+        (Measure::Growth { from, to, .. }, _) if from == to => {
+            Err(format!("{id}: `from` and `to` are one load, so the growth is always 100 %"))
+        }
+        (Measure::Part { whole, .. } | Measure::Median { whole, .. }, _) if whole.is_nan() || *whole <= 0.0 => {
+            Err(format!("{id}: `whole` must be above 0 (got {whole})"))
+        }
+        (
+            Measure::Change { of, than, .. }
+            | Measure::Paired { of, than, .. }
+            | Measure::Best { of, than, .. }
+            | Measure::Beyond { of, than, .. }
+            | Measure::Furthest { of, than, .. },
+            _,
+        ) if of == than => Err(format!("{id} compares {of} with itself")),
         _ => Ok(()),
     }
 }
@@ -525,8 +556,8 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
     #[test]
     fn errors_name_the_line_of_the_claim_or_experiment() {
         let cases = [
-            ("title = \"two flows\"", "titel = \"two flows\"", "mine/paper.toml:6: unknown field `titel`"),
-            ("two.toml", "three.toml", "mine/paper.toml:6: scenario \"three.toml\": is not there"),
+            ("title = \"two flows\"", "titel = \"two flows\"", "mine/paper.toml:6: two: unknown field `titel`"),
+            ("two.toml", "three.toml", "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there"),
             ("set = [\"duration=1ms\"]", "set = [\"duration\"]", "mine/paper.toml:6: `set` has KEY=VALUE pairs"),
             ("than = \"plain\"", "than = \"plian\"", "mine/paper.toml:15: A1: there is no scheme plian; is it plain?"),
             ("experiment = \"two\",", "experiment = \"tow\",", "mine/paper.toml:15: A1: there is no experiment tow"),
@@ -535,9 +566,11 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
             (
                 "kind = \"published\"",
                 "kind = \"fitted\"",
-                "mine/paper.toml:15: a fitted claim needs the number `paper`",
+                "mine/paper.toml:15: A1: a fitted claim needs the number `paper`",
             ),
-            ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: unknown variant `chance`"),
+            ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: A1: unknown variant `chance`"),
+            ("than = \"plain\"", "than = \"fast\"", "mine/paper.toml:15: A1 compares fast with itself"),
+            ("[\"fast\", \"Fast\"]", "[\"plain\", \"Fast\"]", "mine/paper.toml:6: two has the scheme plain twice"),
             ("year = 2026", "year = ", "mine/paper.toml:4:"),
             ("name = \"mine\"", "name = \"../mine\"", "mine/paper.toml:2: a name has letters, digits and hyphens"),
             (

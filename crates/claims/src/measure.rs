@@ -6,7 +6,7 @@
 use crate::experiment::{Arm, Experiment, Found, Run};
 use crate::file::{list, lists};
 use crate::statistic::Statistic;
-use millpond_results::Absolute;
+use millpond_results::{Absolute, Status};
 use serde::{Deserialize, Serialize};
 
 /// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
@@ -261,9 +261,13 @@ fn whole<'a>(found: &Found, arm: &'a Arm) -> Result<&'a [Run], String> {
     }
     let missing: Vec<String> =
         arm.planned.iter().filter(|seed| arm.runs.iter().all(|run| run.seed != **seed)).map(u64::to_string).collect();
-    match missing.is_empty() {
-        true => Ok(&arm.runs),
-        false => Err(format!("{} at {} % has no complete run of seed {}", arm.variant, arm.load, missing.join(", "))),
+    if !missing.is_empty() {
+        return Err(format!("{} at {} % has no complete run of seed {}", arm.variant, arm.load, missing.join(", ")));
+    }
+    // A run that stalled has flows that can never end: its statistics are of those that did.
+    match arm.runs.iter().find(|run| run.summary.status == Status::Stalled) {
+        Some(run) => Err(format!("{} at {} % stalled with seed {}", arm.variant, arm.load, run.seed)),
+        None => Ok(&arm.runs),
     }
 }
 
@@ -622,6 +626,15 @@ pub(crate) mod tests {
 
     const fn sorted(groups: &'static [&'static [&'static str]], slack: &'static [f64]) -> Measure {
         Measure::Order { experiment: "x", load: 90.0, statistic: Statistic::Mean, groups, slack }
+    }
+
+    #[test]
+    fn a_run_that_stalled_decides_nothing() {
+        let mut both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
+        assert!(less(Statistic::Mean).of(&EXPERIMENT, &both).is_ok());
+        std::sync::Arc::make_mut(&mut both.arms[1].runs[1].summary).status = Status::Stalled;
+        let why = less(Statistic::Mean).of(&EXPERIMENT, &both).unwrap_err();
+        assert!(why.starts_with("b at 90 % stalled with seed"), "{why}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::{Progress, Sim, World};
 ///     }
 /// }
 ///
-/// let text = "duration = \"10ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 8\n\
+/// let text = "duration = \"20s\"\n[topology]\nkind = \"single-switch\"\nhosts = 8\n\
 ///             [[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nload = 0.5";
 /// let plan = Scenario::parse("a.toml", text)?.plan(None)?;
 /// let stopped = run(&plan, &Options { control: &Impatient::default(), ..Options::default() })?;
