@@ -24,9 +24,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         check_alone(args)?;
         return list(args);
     };
-    if args.page.is_some() && name == ALL {
-        return Err(Failure::Usage("--page: a page is of one paper".to_string()));
-    }
+    check_page(args, name)?;
     let mut jobs = Vec::new();
     let chosen = if name == ALL { papers().to_vec() } else { vec![find_paper(name)?] };
     for paper in chosen {
@@ -54,6 +52,22 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         say(&claims_json(&total.claims));
     }
     total.result(args.strict)
+}
+
+/// Whether a page may be written: of one paper, and `--quick` replaces no full run by itself.
+fn check_page(args: &ReproduceArgs, name: &str) -> Result<(), Failure> {
+    let Some(folder) = &args.page else { return Ok(()) };
+    if name == ALL {
+        return Err(Failure::Usage("--page: a page is of one paper".to_string()));
+    }
+    let has_full = Recorded::read(folder).is_ok_and(|old| old.effort == Effort::Full.name());
+    if args.quick && has_full && !args.force {
+        return Err(Failure::Usage(format!(
+            "--page: {} has the results of a full run; --force replaces them by those of --quick",
+            folder.display()
+        )));
+    }
+    Ok(())
 }
 
 /// The names of those that are built in, and of all.

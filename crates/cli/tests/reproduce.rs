@@ -42,6 +42,16 @@ fn what_there_is_is_listed() {
 }
 
 #[test]
+fn a_quick_run_replaces_no_page_of_a_full_one() {
+    let dir = Dir::small("pages");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/tlt");
+    let ran = dir.run(&["reproduce", "tlt", "--quick", "--page", folder]).ends(2);
+    assert!(ran.err.contains("has the results of a full run; --force replaces them"), "{}", ran.err);
+    let ran = dir.run(&["reproduce", "all", "--quick", "--page", folder]).ends(2);
+    assert!(ran.err.contains("a page is of one paper"), "{}", ran.err);
+}
+
+#[test]
 fn a_wrong_name_is_told_with_the_nearest() {
     let dir = Dir::small("names");
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
