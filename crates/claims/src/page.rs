@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::experiment::{Effort, Paper};
+use crate::file::{PAPER, papers, read_paper};
 use crate::reproducing::Ended;
 use millpond_results::{Absolute, Claim, ClaimKind, Manifest, Noise, Verdict};
 use serde::{Deserialize, Serialize};
@@ -56,8 +57,15 @@ impl Recorded {
     ///
     /// # Errors
     ///
-    /// If a file cannot be written.
+    /// If a file cannot be written, or the folder has another paper.
     pub fn write(&self, paper: &Paper, folder: &Path) -> Result<(), Error> {
+        if folder.join(PAPER).is_file() && read_paper(folder)?.name != paper.name {
+            return Err(Error::Usage(format!(
+                "{} is the folder of another paper than {}",
+                folder.display(),
+                paper.name
+            )));
+        }
         let text = serde_json::to_string_pretty(self).map_err(|e| Error::Runs(e.to_string()))?;
         for (name, text) in [(RESULTS, text + "\n"), (PAGE, page(paper, self))] {
             let path = folder.join(name);
@@ -73,7 +81,9 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let Recorded { date, revision, effort, claims, .. } = recorded;
     let of = |status: Verdict| claims.iter().filter(move |claim| claim.status == status);
     let (hold, fail) = (of(Verdict::Holds).count(), of(Verdict::Fails).count());
-    let name = paper.name;
+    // Of other papers the page cannot know the folder.
+    let is_built_in = papers().iter().any(|built| built.name == paper.name);
+    let name = if is_built_in { paper.name } else { "FOLDER" };
     let _ = write!(
         page,
         "{hold} of {} claims hold, {fail} fail. `millpond reproduce {name}` runs the experiments and decides \
@@ -213,7 +223,6 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::papers;
 
     #[test]
     fn pages_are_what_their_data_give() {
@@ -244,6 +253,14 @@ mod tests {
                 assert_eq!((of.accept, of.paper), (claim.accept, claim.paper.number()), "{id}");
             }
         }
+    }
+
+    #[test]
+    fn a_page_is_not_written_into_another_papers_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/hpcc");
+        let other = papers().iter().find(|paper| paper.name != "hpcc").unwrap();
+        let error = Recorded::default().write(other, &folder).unwrap_err().to_string();
+        assert!(error.contains("is the folder of another paper"), "{error}");
     }
 
     #[test]
