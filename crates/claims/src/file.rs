@@ -243,7 +243,7 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
     let mut experiments = Vec::new();
     for (value, start) in each("experiment") {
         let name = value["name"].as_str().unwrap_or("an experiment");
-        let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &format!("{name}: {e}")))?;
+        let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &hinted(name, &e)))?;
         let file = read.scenario;
         let text = scenario(file).map_err(|e| at(start, &format!("{name}: scenario \"{file}\" in {folder}: {e}")))?;
         let experiment = read.experiment(folder, text, &value["quick"]).map_err(|e| at(start, &e))?;
@@ -253,7 +253,7 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
     let mut claims = Vec::new();
     for (value, start) in each("claim") {
         let id = value["id"].as_str().unwrap_or("a claim");
-        let read = ClaimFile::deserialize(value).map_err(|e| at(start, &format!("{id}: {e}")))?;
+        let read = ClaimFile::deserialize(value).map_err(|e| at(start, &hinted(id, &e)))?;
         let claim = read.claim(&of.sources).map_err(|e| at(start, &format!("{id}: {e}")))?;
         fits(&claim, &experiments, &claims).map_err(|e| at(start, &e))?;
         claims.push(claim);
@@ -483,6 +483,18 @@ fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(
     }
 }
 
+/// An error of a table, with the nearest of the words that it lists for a wrong one.
+fn hinted(name: &str, error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let mut words = text.split('`').skip(1).step_by(2);
+    let wrong = words.next().unwrap_or_default();
+    let nearest = millpond_scenario::nearest(wrong, words).filter(|_| text.starts_with("unknown"));
+    match nearest {
+        Some(nearest) => format!("{name}: is `{wrong}` meant to be `{nearest}`? {text}"),
+        None => format!("{name}: {text}"),
+    }
+}
+
 fn unknown(id: &str, what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
     let known: Vec<&str> = known.collect();
     let nearest = millpond_scenario::nearest(name, known.iter().copied())
@@ -556,7 +568,11 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
     #[test]
     fn errors_name_the_line_of_the_claim_or_experiment() {
         let cases = [
-            ("title = \"two flows\"", "titel = \"two flows\"", "mine/paper.toml:6: two: unknown field `titel`"),
+            (
+                "title = \"two flows\"",
+                "titel = \"two flows\"",
+                "mine/paper.toml:6: two: is `titel` meant to be `title`? unknown field `titel`",
+            ),
             ("two.toml", "three.toml", "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there"),
             ("set = [\"duration=1ms\"]", "set = [\"duration\"]", "mine/paper.toml:6: `set` has KEY=VALUE pairs"),
             ("than = \"plain\"", "than = \"plian\"", "mine/paper.toml:15: A1: there is no scheme plian; is it plain?"),
@@ -568,7 +584,7 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
                 "kind = \"fitted\"",
                 "mine/paper.toml:15: A1: a fitted claim needs the number `paper`",
             ),
-            ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: A1: unknown variant `chance`"),
+            ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: A1: is `chance` meant to be `change`?"),
             ("than = \"plain\"", "than = \"fast\"", "mine/paper.toml:15: A1 compares fast with itself"),
             ("[\"fast\", \"Fast\"]", "[\"plain\", \"Fast\"]", "mine/paper.toml:6: two has the scheme plain twice"),
             ("year = 2026", "year = ", "mine/paper.toml:4:"),
