@@ -11,18 +11,27 @@
 use crate::chosen::is_of_group;
 use crate::claim::Claim;
 use crate::experiment::{Arm, Experiment, Found};
+use crate::file::{list, pairs_of_groups};
+use serde::Deserialize;
 
 /// A variant, and the variant in which its mechanism is off.
 pub type Off = (&'static str, &'static str);
 
+/// A claim or a group of them, and its own pairs.
+pub type OffOf = (&'static str, &'static [Off]);
+
 /// The baselines of a paper's claims.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Baselines {
     /// For the claims of all experiments that have both variants.
+    #[serde(borrow, default, deserialize_with = "list")]
     pub off: &'static [Off],
     /// For single claims, or groups of them as `--only` knows them, instead of `off`.
-    pub of: &'static [(&'static str, &'static [Off])],
+    #[serde(borrow, default, deserialize_with = "pairs_of_groups")]
+    pub of: &'static [OffOf],
     /// Claims or groups that have no baseline, each with the reason.
+    #[serde(borrow, default, deserialize_with = "list")]
     pub none: &'static [(&'static str, &'static str)],
 }
 

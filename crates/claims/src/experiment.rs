@@ -7,12 +7,14 @@ use crate::claim::Claim;
 use crate::design::{Design, Request, VARIANT, design};
 use crate::emulated::Case;
 use crate::error::Error;
+use crate::file::{list, settings};
 use crate::statistic::Statistic;
 use millpond_results::{
     Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Ordered, Published as ShownCurve,
     PublishedNumber, Scheme, Summary, Sweep, acknowledged_times, query_times,
 };
 use millpond_scenario::Scenario;
+use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,30 +66,38 @@ pub struct Experiment {
 }
 
 /// Loads and seeds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Runs {
     /// Each with the value of the experiment's key that makes it.
+    #[serde(deserialize_with = "list")]
     pub loads: &'static [(f64, &'static str)],
     /// First and last.
     pub seeds: (u64, u64),
-    /// What is set in every run.
+    /// Settings of every run: key and value.
+    #[serde(default, deserialize_with = "settings")]
     pub set: &'static [(&'static str, &'static str)],
-    /// What the reader must know of it; empty if nothing.
+    /// A remark for the reader; may be empty.
+    #[serde(default)]
     pub note: &'static str,
 }
 
 /// A published curve, in seconds.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
     /// The variant that it is of.
     pub variant: &'static str,
     /// Where it is published; what follows only from published numbers says so.
     pub source: &'static str,
     /// Loads.
+    #[serde(deserialize_with = "list")]
     pub loads: &'static [f64],
     /// Mean QCT at each.
+    #[serde(deserialize_with = "list")]
     pub mean_s: &'static [f64],
     /// 99th percentile of QCT at each.
+    #[serde(deserialize_with = "list")]
     pub p99_s: &'static [f64],
 }
 

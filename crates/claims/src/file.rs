@@ -3,11 +3,10 @@
 //! The file is the only place of a paper's experiments and claims. The papers of this project are
 //! compiled in from `papers/`; any other folder with a `paper.toml` is read in the same way.
 //!
-//! Invariant: a paper that is read fits its scenarios: every experiment, scheme, load and variant
-//! that a claim names exists, names are unique, and every claim can fail.
+//! Invariant: a paper that is read has passed `checks`, and lives as long as the process.
 
-use crate::baseline::Baselines;
-use crate::chosen::is_of_group;
+use crate::baseline::{Baselines, Off, OffOf};
+use crate::checks::{baselines_fit, fits, is_sound, named};
 use crate::claim::{Claim, Value};
 use crate::emulated::Case;
 use crate::error::Error;
@@ -16,7 +15,7 @@ use crate::measure::Measure;
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
 use millpond_results::{ClaimKind, Keep};
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -99,22 +98,13 @@ struct File {
     #[serde(default, borrow)]
     sources: BTreeMap<&'static str, &'static str>,
     #[serde(default)]
-    baselines: BaselinesFile,
+    baselines: Baselines,
     #[serde(default)]
     emulated: Vec<Case>,
-    experiment: Vec<Json>,
-    claim: Vec<Json>,
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct BaselinesFile {
-    #[serde(default, deserialize_with = "list")]
-    off: &'static [(&'static str, &'static str)],
-    #[serde(default, borrow)]
-    of: Vec<(&'static str, Vec<(&'static str, &'static str)>)>,
-    #[serde(default, deserialize_with = "list")]
-    none: &'static [(&'static str, &'static str)],
+    #[serde(rename = "experiment")]
+    _experiments: Vec<IgnoredAny>,
+    #[serde(rename = "claim")]
+    _claims: Vec<IgnoredAny>,
 }
 
 #[derive(serde::Deserialize)]
@@ -127,39 +117,16 @@ struct ExperimentFile {
     schemes: &'static [(&'static str, &'static str)],
     load_axis: &'static str,
     load_key: Option<&'static str>,
-    #[serde(default)]
-    keep: KeepFile,
-    full: RunsFile,
+    #[serde(default = "summary")]
+    keep: Keep,
+    full: Runs,
     /// A [`QuickFile`], or the reason why `--quick` leaves the experiment out.
     #[serde(rename = "quick")]
     _quick: IgnoredAny,
     #[serde(default, deserialize_with = "list")]
     shows: &'static [(&'static str, Statistic)],
-    #[serde(default)]
-    published: Vec<PublishedFile>,
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum KeepFile {
-    #[default]
-    Summary,
-    Queries,
-    Flows,
-    All,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RunsFile {
-    #[serde(deserialize_with = "list")]
-    loads: &'static [(f64, &'static str)],
-    seeds: (u64, u64),
-    /// `KEY=VALUE`, as `--set` takes them.
-    #[serde(default, borrow)]
-    set: Vec<&'static str>,
-    #[serde(default)]
-    note: &'static str,
+    #[serde(default, deserialize_with = "list")]
+    published: &'static [Published],
 }
 
 /// Of `--quick`: what is not given is as in full.
@@ -169,23 +136,10 @@ struct QuickFile {
     #[serde(borrow)]
     loads: Option<Vec<(f64, &'static str)>>,
     seeds: (u64, u64),
-    #[serde(borrow)]
-    set: Option<Vec<&'static str>>,
+    #[serde(default, deserialize_with = "some_settings")]
+    set: Option<Settings>,
     #[serde(default)]
     note: &'static str,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct PublishedFile {
-    variant: &'static str,
-    source: &'static str,
-    #[serde(deserialize_with = "list")]
-    loads: &'static [f64],
-    #[serde(deserialize_with = "list")]
-    mean_s: &'static [f64],
-    #[serde(deserialize_with = "list")]
-    p99_s: &'static [f64],
 }
 
 #[derive(serde::Deserialize)]
@@ -206,6 +160,34 @@ struct ClaimFile {
     quick: Option<&'static str>,
     #[serde(default)]
     note: &'static str,
+}
+
+/// What is kept of runs unless an experiment needs more.
+fn summary() -> Keep {
+    Keep::Summary
+}
+
+/// Keys and values, as `--set` takes them.
+type Settings = &'static [(&'static str, &'static str)];
+
+/// `KEY=VALUE` texts, as `--set` takes them.
+pub(crate) fn settings<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
+    let pair = |text: &'static str| {
+        let wrong = || D::Error::custom(format!("`set` has KEY=VALUE pairs (got \"{text}\")"));
+        text.split_once('=').ok_or_else(wrong)
+    };
+    let texts = Vec::<&'static str>::deserialize(from)?;
+    Ok(texts.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?.leak())
+}
+
+fn some_settings<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<Option<Settings>, D::Error> {
+    settings(from).map(Some)
+}
+
+/// Groups of claims, each with pairs of variants.
+pub(crate) fn pairs_of_groups<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<&'static [OffOf], D::Error> {
+    let groups = Vec::<(&'static str, Vec<Off>)>::deserialize(from)?;
+    Ok(groups.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect::<Vec<_>>().leak())
 }
 
 /// A list that lives as long as the process.
@@ -237,8 +219,6 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
     };
     let whole: &'static Json = Box::leak(Box::new(json_of_table(tree.get_ref())));
     let of = File::deserialize(whole).map_err(|e| at(0, &e))?;
-    drop(of.experiment);
-    drop(of.claim);
     let each = |key: &str| whole[key].as_array().into_iter().flatten().zip(starts(key));
     let mut experiments = Vec::new();
     for (value, start) in each("experiment") {
@@ -258,12 +238,9 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
         fits(&claim, &experiments, &claims).map_err(|e| at(start, &e))?;
         claims.push(claim);
     }
-    let BaselinesFile { off, of: single, none } = of.baselines;
-    let single: Vec<_> = single.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect();
-    let baselines = Baselines { off, of: single.leak(), none };
     let place = |key: &str| tree.get_ref().get(key).map_or(0, |value| value.span().start);
     named(of.name).map_err(|e| at(place("name"), &e))?;
-    baselines_fit(&baselines, &experiments, &claims).map_err(|e| at(place("baselines"), &e))?;
+    baselines_fit(&of.baselines, &experiments, &claims).map_err(|e| at(place("baselines"), &e))?;
     for case in &of.emulated {
         let has = |e: &Experiment| e.name == case.experiment && e.schemes.iter().any(|(v, _)| *v == case.variant);
         if !experiments.iter().any(has) {
@@ -277,22 +254,19 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
         year: of.year,
         experiments: experiments.leak(),
         claims: claims.leak(),
-        baselines,
+        baselines: of.baselines,
         emulated: of.emulated.leak(),
     })))
 }
 
 impl ExperimentFile {
     fn experiment(self, folder: &str, text: String, quick: &'static Json) -> Result<Experiment, String> {
-        let curve = |p: PublishedFile| {
-            let PublishedFile { variant, source, loads, mean_s, p99_s } = p;
-            Published { variant, source, loads, mean_s, p99_s }
-        };
-        let published: Vec<Published> = self.published.into_iter().map(curve).collect();
-        let full = self.full.runs()?;
+        let full = self.full;
         let quick = match quick {
             Json::String(why) => Err(why.as_str()),
-            table => Ok(QuickFile::deserialize(table).map_err(|e| format!("quick: {e}"))?.runs(full)?),
+            table => {
+                Ok(QuickFile::deserialize(table).map_err(|e| hinted(&format!("{}: quick", self.name), &e))?.runs(full))
+            }
         };
         Ok(Experiment {
             name: self.name,
@@ -304,37 +278,18 @@ impl ExperimentFile {
             load_key: self.load_key,
             full,
             quick,
-            keep: match self.keep {
-                KeepFile::Summary => Keep::Summary,
-                KeepFile::Queries => Keep::Queries,
-                KeepFile::Flows => Keep::Flows,
-                KeepFile::All => Keep::All,
-            },
+            keep: self.keep,
             shows: self.shows,
-            published: published.leak(),
+            published: self.published,
         })
     }
 }
 
-impl RunsFile {
-    fn runs(self) -> Result<Runs, String> {
-        Ok(Runs { loads: self.loads, seeds: self.seeds, set: pairs(self.set)?, note: self.note })
-    }
-}
-
 impl QuickFile {
-    fn runs(self, full: Runs) -> Result<Runs, String> {
+    fn runs(self, full: Runs) -> Runs {
         let loads = self.loads.map_or(full.loads, |loads| &*loads.leak());
-        let set = self.set.map_or(Ok(full.set), pairs)?;
-        Ok(Runs { loads, seeds: self.seeds, set, note: self.note })
+        Runs { loads, seeds: self.seeds, set: self.set.unwrap_or(full.set), note: self.note }
     }
-}
-
-/// `KEY=VALUE` texts.
-fn pairs(set: Vec<&'static str>) -> Result<&'static [(&'static str, &'static str)], String> {
-    let pair =
-        |text: &'static str| text.split_once('=').ok_or_else(|| format!("`set` has KEY=VALUE pairs (got \"{text}\")"));
-    Ok(set.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?.leak())
 }
 
 impl ClaimFile {
@@ -368,121 +323,6 @@ impl ClaimFile {
     }
 }
 
-/// Names are parts of paths and of other names.
-fn named(name: &str) -> Result<(), String> {
-    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    if is_plain { Ok(()) } else { Err(format!("a name has letters, digits and hyphens (got \"{name}\")")) }
-}
-
-/// Whether an experiment can be run, or why not.
-fn is_sound(experiment: &Experiment, others: &[Experiment]) -> Result<(), String> {
-    let name = experiment.name;
-    named(name)?;
-    if others.iter().any(|other| other.name == name) {
-        return Err(format!("there are two experiments {name}"));
-    }
-    if experiment.schemes.is_empty() {
-        return Err(format!("{name} needs at least one scheme"));
-    }
-    let twice = |at: &usize| experiment.schemes[..*at].iter().any(|(variant, _)| *variant == experiment.schemes[*at].0);
-    if let Some(at) = (1..experiment.schemes.len()).find(twice) {
-        return Err(format!("{name} has the scheme {} twice", experiment.schemes[at].0));
-    }
-    for runs in [Some(experiment.full), experiment.quick.ok()].into_iter().flatten() {
-        let ((first, last), loads) = (runs.seeds, runs.loads.len());
-        if first > last {
-            return Err(format!("{name}: `seeds` are the first and the last (got {first}, {last})"));
-        }
-        let again = |at: &usize| runs.loads[..*at].iter().any(|(load, _)| *load == runs.loads[*at].0);
-        if let Some(at) = (1..loads).find(again) {
-            return Err(format!("{name} has the load {} twice", runs.loads[at].0));
-        }
-        if loads == 0 || (loads > 1 && experiment.load_key.is_none()) {
-            return Err(format!("{name}: without `load-key` there is one load, with it at least one (got {loads})"));
-        }
-    }
-    for curve in experiment.published {
-        if experiment.schemes.iter().all(|(variant, _)| *variant != curve.variant) {
-            let known = experiment.schemes.iter().map(|(variant, _)| *variant);
-            return Err(unknown(name, "scheme", curve.variant, known));
-        }
-        let numbers = [curve.loads.len(), curve.mean_s.len(), curve.p99_s.len()];
-        if numbers.iter().any(|n| *n != numbers[0]) {
-            return Err(format!("{name}: the curve of {} has {numbers:?} loads, means and p99s", curve.variant));
-        }
-    }
-    Ok(())
-}
-
-/// Whether baselines name schemes and claims that there are, or why not.
-fn baselines_fit(baselines: &Baselines, experiments: &[Experiment], claims: &[Claim]) -> Result<(), String> {
-    let variants = || experiments.iter().flat_map(|experiment| experiment.schemes).map(|(variant, _)| *variant);
-    let single = baselines.of.iter().flat_map(|(_, pairs)| *pairs);
-    for variant in baselines.off.iter().chain(single).flat_map(|(on, off)| [*on, *off]) {
-        if variants().all(|known| known != variant) {
-            return Err(unknown("baselines", "scheme", variant, variants()));
-        }
-    }
-    let groups = baselines.of.iter().map(|(group, _)| *group).chain(baselines.none.iter().map(|(group, _)| *group));
-    for group in groups {
-        if !claims.iter().any(|claim| is_of_group(group, claim.id)) {
-            return Err(unknown("baselines", "claim", group, claims.iter().map(|claim| claim.id)));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a claim fits its paper, or why not.
-fn fits(claim: &Claim, experiments: &[Experiment], others: &[Claim]) -> Result<(), String> {
-    let id = claim.id;
-    named(id)?;
-    if others.iter().any(|other| other.id == id) {
-        return Err(format!("there are two claims {id}"));
-    }
-    let named = experiments.iter().find(|experiment| experiment.name == claim.experiment());
-    let experiment = named.ok_or_else(|| {
-        let known = experiments.iter().map(|experiment| experiment.name);
-        unknown(id, "experiment", claim.experiment(), known)
-    })?;
-    let (schemes, load) = claim.measure.needs();
-    let known = || experiment.schemes.iter().map(|(variant, _)| *variant);
-    if let Some(strange) = schemes.into_iter().find(|scheme| known().all(|variant| variant != *scheme)) {
-        return Err(unknown(id, "scheme", strange, known()));
-    }
-    let loads = match claim.measure {
-        Measure::Growth { from, to, .. } => vec![from, to],
-        _ => load.into_iter().collect(),
-    };
-    if let Some(load) = loads.iter().find(|load| experiment.full.loads.iter().all(|(other, _)| other != *load)) {
-        return Err(format!("{id}: experiment {} has no load {load}", experiment.name));
-    }
-    match (&claim.measure, claim.accept) {
-        (_, [None, None]) => Err(format!("{id} cannot fail: it needs `at-least` or `at-most`")),
-        (_, [Some(low), Some(high)]) if low > high => {
-            Err(format!("{id} cannot hold: `at-least` {low} is above `at-most` {high}"))
-        }
-        (Measure::BestOf { pairs: [], .. }, _) => Err(format!("{id}: `pairs` is empty")),
-        (Measure::Order { groups, .. }, _) if groups.len() < 2 || groups.iter().any(|group| group.is_empty()) => {
-            Err(format!("{id}: an order has at least two `groups`, each with a scheme"))
-        }
-        (Measure::Growth { from, to, .. }, _) if from == to => {
-            Err(format!("{id}: `from` and `to` are one load, so the growth is always 100 %"))
-        }
-        (Measure::Part { whole, .. } | Measure::Median { whole, .. }, _) if whole.is_nan() || *whole <= 0.0 => {
-            Err(format!("{id}: `whole` must be above 0 (got {whole})"))
-        }
-        (
-            Measure::Change { of, than, .. }
-            | Measure::Paired { of, than, .. }
-            | Measure::Best { of, than, .. }
-            | Measure::Beyond { of, than, .. }
-            | Measure::Furthest { of, than, .. },
-            _,
-        ) if of == than => Err(format!("{id} compares {of} with itself")),
-        _ => Ok(()),
-    }
-}
-
 /// An error of a table, with the nearest of the words that it lists for a wrong one.
 fn hinted(name: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -493,13 +333,6 @@ fn hinted(name: &str, error: &serde_json::Error) -> String {
         Some(nearest) => format!("{name}: is `{wrong}` meant to be `{nearest}`? {text}"),
         None => format!("{name}: {text}"),
     }
-}
-
-fn unknown(id: &str, what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
-    let known: Vec<&str> = known.collect();
-    let nearest = millpond_scenario::nearest(name, known.iter().copied())
-        .map_or(String::new(), |near| format!("; is it {near}?"));
-    format!("{id}: there is no {what} {name}{nearest}")
 }
 
 /// The same value without its places. Dates are texts.
@@ -574,7 +407,7 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
                 "mine/paper.toml:6: two: is `titel` meant to be `title`? unknown field `titel`",
             ),
             ("two.toml", "three.toml", "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there"),
-            ("set = [\"duration=1ms\"]", "set = [\"duration\"]", "mine/paper.toml:6: `set` has KEY=VALUE pairs"),
+            ("set = [\"duration=1ms\"]", "set = [\"duration\"]", "mine/paper.toml:6: two: `set` has KEY=VALUE pairs"),
             ("than = \"plain\"", "than = \"plian\"", "mine/paper.toml:15: A1: there is no scheme plian; is it plain?"),
             ("experiment = \"two\",", "experiment = \"tow\",", "mine/paper.toml:15: A1: there is no experiment tow"),
             ("load = 100,", "load = 50,", "mine/paper.toml:15: A1: experiment two has no load 50"),
@@ -594,7 +427,7 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
                 "seeds = [2, 1]",
                 "mine/paper.toml:6: two: `seeds` are the first and the last (got 2, 1)",
             ),
-            ("seeds = [1, 1]", "sets = [1, 1]", "mine/paper.toml:6: quick: unknown field `sets`"),
+            ("seeds = [1, 1]", "sets = [1, 1]", "mine/paper.toml:6: two: quick: is `sets` meant to be `set`?"),
             ("loads = [[100, \"\"]]", "loads = []", "mine/paper.toml:6: two: without `load-key` there is one load"),
             ("at-most = 0", "at-most = 0\nat-least = 5", "mine/paper.toml:15: A1 cannot hold"),
             (

@@ -9,6 +9,7 @@
 //! summaries in the results folder.
 
 mod baseline;
+mod checks;
 mod chosen;
 mod claim;
 mod counts;

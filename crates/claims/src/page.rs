@@ -53,19 +53,30 @@ impl Recorded {
         serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))
     }
 
+    /// Whether a run of a paper may replace the record of a folder; to be asked before the run.
+    ///
+    /// # Errors
+    ///
+    /// If the folder has another paper; if it has a full run, this one is quick, and `force` is off.
+    pub fn may_replace(paper: &Paper, effort: Effort, folder: &Path, force: bool) -> Result<(), Error> {
+        let at = folder.display();
+        if folder.join(PAPER).is_file() && read_paper(folder)?.name != paper.name {
+            return Err(Error::Usage(format!("{at} is the folder of another paper than {}", paper.name)));
+        }
+        let has_full = Recorded::read(folder).is_ok_and(|old| old.effort == Effort::Full.name());
+        if effort == Effort::Quick && has_full && !force {
+            let text = format!("{at} has the results of a full run; --force replaces them by those of --quick");
+            return Err(Error::Usage(text));
+        }
+        Ok(())
+    }
+
     /// Writes `results.json` and `page.md` into a paper's folder.
     ///
     /// # Errors
     ///
-    /// If a file cannot be written, or the folder has another paper.
+    /// If a file cannot be written.
     pub fn write(&self, paper: &Paper, folder: &Path) -> Result<(), Error> {
-        if folder.join(PAPER).is_file() && read_paper(folder)?.name != paper.name {
-            return Err(Error::Usage(format!(
-                "{} is the folder of another paper than {}",
-                folder.display(),
-                paper.name
-            )));
-        }
         let text = serde_json::to_string_pretty(self).map_err(|e| Error::Runs(e.to_string()))?;
         for (name, text) in [(RESULTS, text + "\n"), (PAGE, page(paper, self))] {
             let path = folder.join(name);
@@ -259,7 +270,7 @@ mod tests {
     fn a_page_is_not_written_into_another_papers_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/hpcc");
         let other = papers().iter().find(|paper| paper.name != "hpcc").unwrap();
-        let error = Recorded::default().write(other, &folder).unwrap_err().to_string();
+        let error = Recorded::may_replace(other, Effort::Full, &folder, true).unwrap_err().to_string();
         assert!(error.contains("is the folder of another paper"), "{error}");
     }
 

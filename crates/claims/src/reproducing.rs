@@ -62,6 +62,8 @@ pub struct Ended {
     pub claims: Vec<Judged>,
     /// Runs that failed.
     pub failed: usize,
+    /// Runs that stalled: their experiments decide no claim.
+    pub stalled: usize,
     /// Of how many.
     pub runs: usize,
 }
@@ -79,7 +81,7 @@ impl Reproducing {
         let emulated = Emulated::open(&self.vm, &self.out)?;
         let manifest = runner.manifest("");
         let of = Reproduction::new(self.paper.name, self.paper.title, VERSION, self.effort.name());
-        let mut ended = Ended { reproduction: of, claims: Vec::new(), failed: 0, runs: 0 };
+        let mut ended = Ended { reproduction: of, claims: Vec::new(), failed: 0, stalled: 0, runs: 0 };
         let (mut all_found, mut stopped) = (Vec::new(), None);
         let prepared = self.prepare(false)?;
         runner.tell(&format!("{}: {}", self.paper.name, self.counts(&prepared)));
@@ -89,9 +91,13 @@ impl Reproducing {
                     let mut note = prepared.runs.note.to_string();
                     if self.is_chosen(experiment) && stopped.is_none() {
                         match self.run_one(&prepared, runner) {
-                            Ok((failed, all)) => {
-                                ended.failed += failed;
-                                ended.runs += all;
+                            Ok(sweep) => {
+                                let with = |of: fn(Status) -> bool| {
+                                    sweep.runs().filter(move |(_, run)| run.status.is_some_and(of))
+                                };
+                                ended.runs += sweep.runs().count();
+                                ended.failed += sweep.runs().count() - with(Status::is_final).count();
+                                ended.stalled += with(|status| status == Status::Stalled).count();
                             }
                             Err(Error::Stopped(text)) => {
                                 note = [note.as_str(), "interrupted"].join(if note.is_empty() { "" } else { "; " });
@@ -214,8 +220,8 @@ impl Reproducing {
         Ok(())
     }
 
-    /// Runs what is not finished of one experiment. Gives the number of failed runs, and of all.
-    fn run_one(&self, prepared: &Prepared, runner: &dyn Runner) -> Result<(usize, usize), Error> {
+    /// Runs what is not finished of one experiment.
+    fn run_one(&self, prepared: &Prepared, runner: &dyn Runner) -> Result<Sweep, Error> {
         let (experiment, out) = (prepared.of, self.folder_of(prepared.of));
         for warning in &prepared.design.warnings {
             runner.tell(&format!("warning: {}: {warning}", experiment.name));
@@ -237,9 +243,7 @@ impl Reproducing {
             Error::Stopped(text) => Error::Stopped(format!("{}: {text}", experiment.name)),
             other => other,
         })?;
-        let sweep = finish_sweep(&folder, &design.sweep, &failures, manifest)?;
-        let failed = sweep.runs().filter(|(_, run)| !run.status.is_some_and(Status::is_final)).count();
-        Ok((failed, sweep.runs().count()))
+        Ok(finish_sweep(&folder, &design.sweep, &failures, manifest)?)
     }
 
     /// Finished runs of a changed scenario or of another version make way only with `--force`.

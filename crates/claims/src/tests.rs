@@ -269,8 +269,7 @@ fn the_pages_tables_of_outcomes_count_as_the_claims_do() {
     const OUTCOMES: &str =
         "| kind | claims | in full: hold | fail | not evaluated | `--quick`: hold | fail | not evaluated |";
     for paper in papers() {
-        let file =
-            if paper.name == "canary" { "reproduce.md".to_string() } else { format!("reproduce-{}.md", paper.name) };
+        let file = format!("reproduce-{}.md", paper.name);
         let (rows, worlds) = (table(&page(&file), OUTCOMES), worlds(paper));
         let kinds = worlds.iter().flat_map(|(world, kinds)| kinds.iter().map(move |(kind, n)| (kind, n, *world)));
         let counted: Vec<(String, usize)> =

@@ -24,11 +24,17 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         check_alone(args)?;
         return list(args);
     };
-    check_page(args, name)?;
+    if args.page.is_some() && name == ALL {
+        return Err(Failure::Usage("--page: a page is of one paper".to_string()));
+    }
     let mut jobs = Vec::new();
     let chosen = if name == ALL { papers().to_vec() } else { vec![find_paper(name)?] };
     for paper in chosen {
-        jobs.push(job(args, paper, out_of(args, paper, name == ALL))?);
+        let job = job(args, paper, out_of(args, paper, name == ALL))?;
+        if let Some(folder) = &args.page {
+            Recorded::may_replace(paper, job.effort, folder, args.force)?;
+        }
+        jobs.push(job);
     }
     if args.dry_run {
         return dry_run(args, &jobs);
@@ -52,22 +58,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         say(&claims_json(&total.claims));
     }
     total.result(args.strict)
-}
-
-/// Whether a page may be written: of one paper, and `--quick` replaces no full run by itself.
-fn check_page(args: &ReproduceArgs, name: &str) -> Result<(), Failure> {
-    let Some(folder) = &args.page else { return Ok(()) };
-    if name == ALL {
-        return Err(Failure::Usage("--page: a page is of one paper".to_string()));
-    }
-    let has_full = Recorded::read(folder).is_ok_and(|old| old.effort == Effort::Full.name());
-    if args.quick && has_full && !args.force {
-        return Err(Failure::Usage(format!(
-            "--page: {} has the results of a full run; --force replaces them by those of --quick",
-            folder.display()
-        )));
-    }
-    Ok(())
 }
 
 /// The names of those that are built in, and of all.
@@ -165,8 +155,9 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
 struct Total {
     /// The chosen ones.
     claims: Vec<Claim>,
-    /// Runs that failed, and of how many.
+    /// Runs that failed, that stalled, and all.
     failed: usize,
+    stalled: usize,
     runs: usize,
 }
 
@@ -174,12 +165,17 @@ impl Total {
     fn add(&mut self, ended: Ended) {
         self.claims.extend(ended.claims);
         self.failed += ended.failed;
+        self.stalled += ended.stalled;
         self.runs += ended.runs;
     }
 
     fn result(&self, strict: bool) -> Result<(), Failure> {
         if self.failed > 0 {
             return Err(Failure::Runs(format!("{} of {} runs failed", self.failed, self.runs)));
+        }
+        if self.stalled > 0 {
+            let text = format!("{} of {} runs stalled, so they decide no claim", self.stalled, self.runs);
+            return Err(Failure::Stalled(text));
         }
         let failing: Vec<&str> =
             self.claims.iter().filter(|claim| claim.status == Verdict::Fails).map(|claim| claim.id.as_str()).collect();

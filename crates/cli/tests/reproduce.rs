@@ -41,6 +41,51 @@ fn what_there_is_is_listed() {
     assert!(canary["claims"].as_array().unwrap().contains(&"canary-S1a".into()), "{canary}");
 }
 
+/// A paper of somebody else's, in a folder, whose one link to a host fails for good.
+#[test]
+fn runs_that_stall_decide_no_claim_and_end_with_3() {
+    let dir = Dir::small("stalls");
+    dir.write(
+        "net.toml",
+        r#"duration = "1s"
+until = "flows-complete"
+topology = { kind = "single-switch", hosts = 4 }
+traffic = [{ name = "web", kind = "poisson", sizes = "10KB", load = 0.3, stop = "1ms" }]
+failure = [{ link = ["host3", "switch0"], at = "100us" }]
+variant = [{ name = "plain" }, { name = "cubic", set = { "transport.kind" = "cubic" } }]
+"#,
+    );
+    dir.write(
+        "paper.toml",
+        r#"name = "mine"
+title = "A cut network"
+year = 2026
+[baselines]
+off = [["cubic", "plain"]]
+[[experiment]]
+name = "cut"
+title = "a host is cut off"
+scenario = "net.toml"
+schemes = [["plain", "DCTCP"], ["cubic", "CUBIC"]]
+load-axis = "load"
+full = { loads = [[30, ""]], seeds = [1, 2] }
+quick = { seeds = [1, 1] }
+[[claim]]
+id = "A1"
+source = "page 1"
+statement = "CUBIC is no faster"
+kind = "ours"
+at-least = -50
+measure = { kind = "change", experiment = "cut", load = 30, statistic = { flows = ["web", "mean"] }, of = "cubic", than = "plain" }
+"#,
+    );
+    let folder = dir.path().display().to_string();
+    let out = dir.at("out").display().to_string();
+    let ran = dir.run(&["reproduce", &folder, "--quick", "--out", &out]).ends(3);
+    assert!(ran.err.contains("2 of 2 runs stalled, so they decide no claim"), "{}", ran.err);
+    assert!(ran.out.contains("not-evaluated") && ran.out.contains("stalled with seed 1"), "{}", ran.out);
+}
+
 #[test]
 fn a_quick_run_replaces_no_page_of_a_full_one() {
     let dir = Dir::small("pages");

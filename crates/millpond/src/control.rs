@@ -1,8 +1,8 @@
-//! What a caller sees of runs, and how it stops them.
+//! Progress, notes and warnings of runs for a caller, who may stop them.
 
 use crate::{Progress, Sim, World};
 
-/// What a caller sees of runs, and how it stops them. `()` sees nothing and stops nothing.
+/// Receives progress, notes and warnings of runs, and stops them. `()` ignores all and stops nothing.
 ///
 /// Methods are called from the threads that run. The text of [`note`](Control::note) and
 /// [`warn`](Control::warn) is one line, without its end.

@@ -191,7 +191,7 @@ pub use millpond_results::VariantResult;
 /// ```
 pub use millpond_results::Sweep as SweepResults;
 
-/// What a sweep keeps of each run beside its summary and manifest.
+/// The files of each run that a sweep keeps beside its summary and manifest.
 ///
 /// ```
 /// assert_eq!(millpond::Keep::default(), millpond::Keep::All);

@@ -90,7 +90,8 @@ pub(crate) const QUERY_COLUMNS: [tables::Column<'static>; 7] = [
 ];
 
 /// What is kept of a run besides `summary.json` and `manifest.json`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Keep {
     /// Nothing.
     Summary,

@@ -64,7 +64,7 @@ Examples: millpond reproduce canary --quick               what minutes can decid
 
 Without a paper it lists those that there are. Each experiment is a sweep in a subfolder of the results; runs that are
 finished are not made again, and more --seeds are added to them.
-Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 130 interrupted.")]
+Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 3 a run stalled, 130 interrupted.")]
     Reproduce(ReproduceArgs),
     /// Write a table of a results folder as CSV, or its flows as the HPCC family's fct.txt
     #[command(after_help = "\
