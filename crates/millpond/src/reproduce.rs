@@ -51,6 +51,8 @@ pub struct Reproduced {
     pub claims: Vec<Claim>,
     /// How many runs failed.
     pub failed: usize,
+    /// How many stalled; their experiments decide no claim.
+    pub stalled: usize,
     /// Of how many.
     pub runs: usize,
 }
@@ -85,8 +87,8 @@ pub fn reproduce(
         out: folder.as_ref().to_path_buf(),
         chosen: Chosen::of(paper, &reproduction.only)?,
     };
-    let Ended { claims, failed, runs, .. } = reproduce_paper(&job, options)?;
-    Ok(Reproduced { claims, failed, runs })
+    let Ended { claims, failed, stalled, runs, .. } = reproduce_paper(&job, options)?;
+    Ok(Reproduced { claims, failed, stalled, runs })
 }
 
 /// Runs a paper of the crate `claims`.
