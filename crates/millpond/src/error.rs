@@ -1,6 +1,7 @@
 //! Why a scenario was not read, planned or run.
 
 use crate::ScenarioErrors;
+use std::fmt;
 
 /// Why a scenario was not read, planned or run.
 ///
@@ -9,8 +10,9 @@ use crate::ScenarioErrors;
 ///
 /// let missing = Scenario::open("no-such-file.toml").unwrap_err();
 /// assert!(matches!(missing, Error::Scenario(_)));
+/// assert!(format!("{missing:?}").starts_with("no-such-file.toml:1:1: "));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The scenario, an override or a variant is wrong.
@@ -31,6 +33,13 @@ pub enum Error {
     /// [`Control::is_stopped`](crate::Control::is_stopped) ended the work; the text reports what is kept.
     #[error("interrupted; {0}")]
     Stopped(String),
+}
+
+/// The same text as `Display`: a `main` that returns an error prints its `Debug` form.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<millpond_claims::Error> for Error {
